@@ -1,0 +1,52 @@
+# Everything runs in .venv, which `make venv` builds from requirements.lock with nothing but Python 3.11+ and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: venv serve test check format docs lock bench bench-log peers-files clean
+
+venv: $(VENV)/.ready
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 venv")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+serve: venv
+	@$(BIN)/lamina serve
+
+test: venv
+	$(PYTEST) -n auto -m "not kafka"
+
+check: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: venv
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Rewrites what is generated from code; a test fails when it is stale.
+docs: venv
+	$(BIN)/python -m lamina.settings > docs/settings.md
+
+# Pins everything again; needs uv on the PATH.
+lock:
+	uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
+
+bench: bench-log
+
+bench-log: venv
+	$(BIN)/python -m bench.log
+
+# Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
+peers-files: venv
+	$(PYTEST) -m kafka tests/peers
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

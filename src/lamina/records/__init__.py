@@ -1,0 +1,1 @@
+"""What is inside a log: record batches and the records in them, as bytes. Pure."""
