@@ -137,7 +137,9 @@ def check_header(header: BatchHeader) -> None:
     if header.magic != MAGIC:
         raise CorruptMessage(f"a batch at offset {header.base_offset} has magic {header.magic}, not {MAGIC}")
     if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-        raise CorruptMessage(f"a batch at offset {header.base_offset} claims {header.length} bytes, too few for a header")
+        raise CorruptMessage(
+            f"a batch at offset {header.base_offset} claims {header.length} bytes, too few for a header"
+        )
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
         raise CorruptMessage(
             f"a batch at offset {header.base_offset} has last offset delta {header.last_offset_delta} "
