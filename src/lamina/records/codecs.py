@@ -76,7 +76,7 @@ def decompress(codec_id: int, data: Buffer, limit_bytes: int) -> Buffer:
         case Codec.SNAPPY:
             return decompress_snappy(data, limit_bytes)
         case Codec.LZ4:
-            # Java reads the first frame and nothing after it: a second one would be there for some readers only.
+            # Java reads the first frame and nothing after it: a second one would exist for some readers only.
             return _decode_frames(lz4.frame.LZ4FrameDecompressor, data, limit_bytes, several=False)
         case Codec.ZSTD:
             return _decode_frames(zstd.ZstdDecompressor, data, limit_bytes, several=True, bound=_bound_zstd)
@@ -128,8 +128,8 @@ class _GzipMember:
 def _bound_zstd(frame: memoryview, limit_bytes: int) -> int:
     """How far a zstd frame may fill the output so that the limit holds for all memory together.
 
-    While decoding, zstd keeps a window of its own output, of up to 128 MiB as the frame's header says. Where it
-    is larger than levels up to 19 make it, output and window share the limit.
+    While decoding, zstd keeps a window of its own output, of up to 128 MiB as the frame's header says. Where
+    it is larger than levels up to 19 make it, output and window share the limit.
     """
     if _zstd_window_bytes(frame) <= _ZSTD_CHEAP_WINDOW_BYTES:
         return limit_bytes

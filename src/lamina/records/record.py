@@ -1,8 +1,8 @@
 """The records inside a batch: build and read them.
 
-Owns the layout of a record (formats.md §2.2) and how a batch is put together from records. A null key or value
-is ``None`` and is never confused with an empty one. Must not know which records a topic accepts (``validate``),
-nor what a control record means (``marker``).
+Owns the layout of a record (formats.md §2.2) and how a batch is put together from records. A null key or
+value is ``None`` and is never confused with an empty one. Must not know which records a topic accepts
+(``validate``), nor what a control record means (``marker``).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Snappy in the two framings that Kafka's clients send: Java's stream of blocks, and librdkafka's bare block.
 
-A block says in front how large it is decoded; these claims are added up before anything is allocated. Must not
-know batches or records.
+A block says in front how large it is decoded; these claims are added up before anything is allocated. Must
+not know batches or records.
 """
 
 from collections.abc import Iterator

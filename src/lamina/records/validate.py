@@ -5,8 +5,8 @@ length inside a record. The order of the checks and their error codes are Kafka'
 stored batch would mean different things to different readers:
 
 - bytes after the batch are refused; Kafka cuts off in silence what is no whole batch;
-- offset deltas must be 0, 1, 2, …; Kafka renumbers them in a compressed batch and ignores them in a plain one;
-- log-append time and a delete horizon are the broker's to set: a batch that claims them is refused everywhere;
+- offset deltas must be 0, 1, 2, …; Kafka renumbers them in a compressed batch, ignores them in a plain one;
+- log-append time and a delete horizon are the broker's to set: a batch that claims one is refused everywhere;
 - numbers that overflow their width are refused; Java truncates them.
 
 What is broken inside the records answers INVALID_RECORD, never CORRUPT_MESSAGE: the CRC was right, so sending
@@ -197,13 +197,14 @@ def _check_batch(buffer: Buffer, header: BatchHeader, rules: BatchRules) -> None
         raise InvalidRecord(f"the batch counts {header.record_count} records")
     if header.last_offset_delta != header.record_count - 1:
         raise InvalidRecord(
-            f"the batch counts {header.record_count} records and has last offset delta {header.last_offset_delta}"
+            f"the batch counts {header.record_count} records but ends at delta {header.last_offset_delta}"
         )
     if header.is_control:
         raise InvalidRecord("a client may not write a control batch")
     if header.producer_id > NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise InvalidRecord(
-            f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {header.base_sequence}"
+            f"producer {header.producer_id} came with epoch {header.producer_epoch} "
+            f"and sequence {header.base_sequence}"
         )
     if header.attributes & DELETE_HORIZON_BIT:
         raise InvalidRecord("a client may not set a delete horizon")
