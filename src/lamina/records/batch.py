@@ -157,7 +157,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     actual = compute_crc(buffer, position, header.size_bytes)
     if actual != header.crc:
         raise CorruptMessage(
-            f"the batch at offset {header.base_offset} has CRC {actual:#010x}, its header says {header.crc:#x}"
+            f"the batch at offset {header.base_offset} has CRC {actual:#010x}, not {header.crc:#010x}"
         )
 
 
