@@ -1,7 +1,7 @@
 """The record batch as bytes: its 61-byte header read in place, walked and stamped.
 
 Owns the layout of formats.md §2.2 (magic 2 only). A batch is never copied or re-encoded here: base offset and
-leader epoch lie outside the CRC, so giving a batch its place in a log is two small writes into its own buffer.
+leader epoch lie outside the CRC, so giving a batch its place in a log is two small writes into its buffer.
 Must not know what the records inside say, nor where the bytes come from.
 """
 
@@ -157,7 +157,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     actual = compute_crc(buffer, position, header.size_bytes)
     if actual != header.crc:
         raise CorruptMessage(
-            f"the batch at offset {header.base_offset} has CRC {actual:#010x}, its header says {header.crc:#010x}"
+            f"the batch at offset {header.base_offset} has CRC {actual:#010x}, not {header.crc:#010x}"
         )
 
 
