@@ -1,7 +1,8 @@
 """What one partition's log does, as resolved values.
 
 Owns the list of facts the log room reads about a topic, with units in the names. The defaults are Kafka's
-(facts 4 and 5); a test holds them equal to the definitions. Must not know names of settings, files or sources.
+(facts 4 and 5); a test holds them equal to the definitions. Must not know names of settings, files or
+sources.
 """
 
 from dataclasses import dataclass
