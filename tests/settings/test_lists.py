@@ -2,10 +2,10 @@
 
 import pytest
 
-from lamina.settings import broker, log, network, topic
 from lamina.settings.definition import Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED
 from lamina.settings.lists import (
+    AREAS,
     BROKER_SETTINGS,
     TOPIC_SETTINGS,
     broker_ignored,
@@ -100,7 +100,7 @@ def test_no_name_is_written_on_two_lists() -> None:
 
 def test_every_constant_has_the_name_of_its_setting() -> None:
     """So that a reader is found by either."""
-    for module in (broker, log, network, topic):
+    for _, module in AREAS:
         for constant, value in vars(module).items():
             if isinstance(value, Setting):
                 assert constant == value.name.upper().replace(".", "_")

@@ -1,8 +1,8 @@
 """A setting that no code reads is a promise that nobody keeps.
 
 A broker's setting is read where its constant is loaded outside the definitions, or as the fallback of one
-that is read. A topic's setting and its pair are read where the field of LogConfig that they change is read outside
-this room.
+that is read. A topic's setting and its pair are read where the field of LogConfig that they change is read
+outside this room.
 """
 
 import ast
@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from tests.settings.test_topic_config import OVERRIDES
 
-from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
+from lamina.settings.lists import AREAS, BROKER_SETTINGS, TOPIC_SETTINGS
 
 SOURCE = Path(__file__).parents[2] / "src" / "lamina"
 ROOM = SOURCE / "settings"
 # They name settings, but do nothing with a broker's values.
-DEFINITIONS = {
-    ROOM / f"{module}.py"
-    for module in ("broker", "network", "log", "topic", "lists", "document", "topic_config")
+DEFINITIONS = {Path(str(module.__file__)) for _, module in AREAS} | {
+    ROOM / "lists.py",
+    ROOM / "document.py",
+    ROOM / "topic_config.py",
 }
 
 

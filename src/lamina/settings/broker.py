@@ -19,15 +19,15 @@ NODE_ID = broker_setting(
     "The number of this broker, its own in a cluster.",
     rule=at_least(0),
     fallbacks=(Fallback(BROKER_ID),),
-    difference="Kafka wants it given",
+    difference="Kafka has no default",
 )
 LOG_DIR = broker_setting(
     "log.dir",
     LIST,
-    ("/tmp/lamina-logs",),
+    ("lamina-data",),
     "`log.dirs`, when that is not given.",
     rule=DIRECTORIES,
-    difference="Kafka's is `/tmp/kafka-logs`, which is left to Kafka",
+    difference="Kafka's default is `/tmp/kafka-logs`",
 )
 LOG_DIRS = broker_setting(
     "log.dirs",

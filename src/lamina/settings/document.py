@@ -7,19 +7,13 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from lamina.settings import broker, log, network, topic
 from lamina.settings.definition import Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
+from lamina.settings.lists import AREAS, settings_of
 from lamina.settings.log_config import DAY_MS, HOUR_MS, INT_MAX, LONG_MAX, MEBIBYTE
 from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
 from lamina.settings.values import Source
 
-AREAS: tuple[tuple[str, ModuleType], ...] = (
-    ("The broker", broker),
-    ("Listeners", network),
-    ("Every topic's default", log),
-    ("One topic", topic),
-)
 LARGEST = {INT_MAX: "2^31 - 1", LONG_MAX: "2^63 - 1"}
 UNITS = (
     (".ms", ((DAY_MS, "d"), (HOUR_MS, "h"), (60_000, "min"), (1000, "s"))),
@@ -69,17 +63,14 @@ def _sources() -> str:
 
 
 def _area(title: str, module: ModuleType) -> str:
-    settings: Iterable[Setting[Any]] = (
-        value for value in vars(module).values() if isinstance(value, Setting)
-    )
-    rows = sorted(_row(setting) for setting in settings if not setting.hidden)
+    rows = sorted(_row(setting) for setting in settings_of(module) if not setting.hidden)
     return _table(title, "", ("name", "type", "default", "must be", "update", "what it does"), rows)
 
 
 def _row(setting: Setting[Any]) -> tuple[str, ...]:
     doc = setting.doc
     if setting.difference:
-        doc += f" Default: {setting.difference}."
+        doc += f" ({setting.difference}.)"
     must_be = setting.rule.text if setting.rule else ""
     return (f"`{setting.name}`", setting.kind.name, _default(setting), must_be, setting.update.value, doc)
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from lamina.settings import broker, log, network, topic
-from lamina.settings.definition import Setting
+from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
 
@@ -22,13 +22,26 @@ F = TypeVar("F", Family, Refusal)
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
 
-def _constants(*modules: ModuleType) -> dict[str, Setting[Any]]:
-    found = (value for module in modules for value in vars(module).values() if isinstance(value, Setting))
-    return {setting.name: setting for setting in found}
+# The definition modules; a new one is added here and nowhere else.
+AREAS: tuple[tuple[str, ModuleType], ...] = (
+    ("The broker", broker),
+    ("Listeners", network),
+    ("Every topic's default", log),
+    ("One topic", topic),
+)
 
 
-BROKER_SETTINGS: Mapping[str, Setting[Any]] = _constants(broker, network, log)
-TOPIC_SETTINGS: Mapping[str, Setting[Any]] = _constants(topic)
+def settings_of(module: ModuleType) -> tuple[Setting[Any], ...]:
+    return tuple(value for value in vars(module).values() if isinstance(value, Setting))
+
+
+def _settings_with(scope: Scope) -> dict[str, Setting[Any]]:
+    defined = (setting for _, module in AREAS for setting in settings_of(module))
+    return {setting.name: setting for setting in defined if setting.scope is scope}
+
+
+BROKER_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.BROKER)
+TOPIC_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.TOPIC)
 
 
 def broker_refusal(name: str) -> Refusal | None:
