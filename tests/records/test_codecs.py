@@ -24,7 +24,9 @@ REAL_CODECS = pytest.mark.parametrize("codec", COMPRESSING, ids=lambda codec: co
 TEXT = b"".join(b"%d bottles on the wall, " % number for number in range(10_000))
 """Longer than any block of any codec, and no block like another."""
 
-data = st.binary(max_size=300) | st.builds(lambda unit, times: unit * times, st.binary(max_size=9), st.integers(0, 40_000))
+data = st.binary(max_size=300) | st.builds(
+    lambda unit, times: unit * times, st.binary(max_size=9), st.integers(0, 40_000)
+)
 
 
 @given(st.sampled_from(Codec), data)
@@ -44,7 +46,15 @@ def test_one_byte_over_the_limit_is_too_large(codec: Codec) -> None:
 @REAL_CODECS
 def test_cut_data_and_data_with_something_after_it_is_corrupt(codec: Codec) -> None:
     packed = bytes(compress(codec, TEXT))
-    for broken in (b"", packed[:1], packed[:7], packed[: len(packed) // 2], packed[:-1], packed + b"\x00", packed + packed[:9]):
+    for broken in (
+        b"",
+        packed[:1],
+        packed[:7],
+        packed[: len(packed) // 2],
+        packed[:-1],
+        packed + b"\x00",
+        packed + packed[:9],
+    ):
         with pytest.raises(CorruptMessage):
             decompress(codec, broken, MIB)
 

@@ -83,8 +83,6 @@ def test_a_file_from_the_days_of_zookeeper_is_read_unchanged() -> None:
     settings = resolve_broker(file=load(ZOOKEEPER))
     assert settings[NODE_ID] == 0
     assert settings[LOG_DIRS] == ("/var/lib/kafka-a", "/var/lib/kafka-b")
-    assert topic_config(settings, {}) == LogConfig(
-        segment_bytes=512 * 1024 * 1024, retention_ms=24 * 3_600_000
-    )
+    assert topic_config(settings, {}) == LogConfig(segment_bytes=512 * 1024 * 1024, retention_ms=24 * 3_600_000)
     assert "zookeeper.connect: ignored, Lamina keeps its cluster data elsewhere" in settings.warnings
     assert all(": ignored, " in warning for warning in settings.warnings)

@@ -133,9 +133,7 @@ def test_a_topics_value_carries_its_source_and_the_brokers_synonyms() -> None:
         ({"remote.storage.enable": "true"}, "remote.storage.enable: refused, Lamina has no tiered storage"),
     ],
 )
-def test_what_a_topic_cannot_have_is_refused_with_one_sentence(
-    overrides: dict[str, str], sentence: str
-) -> None:
+def test_what_a_topic_cannot_have_is_refused_with_one_sentence(overrides: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         topic_config(BROKER, overrides)
     assert str(caught.value) == sentence

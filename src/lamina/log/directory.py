@@ -123,7 +123,7 @@ class LogDirectory:
         logs: list[PartitionLog] = []
         with ThreadPoolExecutor(threads, thread_name_prefix="lamina-recovery") as pool:
             for log in pool.map(
-                lambda partition: self._open(*partition, config_of(partition[0]), now_ms, producer_expiration_ms),
+                lambda key: self._open(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms),
                 partitions,
             ):
                 self._adopt(log)

@@ -96,7 +96,7 @@ def format_epochs(entries: list[EpochStart]) -> bytes:
 
 def parse_epochs(data: bytes) -> list[EpochStart]:
     """The entries of a checkpoint; raises :class:`CheckpointError` for anything but increasing epochs."""
-    entries = []
+    entries: list[EpochStart] = []
     for line in parse_lines(data, fields=2):
         entry = EpochStart(int(line[0]), int(line[1]))
         if entries and (entry.epoch <= entries[-1].epoch or entry.start_offset <= entries[-1].start_offset):

@@ -80,7 +80,7 @@ class PartitionLog:
         self.doomed: list[Doomed] = []
         self.failure: str | None = None
         """Why the log can no longer be used."""
-        self.on_failure: Callable[[OSError], None] | None = None
+        self.on_failure: Callable[[OSError], object] | None = None
         """Told of the first disk error; takes the whole directory offline."""
         self.on_roll: Callable[[PartitionLog], None] | None = None
         """Told when a segment was closed and wants to be flushed."""

@@ -6,6 +6,7 @@ again from the batches. Must not know directories of several partitions, nor thr
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lamina.errors import CorruptMessage
 from lamina.log.epochs import LeaderEpochs
@@ -85,7 +86,7 @@ def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Openi
         )
         for entry in segment_logs(entries)
     ]
-    for segment, following in zip(segments, segments[1:], strict=False):
+    for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if not segments:
         segments = [Segment.create(disk, directory, opening.log_start_offset, shape, opening.now_ms)]

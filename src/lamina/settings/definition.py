@@ -112,11 +112,7 @@ def broker_setting(
     return Setting(name, kind, default, doc, Scope.BROKER, update, rule, fallbacks, difference=difference)
 
 
-def topic_setting(
-    name: str, kind: Kind[T], pair: Setting[T], doc: str, rule: Rule[T] | None = None
-) -> Setting[T]:
+def topic_setting(name: str, kind: Kind[T], pair: Setting[T], doc: str, rule: Rule[T] | None = None) -> Setting[T]:
     """A topic's setting whose default is whatever the broker's pair resolves to."""
-    default = next(
-        step.convert(step.setting.default) for step in pair.chain if step.setting.default is not None
-    )
+    default = next(step.convert(step.setting.default) for step in pair.chain if step.setting.default is not None)
     return Setting(name, kind, default, doc, Scope.TOPIC, Update.PER_TOPIC, rule, pair=pair)

@@ -98,9 +98,7 @@ def _families(title: str, text: str, families: tuple[Family, ...] | tuple[Refusa
     for family in families:
         names = [*sorted(family.names), *(f"{prefix}*" for prefix in family.prefixes)]
         harmless = sorted(family.harmless) if isinstance(family, Refusal) else []
-        shown = [
-            f"`{name}`" + (f" (harmless: `{'`, `'.join(harmless)}`)" if harmless else "") for name in names
-        ]
+        shown = [f"`{name}`" + (f" (harmless: `{'`, `'.join(harmless)}`)" if harmless else "") for name in names]
         by_reason.setdefault(family.reason, []).extend(shown)
     rows = [(reason, ", ".join(sorted(names))) for reason, names in by_reason.items()]
     return _table(title, text, ("why", "names"), rows)

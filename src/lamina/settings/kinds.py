@@ -97,9 +97,7 @@ def at_least(minimum: int) -> Rule[int]:
 
 def between(minimum: float, maximum: float) -> Rule[float]:
     """Both ends belong to the range, as in Kafka."""
-    return Rule(
-        f"between {_with_unit(minimum)} and {_with_unit(maximum)}", lambda value: minimum <= value <= maximum
-    )
+    return Rule(f"between {_with_unit(minimum)} and {_with_unit(maximum)}", lambda value: minimum <= value <= maximum)
 
 
 def one_of(*names: str) -> Rule[str]:

@@ -58,13 +58,9 @@ def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
     names = {listener.name for listener in opened}
     for listener in advertised:
         if listener.host == ANY_ADDRESS:
-            raise SettingError(
-                f"advertised.listeners = {listener.name}: must be an address that a client can reach"
-            )
+            raise SettingError(f"advertised.listeners = {listener.name}: must be an address that a client can reach")
         if listener.name not in names:
-            raise SettingError(
-                f"advertised.listeners = {listener.name}: must be one of the names in listeners"
-            )
+            raise SettingError(f"advertised.listeners = {listener.name}: must be one of the names in listeners")
     return advertised or opened
 
 
@@ -74,21 +70,15 @@ def _read(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterat
     for entry in settings[setting]:
         match = _LISTENER.fullmatch(entry)
         if match is None or int(match[4]) > PORT_MAX:
-            raise SettingError(
-                f"{setting.name} = {entry}: must have the form NAME://host:port with a port up to 65535"
-            )
+            raise SettingError(f"{setting.name} = {entry}: must have the form NAME://host:port with a port up to 65535")
         name = match[1].upper()
         if name in controllers:
             continue
         protocol = protocols.get(name)
         if protocol is None:
-            raise SettingError(
-                f"{setting.name} = {entry}: {name} has no protocol in listener.security.protocol.map"
-            )
+            raise SettingError(f"{setting.name} = {entry}: {name} has no protocol in listener.security.protocol.map")
         if protocol not in BUILT_PROTOCOLS:
-            raise SettingError(
-                f"{setting.name} = {entry}: Lamina has no {protocol} yet and will not listen without it"
-            )
+            raise SettingError(f"{setting.name} = {entry}: Lamina has no {protocol} yet and will not listen without it")
         yield Listener(name, protocol, match[2] or match[3], int(match[4]))
 
 
@@ -98,8 +88,6 @@ def _protocols(settings: BrokerSettings) -> dict[str, str]:
         name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
         if not name or protocol not in PROTOCOLS:
             one_of = ", ".join(PROTOCOLS)
-            raise SettingError(
-                f"listener.security.protocol.map = {entry}: must be NAME:PROTOCOL, one of {one_of}"
-            )
+            raise SettingError(f"listener.security.protocol.map = {entry}: must be NAME:PROTOCOL, one of {one_of}")
         protocols[name] = protocol
     return protocols

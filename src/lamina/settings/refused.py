@@ -67,7 +67,5 @@ BROKER_REFUSED = (
 )
 
 TOPIC_REFUSED = (
-    Refusal(
-        "Lamina has no tiered storage", frozenset({"remote.storage.enable"}), harmless=frozenset({"false"})
-    ),
+    Refusal("Lamina has no tiered storage", frozenset({"remote.storage.enable"}), harmless=frozenset({"false"})),
 )

@@ -74,9 +74,7 @@ FILE_DELETE_DELAY_MS = topic_setting(
 FLUSH_MESSAGES = topic_setting(
     "flush.messages", LONG, log.LOG_FLUSH_INTERVAL_MESSAGES, "fsync after this many records.", at_least(1)
 )
-FLUSH_MS = topic_setting(
-    "flush.ms", LONG, log.LOG_FLUSH_INTERVAL_MS, "fsync what has waited this long.", at_least(0)
-)
+FLUSH_MS = topic_setting("flush.ms", LONG, log.LOG_FLUSH_INTERVAL_MS, "fsync what has waited this long.", at_least(0))
 CLEANUP_POLICY = topic_setting(
     "cleanup.policy",
     LIST,

@@ -34,9 +34,7 @@ def check_overrides(overrides: Mapping[str, str]) -> None:
             raise SettingError(f"{name}: unknown" + (f", did you mean {nearest}?" if nearest else ""))
 
 
-def resolve_topic(
-    setting: Setting[T], broker: BrokerSettings, overrides: Mapping[str, str]
-) -> Resolved[T] | None:
+def resolve_topic(setting: Setting[T], broker: BrokerSettings, overrides: Mapping[str, str]) -> Resolved[T] | None:
     """One setting of a topic with its source and synonyms; None where nobody gives it a value."""
     inherited = None if setting.pair is None else broker.resolved(setting.pair)
     text = overrides.get(setting.name)
