@@ -10,7 +10,7 @@ from lamina.log.producers import ProducerStates
 from lamina.log.segment import Segment
 from lamina.log.segments import Segments
 from lamina.log.snapshots import read_snapshot, snapshot_offsets, snapshot_path
-from lamina.records.batch import BatchHeader
+from lamina.records.batch import CONTROL_BIT, BatchHeader
 from lamina.records.marker import ControlType, Marker, read_marker
 
 
@@ -18,7 +18,7 @@ def record_producer(
     producers: ProducerStates, header: BatchHeader, base_offset: int, marker: Marker | None
 ) -> AbortedTransaction | None:
     """Take a batch with a producer id into account. Returns what an abort adds to its segment's index."""
-    if not header.is_control:
+    if not header.attributes & CONTROL_BIT:
         producers.record_batch(header, base_offset)
     elif marker is not None and marker.coordinator_epoch is not None:
         is_abort = marker.control_type is ControlType.ABORT
@@ -70,7 +70,7 @@ def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset:
 
 def marker_at(segment: Segment, position: int, header: BatchHeader) -> Marker | None:
     """What the batch says if it is a control batch."""
-    if not header.is_control:
+    if not header.attributes & CONTROL_BIT:
         return None
     with segment.lease(position, header.size_bytes) as lease:
         return read_marker(lease.read(), 0, header)
