@@ -1,7 +1,7 @@
-"""Decompress a stream of zeros in a process of its own and print the outcome and the memory it took at its peak.
+"""Decompress a stream of zeros in a process of its own; print the outcome and the memory it took at its peak.
 
-``python -m tests.records.measure_peak CODEC DECODED_BYTES LIMIT_BYTES``; the stream is built piece by piece, so
-that building it does not count.
+``python -m tests.records.measure_peak CODEC DECODED_BYTES LIMIT_BYTES``; the stream is built piece by piece,
+so that building it does not count.
 """
 
 import resource
@@ -30,7 +30,9 @@ def zeros_as_gzip(pieces: int) -> bytes:
 
 def zeros_as_snappy(pieces: int) -> bytes:
     block = bytes(cramjam.snappy.compress_raw(PIECE))
-    return b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + (len(block).to_bytes(4, "big") + block) * pieces
+    return (
+        b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + (len(block).to_bytes(4, "big") + block) * pieces
+    )
 
 
 def zeros_as_lz4(pieces: int) -> bytes:

@@ -54,7 +54,9 @@ def test_the_last_sequence_follows_the_last_offset_and_wraps_to_zero() -> None:
 
 
 @given(st.lists(st.sampled_from(VECTORS), max_size=6), st.integers(0, 60))
-def test_a_walk_finds_every_whole_batch_and_stops_before_one_that_is_cut(batches: list[bytes], cut: int) -> None:
+def test_a_walk_finds_every_whole_batch_and_stops_before_one_that_is_cut(
+    batches: list[bytes], cut: int
+) -> None:
     whole = b"".join(batches)
     buffer = memoryview(b"ahead" + whole + V1[:cut])
     found = [bytes(buffer[at : at + header.size_bytes]) for at, header in walk(buffer, 5)]
@@ -66,7 +68,8 @@ def test_a_walk_stops_before_a_batch_whose_last_byte_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"magic": 1}, {"length": 48}, {"base_offset": -1}, {"last_offset_delta": -1}, {"record_count": -1}]
+    "change",
+    [{"magic": 1}, {"length": 48}, {"base_offset": -1}, {"last_offset_delta": -1}, {"record_count": -1}],
 )
 def test_a_header_that_no_batch_can_have_is_corrupt(change: dict[str, int]) -> None:
     header: BatchHeader = read_header(V1)._replace(**change)

@@ -141,8 +141,7 @@ def walk_records(
         )  # past the attributes, which mean nothing
         offset_delta, position = read_varint(records, position)
         key_length, position = read_varint(records, position)
-        position = _skip(position, key_length, end)
-        value_length, position = read_varint(records, position)
+        value_length, position = read_varint(records, _skip(position, key_length, end))
         position = _skip_headers(records, _skip(position, value_length, end), end)
         if position != end:
             raise CorruptMessage(
