@@ -25,7 +25,7 @@ _PIECE_BYTES = 64 * 1024
 """Data is fed and taken in pieces of this size, so that a library's own buffers stay small."""
 
 _MOST_FRAMES = 1000
-"""Clients send one. Each costs a decoder, and an empty one is 9 bytes: a request could hold a core for long."""
+"""Clients send one. Each costs a decoder, and an empty one is 9 bytes: many could hold a core for long."""
 
 _GZIP_WBITS = 31
 _ZSTD_LEVEL = 3
