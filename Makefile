@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log peers-files clean
+.PHONY: venv serve test check format docs lock bench bench-log peers-files fixture clean
 
 venv: $(VENV)/.ready
 
@@ -47,6 +47,10 @@ bench-log: venv
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv
 	$(PYTEST) -m kafka tests/peers
+
+# Makes the committed data directories of a real Kafka again; only needed to change what they hold.
+fixture: venv
+	$(BIN)/python -m tests.fixtures.make_kafka_data
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -22,6 +22,7 @@ class ErrorCode(IntEnum):
     INVALID_TIMESTAMP = 32
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
     TRANSACTION_COORDINATOR_FENCED = 52
     KAFKA_STORAGE_ERROR = 56
     UNSUPPORTED_COMPRESSION_TYPE = 76
@@ -58,6 +59,10 @@ class OutOfOrderSequence(KafkaError):
 
 class InvalidProducerEpoch(KafkaError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTransactionState(KafkaError):
+    code = ErrorCode.INVALID_TXN_STATE
 
 
 class TransactionCoordinatorFenced(KafkaError):

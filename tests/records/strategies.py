@@ -17,8 +17,6 @@ def records(
     offset = draw(st.integers(0, 2**40)) if first_offset is None else first_offset
     found = []
     for _ in range(draw(st.integers(1, most))):
-        found.append(
-            Record(offset, draw(_timestamps), draw(_nullable_bytes), draw(_nullable_bytes), draw(_headers))
-        )
+        found.append(Record(offset, draw(_timestamps), draw(_nullable_bytes), draw(_nullable_bytes), draw(_headers)))
         offset += draw(st.integers(1, 1000)) if gaps else 1
     return found

@@ -156,9 +156,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     """Raise :class:`CorruptMessage` if the covered bytes are not the ones the CRC was taken over."""
     actual = compute_crc(buffer, position, header.size_bytes)
     if actual != header.crc:
-        raise CorruptMessage(
-            f"the batch at offset {header.base_offset} has CRC {actual:#010x}, not {header.crc:#010x}"
-        )
+        raise CorruptMessage(f"the batch at offset {header.base_offset} has CRC {actual:#010x}, not {header.crc:#010x}")
 
 
 def walk(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

@@ -83,9 +83,7 @@ def build_batch(
     payload = bytearray()
     for record in records:
         if not base_offset <= record.offset <= last_offset:
-            raise ValueError(
-                f"a record at offset {record.offset} lies outside [{base_offset}, {last_offset}]"
-            )
+            raise ValueError(f"a record at offset {record.offset} lies outside [{base_offset}, {last_offset}]")
         _append_record(payload, record, base_offset, base_timestamp)
     return _seal(
         BatchHeader(

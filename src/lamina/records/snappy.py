@@ -33,9 +33,7 @@ def decompress_snappy(data: Buffer, limit_bytes: int) -> bytearray:
     view = memoryview(data)
     size_bytes = sum(map(_read_snappy_size, _snappy_blocks(view)))
     if size_bytes > limit_bytes:
-        raise MessageTooLarge(
-            f"the records of a batch decompress to {size_bytes} bytes, more than {limit_bytes}"
-        )
+        raise MessageTooLarge(f"the records of a batch decompress to {size_bytes} bytes, more than {limit_bytes}")
     out = bytearray(size_bytes)
     target = memoryview(out)
     for block in _snappy_blocks(view):

@@ -141,17 +141,13 @@ def walk_records(
         end = position + length
         if length < 0 or end > size:
             raise CorruptMessage(f"record {index} claims {length} bytes, {size - position} are left")
-        timestamp_delta, position = read_varlong(
-            records, position + 1
-        )  # past the attributes, which mean nothing
+        timestamp_delta, position = read_varlong(records, position + 1)  # past the attributes, which mean nothing
         offset_delta, position = read_varint(records, position)
         key_length, position = read_varint(records, position)
         value_length, position = read_varint(records, _skip(position, key_length, end))
         position = _skip_headers(records, _skip(position, value_length, end), end)
         if position != end:
-            raise CorruptMessage(
-                f"record {index} claims {length} bytes, its fields take {length + position - end}"
-            )
+            raise CorruptMessage(f"record {index} claims {length} bytes, its fields take {length + position - end}")
         timestamp = base_timestamp + timestamp_delta
         if not _INT64_MIN <= timestamp <= _INT64_MAX:
             raise CorruptMessage(f"record {index} has a timestamp that does not fit 64 bits")
@@ -195,9 +191,7 @@ def _check_batch(buffer: Buffer, header: BatchHeader, rules: BatchRules) -> None
     if header.base_offset != 0:
         raise InvalidRecord(f"the batch has base offset {header.base_offset}; a client's begins at 0")
     if header.size_bytes > rules.max_message_bytes:
-        raise MessageTooLarge(
-            f"the batch is {header.size_bytes} bytes; the topic takes {rules.max_message_bytes}"
-        )
+        raise MessageTooLarge(f"the batch is {header.size_bytes} bytes; the topic takes {rules.max_message_bytes}")
     check_crc(buffer, 0, header)
     if header.record_count <= 0:
         raise InvalidRecord(f"the batch counts {header.record_count} records")
@@ -209,8 +203,7 @@ def _check_batch(buffer: Buffer, header: BatchHeader, rules: BatchRules) -> None
         raise InvalidRecord("a client may not write a control batch")
     if header.producer_id > NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise InvalidRecord(
-            f"producer {header.producer_id} came with epoch {header.producer_epoch} "
-            f"and sequence {header.base_sequence}"
+            f"producer {header.producer_id} came with epoch {header.producer_epoch} and sequence {header.base_sequence}"
         )
     if header.attributes & DELETE_HORIZON_BIT:
         raise InvalidRecord("a client may not set a delete horizon")

@@ -1,0 +1,247 @@
+"""A real Apache Kafka, one KRaft node on loopback, for tests that compare Lamina with it.
+
+Owns where Kafka's jars come from, the broker process, its log lines and its tools. Knows nothing of Lamina.
+Needs Java 17+ and Maven; the jars that `java/pom.xml` names are copied once into a cache elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+from tests.peers.driver import Driver
+
+VERSION = "4.1.0"
+JAVA_DIRECTORY = Path(__file__).parent / "java"
+CLUSTER_ID = "TGFtaW5hUGVlckthZmthMQ"
+START_SECONDS = 60
+STOP_SECONDS = 60
+TOOL_SECONDS = 60
+
+LOGGING = (
+    "-Dorg.slf4j.simpleLogger.logFile=System.out",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+    "-Dorg.slf4j.simpleLogger.showThreadName=false",
+)
+QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
+
+
+class KafkaMissingError(Exception):
+    """Kafka cannot run on this machine; the message says in one sentence what is missing."""
+
+
+class KafkaFailedError(Exception):
+    """Kafka or one of its tools ended badly or did not answer in time."""
+
+
+@cache
+def jars() -> str:
+    """Kafka's classpath; fetches the jars with Maven on the first call ever on this machine."""
+    for program, wanted in (("java", "Java 17 or newer"), ("mvn", "Maven")):
+        if shutil.which(program) is None:
+            raise KafkaMissingError(f"Real Kafka needs {wanted}: there is no `{program}` on the PATH.")
+    cache_directory = Path(os.environ.get("LAMINA_PEERS_DIR", "~/.cache/lamina")).expanduser()
+    libraries = cache_directory / f"kafka-{VERSION}"
+    if not libraries.is_dir():
+        cache_directory.mkdir(parents=True, exist_ok=True)
+        # Renamed when complete, so that an interrupted or a simultaneous download leaves no half classpath.
+        with tempfile.TemporaryDirectory(dir=cache_directory, ignore_cleanup_errors=True) as scratch:
+            fetched = Path(scratch) / "libraries"
+            _fetch(fetched)
+            try:
+                fetched.rename(libraries)
+            except OSError:
+                if not libraries.is_dir():
+                    raise
+    return str(libraries / "*")
+
+
+def _fetch(target: Path) -> None:
+    pom = JAVA_DIRECTORY / "pom.xml"
+    command = [
+        "mvn",
+        "-q",
+        "-B",
+        "-f",
+        str(pom),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={target}",
+    ]
+    maven = subprocess.run(command, capture_output=True, text=True)
+    if maven.returncode != 0:
+        reason = next((line for line in maven.stdout.splitlines() if "ERROR" in line), "it said nothing")
+        raise KafkaMissingError(f"Maven could not fetch Kafka {VERSION}: {reason}")
+
+
+def run_tool(main_class: str, *arguments: str) -> str:
+    """What one of Kafka's command-line classes printed, both streams in order; raises if it failed."""
+    command = ["java", "-Xmx256M", *LOGGING, *QUIET, "-cp", jars(), main_class, *arguments]
+    tool = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TOOL_SECONDS
+    )
+    if tool.returncode != 0:
+        raise KafkaFailedError(
+            f"{main_class} {' '.join(arguments)} exited with {tool.returncode}:\n{tool.stdout}"
+        )
+    return tool.stdout
+
+
+def dump_segments(*files: Path, options: tuple[str, ...] = ()) -> str:
+    """DumpLogSegments over some files of one kind or of several."""
+    names = ",".join(str(file) for file in files)
+    return run_tool("kafka.tools.DumpLogSegments", *options, "--files", names)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(opened.getsockname()[1]) for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+@dataclass(frozen=True, slots=True)
+class LogMark:
+    """A place in a broker's log lines, to look only at what came after it."""
+
+    line: int
+
+
+class Kafka:
+    """One Kafka node over `root/data`; a data directory that is already there is used as it is."""
+
+    def __init__(self, root: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.data_directory = root / "data"
+        self.log_lines: list[str] = []
+        self._changed = threading.Condition()
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._port, controller_port = _free_ports(2)
+        self._properties = root / "server.properties"
+        root.mkdir(parents=True, exist_ok=True)
+        defaults = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.data_directory),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "2",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "2",
+            "group.initial.rebalance.delay.ms": "0",
+        }
+        lines = [f"{name}={value}\n" for name, value in (defaults | dict(settings or {})).items()]
+        self._properties.write_text("".join(lines))
+
+    def __enter__(self) -> Kafka:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.kill()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> LogMark:
+        """Formats the directory if it is new, starts the broker and returns once it takes connections."""
+        if not (self.data_directory / "meta.properties").exists():
+            run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._properties))
+        mark = self.mark()
+        flags = ("-Xmx512M", "-Xms256M", "-XX:+UseG1GC", *LOGGING)
+        self._process = subprocess.Popen(
+            ["java", *flags, "-cp", jars(), "kafka.Kafka", str(self._properties)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._collect, args=(self._process,), daemon=True)
+        self._reader.start()
+        self.wait_for_line(r"Kafka Server started", since=mark, seconds=START_SECONDS)
+        socket.create_connection(("127.0.0.1", self._port), timeout=5).close()
+        return mark
+
+    def _collect(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as stream:
+            for line in stream:
+                with self._changed:
+                    self.log_lines.append(line.rstrip("\n"))
+                    self._changed.notify_all()
+        process.wait()
+        with self._changed:
+            self._changed.notify_all()
+
+    def mark(self) -> LogMark:
+        with self._changed:
+            return LogMark(len(self.log_lines))
+
+    def lines_since(self, mark: LogMark, pattern: str = "") -> list[str]:
+        with self._changed:
+            return [line for line in self.log_lines[mark.line :] if re.search(pattern, line)]
+
+    def wait_for_line(self, pattern: str, *, since: LogMark, seconds: float) -> str:
+        """The first matching log line after the mark; raises when the broker ends or time runs out first."""
+        wanted = re.compile(pattern)
+        deadline = time.monotonic() + seconds
+        looked_at = since.line
+        with self._changed:
+            while True:
+                for line in self.log_lines[looked_at:]:
+                    if wanted.search(line):
+                        return line
+                looked_at = len(self.log_lines)
+                ended = self._process is None or self._process.poll() is not None
+                left_seconds = deadline - time.monotonic()
+                if ended or left_seconds <= 0:
+                    why = "ended" if ended else f"took over {seconds} s"
+                    last = "\n".join(self.log_lines[-20:])
+                    raise KafkaFailedError(
+                        f"Kafka {why} before a log line matched {pattern!r}; its last lines:\n{last}"
+                    )
+                self._changed.wait(min(left_seconds, 1.0))
+
+    def stop(self) -> None:
+        """A clean shutdown: everything flushed, indexes trimmed, the clean-shutdown file written."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9, or nothing if the broker is not running."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, sent: signal.Signals) -> None:
+        if self._process is None or self._reader is None:
+            return
+        self._process.send_signal(sent)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired as late:
+            self._process.kill()
+            raise KafkaFailedError(f"Kafka did not stop within {STOP_SECONDS} s of {sent.name}") from late
+        finally:
+            self._reader.join(STOP_SECONDS)
+            self._process = self._reader = None
+
+    def driver(self) -> Driver:
+        """Kafka's own clients, connected to this broker."""
+        source = JAVA_DIRECTORY / "Driver.java"
+        return Driver(["java", "-Xmx256M", *QUIET, "-cp", jars(), str(source), self.bootstrap])
