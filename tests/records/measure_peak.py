@@ -30,9 +30,7 @@ def zeros_as_gzip(pieces: int) -> bytes:
 
 def zeros_as_snappy(pieces: int) -> bytes:
     block = bytes(cramjam.snappy.compress_raw(PIECE))
-    return (
-        b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + (len(block).to_bytes(4, "big") + block) * pieces
-    )
+    return b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + (len(block).to_bytes(4, "big") + block) * pieces
 
 
 def zeros_as_lz4(pieces: int) -> bytes:

@@ -10,9 +10,7 @@ _timestamps = st.integers(0, 2**62)
 
 
 @st.composite
-def records(
-    draw: st.DrawFn, *, first_offset: int | None = None, most: int = 12, gaps: bool = False
-) -> list[Record]:
+def records(draw: st.DrawFn, *, first_offset: int | None = None, most: int = 12, gaps: bool = False) -> list[Record]:
     """At least one record, offsets rising: by one, or with the gaps that cleaning leaves."""
     offset = draw(st.integers(0, 2**40)) if first_offset is None else first_offset
     found = []

@@ -54,9 +54,7 @@ def test_the_last_sequence_follows_the_last_offset_and_wraps_to_zero() -> None:
 
 
 @given(st.lists(st.sampled_from(VECTORS), max_size=6), st.integers(0, 60))
-def test_a_walk_finds_every_whole_batch_and_stops_before_one_that_is_cut(
-    batches: list[bytes], cut: int
-) -> None:
+def test_a_walk_finds_every_whole_batch_and_stops_before_one_that_is_cut(batches: list[bytes], cut: int) -> None:
     whole = b"".join(batches)
     buffer = memoryview(b"ahead" + whole + V1[:cut])
     found = [bytes(buffer[at : at + header.size_bytes]) for at, header in walk(buffer, 5)]

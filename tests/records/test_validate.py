@@ -52,9 +52,7 @@ def test_a_good_batch_is_taken_with_its_true_facts() -> None:
 
 
 @given(records(first_offset=0), st.sampled_from(Codec), st.booleans())
-def test_every_batch_that_a_client_may_send_is_taken(
-    found: list[Record], codec: Codec, is_transactional: bool
-) -> None:
+def test_every_batch_that_a_client_may_send_is_taken(found: list[Record], codec: Codec, is_transactional: bool) -> None:
     batch = build_batch(
         found,
         codec=codec,
@@ -156,9 +154,7 @@ def test_a_batch_that_decompresses_past_the_limit_is_too_large(codec: Codec) -> 
 def test_linked_lz4_blocks_are_refused_because_java_cannot_read_them() -> None:
     value = b"".join(b"%d" % number for number in range(40_000))
     plain = build_batch([Record(0, 0, b"k", value)])
-    linked = lz4.frame.compress(
-        plain[HEADER_BYTES:], block_linked=True, block_size=lz4.frame.BLOCKSIZE_MAX64KB
-    )
+    linked = lz4.frame.compress(plain[HEADER_BYTES:], block_linked=True, block_size=lz4.frame.BLOCKSIZE_MAX64KB)
     batch = reseal(plain[:HEADER_BYTES] + linked, attributes=Codec.LZ4)
     assert read_records(batch, 0, read_header(batch), len(plain))[0].value == value
     assert "linked" in str(rejects(InvalidRecord, batch))
@@ -177,9 +173,7 @@ def test_a_compacted_topic_names_every_record_without_a_key_by_its_index(codec: 
 
 
 def test_a_batch_of_many_bad_records_names_only_the_first_thousand() -> None:
-    batch = build_batch(
-        [Record(index, 0, None, b"") for index in range(MAX_RECORD_ERRORS + 5)], codec=Codec.ZSTD
-    )
+    batch = build_batch([Record(index, 0, None, b"") for index in range(MAX_RECORD_ERRORS + 5)], codec=Codec.ZSTD)
     error = rejects(InvalidRecord, batch, replace(RULES, is_compacted=True))
     assert isinstance(error, InvalidRecord)
     assert [index for index, _ in error.record_errors] == list(range(MAX_RECORD_ERRORS))
@@ -190,10 +184,7 @@ TIGHT = replace(RULES, timestamp_before_max_ms=DAY_MS, timestamp_after_max_ms=10
 
 @pytest.mark.parametrize("timestamp", [NOW_MS - DAY_MS, NOW_MS, NOW_MS + 1000, -1])
 def test_a_timestamp_within_the_topics_range_is_taken_and_so_is_none(timestamp: int) -> None:
-    assert (
-        validate_batch(build_batch([Record(0, timestamp, b"k", b"v")]), TIGHT, NOW_MS).max_timestamp
-        == timestamp
-    )
+    assert validate_batch(build_batch([Record(0, timestamp, b"k", b"v")]), TIGHT, NOW_MS).max_timestamp == timestamp
 
 
 @pytest.mark.parametrize("timestamp", [NOW_MS - DAY_MS - 1, NOW_MS + 1001, 0, 2**63 - 1])
@@ -221,9 +212,7 @@ def test_records_without_a_time_leave_no_max_timestamp() -> None:
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("offsets", [(1, 0), (0, 0), (0, 2)])
 def test_offset_deltas_must_count_up_from_zero(codec: Codec, offsets: tuple[int, int]) -> None:
-    payload = b"".join(
-        build_batch([Record(offset, 0, b"k", b"v")], base_offset=0)[HEADER_BYTES:] for offset in offsets
-    )
+    payload = b"".join(build_batch([Record(offset, 0, b"k", b"v")], base_offset=0)[HEADER_BYTES:] for offset in offsets)
     rejects(InvalidRecord, with_payload(payload, count=2, codec=codec))
 
 

@@ -37,9 +37,7 @@ def test_a_padded_number_is_read_as_java_reads_it() -> None:
     assert read_varint(b"\x82\x80\x00", 0) == (1, 3)
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\x80", b"\xff\xff\xff\xff", b"\x80" * 5 + b"\x00", b"\xff" * 4 + b"\x10"]
-)
+@pytest.mark.parametrize("data", [b"", b"\x80", b"\xff\xff\xff\xff", b"\x80" * 5 + b"\x00", b"\xff" * 4 + b"\x10"])
 def test_a_number_cut_off_or_wider_than_32_bits_is_refused(data: bytes) -> None:
     with pytest.raises(CorruptMessage):
         read_varint(data, 0)
