@@ -1,7 +1,7 @@
 """Microseconds per message: Lamina's wire room beside kio, in one run. `python -m bench.wire`.
 
 Reading and writing of the messages in protocol.md §3. kio's parser is native and its writer is Python; "kio"
-is what `entity_reader` and `entity_writer` take. Lamina's column includes headers and the size where it writes.
+is what `entity_reader` and `entity_writer` take. Where Lamina writes, its figure includes header and size.
 """
 
 import io
@@ -57,7 +57,7 @@ def row(name: str, ours: Callable[[], object], kio: Callable[[], object]) -> Non
 
 def parse_row(name: str, request: Any, parse: Callable[[int, bytes], object] | None = None) -> None:
     key, version = request.__api_key__, request.__version__
-    body = kio_bytes(request)
+    body = bytes(encode_entity(request))
     reader = entity_reader(type(request))
     if parse is None:
         row(f"read {name}", lambda: parse_request(key, version, body), lambda: reader(body, 0))
@@ -161,12 +161,12 @@ def fetch_rows() -> None:
                 ),
             )
             hole = range(size) if size >= 1 << 16 else records
-            topics = [
+            fetched = [
                 TopicFetched(
                     "topic", TOPIC_ID, [PartitionFetched(i, 0, 5, records=hole) for i in range(count)]
                 )
             ]
-            _fetch_row(version, f"v{version}, {count} x {size >> 10} KiB", topics, _with_kio_types(message))
+            _fetch_row(version, f"v{version}, {count} x {size >> 10} KiB", fetched, _with_kio_types(message))
 
 
 def _fetch_row(version: int, name: str, topics: list[TopicFetched], message: Any) -> None:
@@ -236,7 +236,10 @@ def group_rows() -> None:
         parse_row(f"OffsetCommit request v8, {count} partitions", request)
     schema = request_schema(METADATA, 12)
     topic = nested_schema(schema, "topics")
-    parse_row("Metadata request v12, 1 topic", schema(topics=(topic(topic_id=None, name="topic"),)))
+    parse_row(
+        "Metadata request v12, 1 topic",
+        schema(topics=(topic(topic_id=None, name="topic"),), include_topic_authorized_operations=False),
+    )
     schema = response_schema(CONSUMER_GROUP_HEARTBEAT, 1)
     assignment = nested_schema(schema, "assignment")
     topics = (nested_schema(assignment, "topic_partitions")(topic_id=TOPIC_ID, partitions=tuple(range(10))),)

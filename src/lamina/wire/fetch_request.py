@@ -42,6 +42,7 @@ NO_REPLICA_ID = -1
 
 _REPLICA_STATE_TAG = 1
 
+_new = tuple.__new__
 _unpack_int32 = Struct(">i").unpack_from
 _unpack_int32_pair = Struct(">ii").unpack_from
 _unpack_limits = Struct(">iiib").unpack_from
@@ -170,7 +171,7 @@ def _read_topics(data: bytes, at: int, read_topic: _ReadTopic) -> tuple[list[Fet
         budget -= count
         partitions = []
         for _ in range(checked_count(count - 1, budget)):
-            partitions.append(FetchPartition._make(_unpack_partition(data, at)))
+            partitions.append(_new(FetchPartition, _unpack_partition(data, at)))
             at += _PARTITION_BYTES
             at = at + 1 if data[at] == 0 else skip_tags(data, at)
         at = skip_tags(data, at)

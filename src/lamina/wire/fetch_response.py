@@ -116,33 +116,37 @@ def _write_topics(
             write_compact_string(out, name)
         write_uvarint(out, len(partitions) + 1)
         for partition in partitions:
-            _write_head(out, partition)
-            records = partition.records
-            if records is None:
-                out.append(0)
-            else:
-                write_uvarint(out, len(records) + 1)
-                out = _put_records(pieces, out, records)
-            _write_tags(out, partition)
+            out = _write_partition(pieces, out, partition)
         out.append(0)
     return out
 
 
-def _write_head(out: bytearray, partition: PartitionFetched) -> None:
-    """Everything before the records."""
-    index, error_code, high_watermark, last_stable, log_start, _, aborted, preferred, _, _ = partition
+def _write_partition(pieces: list[Sized], out: bytearray, partition: PartitionFetched) -> bytearray:
+    """Returns the piece to go on with."""
+    index, error_code, high_watermark, stable, start, records, aborted, preferred, diverging, leader = (
+        partition
+    )
     if aborted is None:
-        out += _pack_plain(index, error_code, high_watermark, last_stable, log_start, 0, preferred)
-        return
-    out += _pack_offsets(index, error_code, high_watermark, last_stable, log_start)
-    write_uvarint(out, len(aborted) + 1)
-    for producer_id, first_offset in aborted:
-        out += _pack_aborted(producer_id, first_offset)
-    out += _pack_int32(preferred)
+        out += _pack_plain(index, error_code, high_watermark, stable, start, 0, preferred)
+    else:
+        out += _pack_offsets(index, error_code, high_watermark, stable, start)
+        write_uvarint(out, len(aborted) + 1)
+        for producer_id, first_offset in aborted:
+            out += _pack_aborted(producer_id, first_offset)
+        out += _pack_int32(preferred)
+    if records is None:
+        out.append(0)
+    else:
+        write_uvarint(out, len(records) + 1)
+        out = _put_records(pieces, out, records)
+    if diverging is None and leader is None:
+        out.append(0)
+    else:
+        _write_tags(out, diverging, leader)
+    return out
 
 
-def _write_tags(out: bytearray, partition: PartitionFetched) -> None:
-    diverging, leader = partition.diverging_epoch, partition.current_leader
+def _write_tags(out: bytearray, diverging: DivergingEpoch | None, leader: CurrentLeader | None) -> None:
     out.append((diverging is not None) + (leader is not None))
     if diverging is not None:
         out += _pack_diverging_epoch(

@@ -43,12 +43,13 @@ def malformed(message: str, error: Exception) -> MalformedRequest:
 def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
     """(value, where the next field starts). Raises `IndexError` at the end of the data."""
     byte = data[at]
+    at += 1
+    if byte < 0x80:
+        return byte, at
     value = byte & 0x7F
     shift = 7
-    start = at
-    at += 1
     while byte > 0x7F:
-        if at - start == MAX_VARINT_BYTES:
+        if shift == 7 * MAX_VARINT_BYTES:
             raise MalformedRequest("a variable-length integer takes more than five bytes.")
         byte = data[at]
         value |= (byte & 0x7F) << shift

@@ -130,7 +130,7 @@ def _parse_flexible(data: memoryview) -> tuple[ProduceRequest, int]:
             # Past the end, this raises: so the view above is whole.
             at = at + 1 if data[at] == 0 else skip_tags(data, at)
             partitions.append(PartitionRecords(index, records))
-        at = skip_tags(data, at)
+        at = at + 1 if data[at] == 0 else skip_tags(data, at)
         topics.append(TopicRecords(present(name), partitions))
     at = skip_tags(data, at)
     if at > end:
