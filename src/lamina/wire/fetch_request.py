@@ -17,7 +17,6 @@ from lamina.wire.primitives import (
     UNREADABLE,
     Buffer,
     MalformedRequest,
-    checked_count,
     malformed,
     present,
     read_compact_string,
@@ -25,6 +24,7 @@ from lamina.wire.primitives import (
     read_tags,
     read_uvarint,
     skip_tags,
+    spend,
 )
 
 API_KEY = 1
@@ -50,9 +50,9 @@ _LIMITS_BYTES = 13
 _unpack_replica_state = Struct(">iq").unpack_from
 _unpack_partition = Struct(">iiqiqi").unpack_from
 _PARTITION_BYTES = 32
-_LEGACY_V4 = Struct(">iqi")
-_LEGACY_V5 = Struct(">iqqi")
-_LEGACY_V9 = Struct(">iiqqi")
+_PARTITION_V4 = Struct(">iqi")
+_PARTITION_V5 = Struct(">iqqi")
+_PARTITION_V9 = Struct(">iiqqi")
 
 
 class FetchPartition(NamedTuple):
@@ -113,6 +113,7 @@ def parse_fetch_request(api_version: int, body: Buffer) -> FetchRequest:
 
 def _parse_flexible(api_version: int, data: bytes) -> tuple[FetchRequest, int]:
     at = 0
+    budget = [MAX_ELEMENTS]
     replica_id = replica_epoch = NO_REPLICA_ID
     if api_version < _FIRST_WITH_REPLICA_STATE:
         (replica_id,) = _unpack_int32(data)
@@ -121,13 +122,13 @@ def _parse_flexible(api_version: int, data: bytes) -> tuple[FetchRequest, int]:
     session_id, session_epoch = _unpack_int32_pair(data, at + _LIMITS_BYTES)
     read_topic = _read_topic_id if api_version >= FIRST_WITH_TOPIC_IDS else _read_compact_topic_name
     at += _LIMITS_BYTES + 8
-    topics, at = _read_topics(data, at, read_topic)
-    forgotten, at = _read_forgotten(data, at, read_topic)
+    topics, at = _read_topics(data, at, read_topic, budget)
+    forgotten, at = _read_forgotten(data, at, read_topic, budget)
     rack_id, at = read_compact_string(data, at)
     if data[at] == 0:
         at += 1
     else:
-        tags, at = read_tags(data, at)
+        tags, at = read_tags(data, at, budget)
         if api_version >= _FIRST_WITH_REPLICA_STATE and _REPLICA_STATE_TAG in tags:
             replica_id, replica_epoch = _unpack_replica_state(tags[_REPLICA_STATE_TAG])
     request = FetchRequest(
@@ -161,34 +162,34 @@ def _read_compact_topic_name(data: bytes, at: int) -> tuple[str, None, int]:
     return present(name), None, at
 
 
-def _read_topics(data: bytes, at: int, read_topic: _ReadTopic) -> tuple[list[FetchTopic], int]:
+def _read_topics(
+    data: bytes, at: int, read_topic: _ReadTopic, budget: list[int]
+) -> tuple[list[FetchTopic], int]:
     count, at = read_uvarint(data, at)
-    budget = MAX_ELEMENTS - count
     topics = []
-    for _ in range(checked_count(count - 1, budget)):
+    for _ in range(spend(count - 1, budget)):
         name, topic_id, at = read_topic(data, at)
         count, at = read_uvarint(data, at)
-        budget -= count
         partitions = []
-        for _ in range(checked_count(count - 1, budget)):
+        for _ in range(spend(count - 1, budget)):
             partitions.append(_new(FetchPartition, _unpack_partition(data, at)))
             at += _PARTITION_BYTES
-            at = at + 1 if data[at] == 0 else skip_tags(data, at)
-        at = skip_tags(data, at)
+            at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
+        at = skip_tags(data, at, budget)
         topics.append(FetchTopic(name, topic_id, partitions))
     return topics, at
 
 
-def _read_forgotten(data: bytes, at: int, read_topic: _ReadTopic) -> tuple[list[ForgottenTopic], int]:
+def _read_forgotten(
+    data: bytes, at: int, read_topic: _ReadTopic, budget: list[int]
+) -> tuple[list[ForgottenTopic], int]:
     count, at = read_uvarint(data, at)
-    budget = MAX_ELEMENTS - count
     forgotten = []
-    for _ in range(checked_count(count - 1, budget)):
+    for _ in range(spend(count - 1, budget)):
         name, topic_id, at = read_topic(data, at)
         count, at = read_uvarint(data, at)
-        budget -= count
-        partitions, at = _read_indexes(data, at, checked_count(count - 1, budget))
-        at = skip_tags(data, at)
+        partitions, at = _read_indexes(data, at, spend(count - 1, budget))
+        at = skip_tags(data, at, budget)
         forgotten.append(ForgottenTopic(name, topic_id, partitions))
     return forgotten, at
 
@@ -204,14 +205,15 @@ def _parse_legacy(api_version: int, data: bytes) -> tuple[FetchRequest, int]:
     (replica_id,) = _unpack_int32(data)
     max_wait_ms, min_bytes, max_bytes, isolation_level = _unpack_limits(data, 4)
     at = 4 + _LIMITS_BYTES
+    budget = [MAX_ELEMENTS]
     session_id, session_epoch = 0, -1
     if api_version >= FIRST_WITH_SESSIONS:
         session_id, session_epoch = _unpack_int32_pair(data, at)
         at += 8
-    topics, at = _read_legacy_topics(api_version, data, at)
+    topics, at = _read_legacy_topics(api_version, data, at, budget)
     forgotten: list[ForgottenTopic] = []
     if api_version >= FIRST_WITH_SESSIONS:
-        forgotten, at = _read_legacy_forgotten(data, at)
+        forgotten, at = _read_legacy_forgotten(data, at, budget)
     rack_id = None
     if api_version >= _FIRST_WITH_RACK:
         rack_id, at = read_string(data, at)
@@ -231,19 +233,19 @@ def _parse_legacy(api_version: int, data: bytes) -> tuple[FetchRequest, int]:
     return request, at
 
 
-def _read_legacy_topics(api_version: int, data: bytes, at: int) -> tuple[list[FetchTopic], int]:
+def _read_legacy_topics(
+    api_version: int, data: bytes, at: int, budget: list[int]
+) -> tuple[list[FetchTopic], int]:
     read_partition, partition_bytes = _legacy_partition(api_version)
     (count,) = _unpack_int32(data, at)
     at += 4
-    budget = MAX_ELEMENTS - count
     topics = []
-    for _ in range(checked_count(count, budget)):
+    for _ in range(spend(count, budget)):
         name, at = read_string(data, at)
         (count,) = _unpack_int32(data, at)
         at += 4
-        budget -= count
         partitions = []
-        for _ in range(checked_count(count, budget)):
+        for _ in range(spend(count, budget)):
             partitions.append(read_partition(data, at))
             at += partition_bytes
         topics.append(FetchTopic(present(name), None, partitions))
@@ -252,35 +254,35 @@ def _read_legacy_topics(api_version: int, data: bytes, at: int) -> tuple[list[Fe
 
 def _legacy_partition(api_version: int) -> tuple[Callable[[bytes, int], FetchPartition], int]:
     """How a partition is read, and the bytes that it takes."""
-
-    def v4(data: bytes, at: int) -> FetchPartition:
-        index, fetch_offset, max_bytes = _LEGACY_V4.unpack_from(data, at)
-        return FetchPartition(index, -1, fetch_offset, -1, -1, max_bytes)
-
-    def v5(data: bytes, at: int) -> FetchPartition:
-        index, fetch_offset, log_start_offset, max_bytes = _LEGACY_V5.unpack_from(data, at)
-        return FetchPartition(index, -1, fetch_offset, -1, log_start_offset, max_bytes)
-
-    def v9(data: bytes, at: int) -> FetchPartition:
-        index, leader_epoch, fetch_offset, log_start_offset, max_bytes = _LEGACY_V9.unpack_from(data, at)
-        return FetchPartition(index, leader_epoch, fetch_offset, -1, log_start_offset, max_bytes)
-
     if api_version < _FIRST_WITH_LOG_START:
-        return v4, _LEGACY_V4.size
+        return _read_partition_v4, _PARTITION_V4.size
     if api_version < _FIRST_WITH_LEADER_EPOCH:
-        return v5, _LEGACY_V5.size
-    return v9, _LEGACY_V9.size
+        return _read_partition_v5, _PARTITION_V5.size
+    return _read_partition_v9, _PARTITION_V9.size
 
 
-def _read_legacy_forgotten(data: bytes, at: int) -> tuple[list[ForgottenTopic], int]:
+def _read_partition_v4(data: bytes, at: int) -> FetchPartition:
+    index, fetch_offset, max_bytes = _PARTITION_V4.unpack_from(data, at)
+    return FetchPartition(index, -1, fetch_offset, -1, -1, max_bytes)
+
+
+def _read_partition_v5(data: bytes, at: int) -> FetchPartition:
+    index, fetch_offset, log_start_offset, max_bytes = _PARTITION_V5.unpack_from(data, at)
+    return FetchPartition(index, -1, fetch_offset, -1, log_start_offset, max_bytes)
+
+
+def _read_partition_v9(data: bytes, at: int) -> FetchPartition:
+    index, leader_epoch, fetch_offset, log_start_offset, max_bytes = _PARTITION_V9.unpack_from(data, at)
+    return FetchPartition(index, leader_epoch, fetch_offset, -1, log_start_offset, max_bytes)
+
+
+def _read_legacy_forgotten(data: bytes, at: int, budget: list[int]) -> tuple[list[ForgottenTopic], int]:
     (count,) = _unpack_int32(data, at)
     at += 4
-    budget = MAX_ELEMENTS - count
     forgotten = []
-    for _ in range(checked_count(count, budget)):
+    for _ in range(spend(count, budget)):
         name, at = read_string(data, at)
         (count,) = _unpack_int32(data, at)
-        budget -= count
-        partitions, at = _read_indexes(data, at + 4, checked_count(count, budget))
+        partitions, at = _read_indexes(data, at + 4, spend(count, budget))
         forgotten.append(ForgottenTopic(present(name), None, partitions))
     return forgotten, at

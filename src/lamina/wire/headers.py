@@ -6,7 +6,7 @@ Owns request headers v1 and v2 and response headers v0 and v1. Must not know any
 from struct import Struct
 from typing import NamedTuple
 
-from lamina.wire.primitives import UNREADABLE, Buffer, MalformedRequest, malformed, skip_tags
+from lamina.wire.primitives import MAX_ELEMENTS, UNREADABLE, Buffer, MalformedRequest, malformed, skip_tags
 from lamina.wire.versions import is_flexible, response_header_version
 
 _REQUEST_HEADER = Struct(">hhih")
@@ -50,7 +50,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
         raise MalformedRequest(f"The client id in a request header has length {length}.")
     if is_flexible(api_key, api_version):
         try:
-            at = skip_tags(frame, at)
+            at = skip_tags(frame, at, [MAX_ELEMENTS])
         except UNREADABLE as error:
             raise malformed("A request header", error) from None
         if at > frame_bytes:
@@ -80,7 +80,7 @@ def parse_response_header(api_key: int, api_version: int, frame: Buffer) -> tupl
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         at = _CORRELATION_ID.size
         if response_header_version(api_key, api_version) == 1:
-            at = skip_tags(frame, at)
+            at = skip_tags(frame, at, [MAX_ELEMENTS])
         if at > len(frame):
             raise IndexError
     except UNREADABLE as error:

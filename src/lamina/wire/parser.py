@@ -46,11 +46,16 @@ Parse = Callable[[bytes, int, list[int]], tuple[Any, int]]
 
 _ERROR_CODES: dict[int, ErrorCode] = {code.value: code for code in ErrorCode}
 _ZERO_UUID = bytes(16)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(maxsize=4096)
 def duration(value_ms: int) -> timedelta:
-    return timedelta(milliseconds=value_ms)
+    """ "For ever" is often the largest number of milliseconds, more than a `timedelta` holds."""
+    try:
+        return timedelta(milliseconds=value_ms)
+    except OverflowError:
+        return timedelta.max if value_ms > 0 else timedelta.min
 
 
 @lru_cache(maxsize=4096)
@@ -65,7 +70,7 @@ def error_code(value: int) -> ErrorCode | int:
 
 def timestamp(value_ms: int) -> datetime | None:
     """kio's type for timestamps has whole seconds; the rest is cut off."""
-    return None if value_ms == -1 else datetime.fromtimestamp(value_ms // 1000, UTC)
+    return None if value_ms == -1 else _EPOCH + timedelta(seconds=value_ms // 1000)
 
 
 @lru_cache(maxsize=1024)
@@ -192,8 +197,7 @@ class _Source:
 
     def _add_tags(self, tagged: Sequence[Field]) -> None:
         self._lines += [f"f_{field.name} = {self.name('default', field.default)}" for field in tagged]
-        self._lines += ["if data[at] == 0: at += 1", "else:", "  tags, at = read_tags(data, at)"]
-        self._lines += ["  budget[0] -= len(tags)", "  if budget[0] < 0: raise too_many_elements()"]
+        self._lines += ["if data[at] == 0: at += 1", "else:", "  tags, at = read_tags(data, at, budget)"]
         for field in tagged:
             parse = self.name("parse_tag", _parser_of_tag(field))
             self._lines += [

@@ -14,7 +14,7 @@ MAX_ELEMENTS: Final = 1_000_000
 """Array elements and tagged fields in one message. A two-byte element becomes a fifty-byte object, so
 without a limit a full-sized frame of them would hold the loop for a minute and take gigabytes."""
 
-MAX_VARINT_BYTES: Final = 5
+_MAX_VARINT_BYTES: Final = 5
 
 _unpack_int16 = Struct(">h").unpack_from
 _pack_int16 = Struct(">h").pack
@@ -49,7 +49,7 @@ def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
     value = byte & 0x7F
     shift = 7
     while byte > 0x7F:
-        if shift == 7 * MAX_VARINT_BYTES:
+        if shift == 7 * _MAX_VARINT_BYTES:
             raise MalformedRequest("a variable-length integer takes more than five bytes.")
         byte = data[at]
         value |= (byte & 0x7F) << shift
@@ -73,7 +73,10 @@ def read_string(data: Buffer, at: int) -> tuple[str | None, int]:
         if size != -1:
             raise MalformedRequest(f"a string has length {size}.")
         return None, at
-    return _text(data, at, at + size), at + size
+    end = at + size
+    if end > len(data):
+        raise IndexError
+    return str(data[at:end], "utf-8"), end
 
 
 def read_compact_string(data: Buffer, at: int) -> tuple[str | None, int]:
@@ -86,13 +89,9 @@ def read_compact_string(data: Buffer, at: int) -> tuple[str | None, int]:
     if size == 0:
         return None, at
     end = at + size - 1
-    return _text(data, at, end), end
-
-
-def _text(data: Buffer, at: int, end: int) -> str:
     if end > len(data):
         raise IndexError
-    return str(data[at:end], "utf-8")
+    return str(data[at:end], "utf-8"), end
 
 
 def present(value: str | None) -> str:
@@ -102,11 +101,12 @@ def present(value: str | None) -> str:
     return value
 
 
-def checked_count(count: int, budget: int) -> int:
-    """The number of elements to read, if the array is there and the message's budget reaches for it."""
+def spend(count: int, budget: list[int]) -> int:
+    """The number of elements to read: charged to what is left of `MAX_ELEMENTS` for this message."""
     if count < 0:
         raise MalformedRequest("an array that must be there is null.")
-    if budget < 0:
+    budget[0] -= count
+    if budget[0] < 0:
         raise too_many_elements()
     return count
 
@@ -133,12 +133,11 @@ def write_compact_string(out: bytearray, value: str | None) -> None:
     out += encoded
 
 
-def read_tags(data: Buffer, at: int) -> tuple[dict[int, bytes], int]:
+def read_tags(data: Buffer, at: int, budget: list[int]) -> tuple[dict[int, bytes], int]:
     """A whole tag section: (tag → its bytes, where the next field starts). Nobody has to know every tag."""
     count, at = read_uvarint(data, at)
-    checked_count(count, MAX_ELEMENTS - count)
     tags: dict[int, bytes] = {}
-    for _ in range(count):
+    for _ in range(spend(count, budget)):
         tag, at = read_uvarint(data, at)
         size, at = read_uvarint(data, at)
         end = at + size
@@ -149,12 +148,10 @@ def read_tags(data: Buffer, at: int) -> tuple[dict[int, bytes], int]:
     return tags, at
 
 
-def skip_tags(data: Buffer, at: int) -> int:
+def skip_tags(data: Buffer, at: int, budget: list[int]) -> int:
     """Where the next field starts, behind a tag section of which nothing is wanted."""
-    if data[at] == 0:
-        return at + 1
     count, at = read_uvarint(data, at)
-    for _ in range(count):
+    for _ in range(spend(count, budget)):
         _, at = read_uvarint(data, at)
         size, at = read_uvarint(data, at)
         at += size

@@ -16,13 +16,13 @@ from lamina.wire.primitives import (
     UNREADABLE,
     Buffer,
     MalformedRequest,
-    checked_count,
     malformed,
     present,
     read_compact_string,
     read_string,
     read_uvarint,
     skip_tags,
+    spend,
     write_compact_string,
     write_string,
     write_uvarint,
@@ -108,14 +108,13 @@ def _parse_flexible(data: memoryview) -> tuple[ProduceRequest, int]:
     transactional_id, at = read_compact_string(data, 0)
     acks, timeout_ms = _unpack_acks_timeout(data, at)
     topic_count, at = read_uvarint(data, at + 6)
-    budget = MAX_ELEMENTS - topic_count
+    budget = [MAX_ELEMENTS]
     topics = []
-    for _ in range(checked_count(topic_count - 1, budget)):
+    for _ in range(spend(topic_count - 1, budget)):
         name, at = read_compact_string(data, at)
         partition_count, at = read_uvarint(data, at)
-        budget -= partition_count
         partitions = []
-        for _ in range(checked_count(partition_count - 1, budget)):
+        for _ in range(spend(partition_count - 1, budget)):
             (index,) = _unpack_int32(data, at)
             at += 4
             size = data[at]
@@ -128,11 +127,11 @@ def _parse_flexible(data: memoryview) -> tuple[ProduceRequest, int]:
                 records = data[at : at + size - 1]
                 at += size - 1
             # Past the end, this raises: so the view above is whole.
-            at = at + 1 if data[at] == 0 else skip_tags(data, at)
+            at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
             partitions.append(PartitionRecords(index, records))
-        at = at + 1 if data[at] == 0 else skip_tags(data, at)
+        at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
         topics.append(TopicRecords(present(name), partitions))
-    at = skip_tags(data, at)
+    at = skip_tags(data, at, budget)
     if at > end:
         raise IndexError
     return ProduceRequest(transactional_id, acks, timeout_ms, topics), at
@@ -144,15 +143,14 @@ def _parse_legacy(data: memoryview) -> tuple[ProduceRequest, int]:
     acks, timeout_ms = _unpack_acks_timeout(data, at)
     (topic_count,) = _unpack_int32(data, at + 6)
     at += 10
-    budget = MAX_ELEMENTS - topic_count
+    budget = [MAX_ELEMENTS]
     topics = []
-    for _ in range(checked_count(topic_count, budget)):
+    for _ in range(spend(topic_count, budget)):
         name, at = read_string(data, at)
         (partition_count,) = _unpack_int32(data, at)
         at += 4
-        budget -= partition_count
         partitions = []
-        for _ in range(checked_count(partition_count, budget)):
+        for _ in range(spend(partition_count, budget)):
             index, size = _unpack_index_size(data, at)
             at += 8
             records = None
