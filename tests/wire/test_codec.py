@@ -1,5 +1,8 @@
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from struct import pack, unpack_from
 
@@ -134,6 +137,37 @@ def test_elements_are_counted_over_the_whole_message() -> None:
     body = b"\xc1\x84\x3d" + one_topic * 2
     with pytest.raises(MalformedRequest, match="more than 1000000 elements"):
         parse_request(METADATA, 12, body)
+
+
+def test_tagged_fields_are_counted_even_if_one_is_repeated() -> None:
+    body = b"\x00\x00\x00" + b"\xa0\x8d\x06" + b"\x63\x00" * 100_000
+    parse_request(METADATA, 12, body)
+    with pytest.raises(MalformedRequest, match="more than 1000000 elements"):
+        parse_request(METADATA, 12, b"\x00\x00\x00" + b"\x80\x89\x7a" + b"\x63\x00" * 2_000_000)
+
+
+def test_a_duration_for_ever_is_as_long_as_can_be() -> None:
+    body = pack(">hihqi", 0, -1, 0, 2**63 - 1, 0)
+    assert parse_request(8, 2, body).retention_time == timedelta.max
+
+
+def test_a_timestamp_that_no_date_can_hold_is_malformed() -> None:
+    partition = pack(">ihqqq", 0, 0, 0, 2**63 - 1, 0)
+    with pytest.raises(MalformedRequest, match="a value that its type cannot take"):
+        parse_response(0, 5, pack(">iih", 1, 1, 0) + pack(">i", 1) + partition + pack(">i", 0))
+
+
+def test_schemas_are_imported_one_version_at_a_time() -> None:
+    script = (
+        "import sys, lamina.wire.codec as codec, lamina.wire.produce, lamina.wire.fetch_response\n"
+        "loaded = lambda: sorted(name for name in sys.modules if name.endswith(('.request', '.response')))\n"
+        "assert loaded() == [], loaded()\n"
+        "codec.parse_request(12, 0, bytes(8))\n"
+        "print(*loaded())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert {name.rpartition(".")[0] for name in done.stdout.split()} == {"kio.schema.heartbeat.v0"}
 
 
 def test_a_tagged_field_must_fill_its_size() -> None:

@@ -43,6 +43,8 @@ NO_REPLICA_ID = -1
 _REPLICA_STATE_TAG = 1
 
 _new = tuple.__new__
+"""A named tuple in half the time that its own `__new__` takes."""
+
 _unpack_int32 = Struct(">i").unpack_from
 _unpack_int32_pair = Struct(">ii").unpack_from
 _unpack_limits = Struct(">iiib").unpack_from

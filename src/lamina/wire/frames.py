@@ -67,7 +67,7 @@ class FrameSplitter:
 
         Nothing is allocated for it until `buffer_for_recv` is called, so a broker that must hold back
         (`queued.max.request.bytes`) looks here first and leaves the socket alone until it can admit the
-        frame.
+        frame. Raises `FrameError`, as `frames` does.
         """
         if self._end - self._start < _SIZE_BYTES:
             return 0

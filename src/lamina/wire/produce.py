@@ -35,6 +35,9 @@ _FIRST_WITH_RECORD_ERRORS = 8
 _FIRST_FLEXIBLE = 9
 _FIRST_WITH_LEADERS = 10
 
+_new = tuple.__new__
+"""A named tuple in half the time that its own `__new__` takes."""
+
 _unpack_acks_timeout = Struct(">hi").unpack_from
 _unpack_int32 = Struct(">i").unpack_from
 _unpack_index_size = Struct(">ii").unpack_from
@@ -128,7 +131,7 @@ def _parse_flexible(data: memoryview) -> tuple[ProduceRequest, int]:
                 at += size - 1
             # Past the end, this raises: so the view above is whole.
             at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
-            partitions.append(PartitionRecords(index, records))
+            partitions.append(_new(PartitionRecords, (index, records)))
         at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
         topics.append(TopicRecords(present(name), partitions))
     at = skip_tags(data, at, budget)
@@ -159,7 +162,7 @@ def _parse_legacy(data: memoryview) -> tuple[ProduceRequest, int]:
                 at += size
             elif size != -1:
                 raise MalformedRequest(f"records have length {size}.")
-            partitions.append(PartitionRecords(index, records))
+            partitions.append(_new(PartitionRecords, (index, records)))
         topics.append(TopicRecords(present(name), partitions))
     if at > end:
         raise IndexError
