@@ -1,0 +1,150 @@
+"""Received bytes → frames. Sans-io: the connection receives into the buffer that it is lent.
+
+Owns the receive buffer of one connection and the four-byte size in front of every message. The loop is
+
+    n = sock.recv_into(splitter.buffer_for_recv())
+    splitter.received(n)
+    for frame in splitter.frames(): ...
+
+Invariants: a size is checked before anything is allocated for it; the buffer outgrows its base only for a
+frame that has been announced, and then by steps, so that it never holds more than eight times what really
+came; a frame is a view into the buffer and valid until `buffer_for_recv` is called again. Frames are
+writable, so that batches can be stamped in place. Must not know what is in a frame.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final
+
+_SIZE = Struct(">i")
+_SIZE_BYTES: Final = _SIZE.size
+_unpack_size = _SIZE.unpack_from
+
+BASE_BUFFER_BYTES: Final = 64 * 1024
+KEPT_BUFFER_BYTES: Final = 2 * 1024 * 1024
+"""A grown buffer up to this size stays while large frames keep coming; a larger one is given back at once."""
+
+_GROWTH: Final = 8
+
+_HTTP_STARTS: Final = frozenset({b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN"})
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+
+
+class FrameError(Exception):
+    """The bytes are not frames. The connection cannot go on."""
+
+
+class FrameSplitter:
+    """The receive buffer of one connection."""
+
+    __slots__ = (
+        "_base_bytes",
+        "_buffer",
+        "_end",
+        "_is_first",
+        "_last_frame_bytes",
+        "_max_frame_bytes",
+        "_start",
+    )
+
+    def __init__(self, max_frame_bytes: int, base_buffer_bytes: int = BASE_BUFFER_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._base_bytes = base_buffer_bytes
+        self._buffer = memoryview(bytearray(base_buffer_bytes))
+        self._start = 0
+        self._end = 0
+        self._last_frame_bytes = 0
+        self._is_first = True
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The memory that this connection's receive buffer takes now."""
+        return len(self._buffer)
+
+    @property
+    def pending_frame_bytes(self) -> int:
+        """The size of the frame that has been announced and is not complete; 0 when there is none.
+
+        Nothing is allocated for it until `buffer_for_recv` is called, so a broker that must hold back
+        (`queued.max.request.bytes`) looks here first and leaves the socket alone until it can admit the
+        frame. Raises `FrameError`, as `frames` does.
+        """
+        if self._end - self._start < _SIZE_BYTES:
+            return 0
+        return self._announced_bytes()
+
+    def buffer_for_recv(self) -> memoryview:
+        """Where to receive into; never empty. Frames given out before are overwritten.
+
+        To be called when `frames` has nothing more to give.
+        """
+        held_bytes = self._end - self._start
+        needed_bytes = _SIZE_BYTES + self.pending_frame_bytes
+        if held_bytes >= needed_bytes:
+            raise ValueError("A complete frame has not been taken yet.")
+        capacity = self._capacity_for(needed_bytes, held_bytes)
+        if capacity != len(self._buffer):
+            self._move_to(memoryview(bytearray(capacity)))
+        elif self._start + needed_bytes > capacity or held_bytes == 0:
+            self._move_to(self._buffer)
+        return self._buffer[self._end :]
+
+    def received(self, count: int) -> None:
+        """`count` bytes were put at the start of what `buffer_for_recv` returned."""
+        if not 0 <= count <= len(self._buffer) - self._end:
+            raise ValueError(f"{count} bytes cannot have been received into {len(self._buffer) - self._end}.")
+        self._end += count
+
+    def frames(self) -> Iterator[memoryview]:
+        """The complete frames, without their sizes. Raises `FrameError` at the first size that cannot be."""
+        while self._end - self._start >= _SIZE_BYTES:
+            size = self._announced_bytes()
+            frame_at = self._start + _SIZE_BYTES
+            frame_end = frame_at + size
+            if frame_end > self._end:
+                return
+            self._start = frame_end
+            self._last_frame_bytes = size
+            yield self._buffer[frame_at:frame_end]
+
+    def _announced_bytes(self) -> int:
+        """The size at the start of what is held, checked."""
+        if self._is_first:
+            self._check_protocol(bytes(self._buffer[self._start : self._start + _SIZE_BYTES]))
+            self._is_first = False
+        size: int = _unpack_size(self._buffer, self._start)[0]
+        if size < 0:
+            raise FrameError(f"A message announced a negative size, {size}.")
+        if size > self._max_frame_bytes:
+            raise FrameError(
+                f"A message announced {size} bytes, more than the {self._max_frame_bytes} that are taken "
+                "(socket.request.max.bytes)."
+            )
+        return size
+
+    def _check_protocol(self, first: bytes) -> None:
+        if first in _HTTP_STARTS:
+            raise FrameError("The client speaks HTTP; this port speaks the Kafka protocol.")
+        if first.startswith(_TLS_HANDSHAKE):
+            raise FrameError(
+                "The client speaks TLS; this port is plaintext (security.protocol of the client: PLAINTEXT)."
+            )
+
+    def _capacity_for(self, needed_bytes: int, held_bytes: int) -> int:
+        """Enough for the next step of the announced frame; more if what is there is worth keeping."""
+        step_bytes = self._base_bytes
+        while step_bytes <= held_bytes:
+            step_bytes *= _GROWTH
+        target = max(self._base_bytes, min(needed_bytes, step_bytes))
+        capacity = len(self._buffer)
+        large_ones_come = max(needed_bytes, self._last_frame_bytes) > self._base_bytes
+        if large_ones_come and target <= capacity <= max(KEPT_BUFFER_BYTES, needed_bytes):
+            return capacity
+        return target
+
+    def _move_to(self, buffer: memoryview) -> None:
+        held_bytes = self._end - self._start
+        buffer[:held_bytes] = self._buffer[self._start : self._end]
+        self._buffer = buffer
+        self._start = 0
+        self._end = held_bytes

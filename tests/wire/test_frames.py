@@ -1,0 +1,149 @@
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.wire.frames import KEPT_BUFFER_BYTES, FrameError, FrameSplitter
+
+MAX_BYTES = 100 * 1024 * 1024
+BASE_BYTES = 64
+
+
+def _framed(*bodies: bytes) -> bytes:
+    return b"".join(pack(">i", len(body)) + body for body in bodies)
+
+
+def _feed(splitter: FrameSplitter, data: bytes) -> list[bytes]:
+    """Receives all of it, as often as the buffer has to be asked for, and copies the frames that come out."""
+    frames = []
+    while data:
+        buffer = splitter.buffer_for_recv()
+        count = min(len(buffer), len(data))
+        buffer[:count] = data[:count]
+        splitter.received(count)
+        data = data[count:]
+        frames += [bytes(frame) for frame in splitter.frames()]
+    return frames
+
+
+@given(st.lists(st.binary(max_size=300)), st.lists(st.integers(1, 90), min_size=1))
+def test_frames_come_out_whole_however_they_come_in(bodies: list[bytes], cuts: list[int]) -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    stream = _framed(*bodies)
+    frames = []
+    turn = 0
+    while stream:
+        size = cuts[turn % len(cuts)]
+        frames += _feed(splitter, stream[:size])
+        stream = stream[size:]
+        turn += 1
+    assert frames == bodies
+    assert splitter.pending_frame_bytes == 0
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_frames_or_an_error(data: bytes) -> None:
+    splitter = FrameSplitter(1000, BASE_BYTES)
+    try:
+        _feed(splitter, data)
+    except FrameError:
+        return
+    assert splitter.buffer_bytes <= 8 * max(BASE_BYTES, len(data))
+
+
+def test_a_frame_is_a_writable_view_into_the_buffer() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    buffer = splitter.buffer_for_recv()
+    buffer[:5] = _framed(b"x")
+    splitter.received(5)
+    (frame,) = splitter.frames()
+    frame[0] = ord("y")
+    assert buffer[4] == ord("y")
+
+
+def test_frames_can_be_taken_one_at_a_time() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    stream = _framed(b"one", b"two")
+    splitter.buffer_for_recv()[: len(stream)] = stream
+    splitter.received(len(stream))
+    assert bytes(next(splitter.frames())) == b"one"
+    with pytest.raises(ValueError, match="has not been taken"):
+        splitter.buffer_for_recv()
+    assert bytes(next(splitter.frames())) == b"two"
+
+
+def test_an_announced_frame_can_be_held_back_before_anything_is_allocated() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    assert _feed(splitter, pack(">i", MAX_BYTES)) == []
+    assert splitter.pending_frame_bytes == MAX_BYTES
+    assert splitter.buffer_bytes == BASE_BYTES
+
+
+def test_the_buffer_grows_by_steps_as_a_large_frame_really_comes() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    _feed(splitter, pack(">i", MAX_BYTES))
+    splitter.buffer_for_recv()
+    assert splitter.buffer_bytes == BASE_BYTES
+    _feed(splitter, bytes(BASE_BYTES - 4))
+    splitter.buffer_for_recv()
+    assert splitter.buffer_bytes == 8 * BASE_BYTES
+    _feed(splitter, bytes(7 * BASE_BYTES))
+    splitter.buffer_for_recv()
+    assert splitter.buffer_bytes == 64 * BASE_BYTES
+
+
+def test_a_grown_buffer_stays_while_large_frames_come_and_shrinks_after_a_small_one() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    large = bytes(1000)
+    assert _feed(splitter, _framed(large)) == [large]
+    splitter.buffer_for_recv()
+    assert splitter.buffer_bytes == 1004
+    assert _feed(splitter, _framed(large)) == [large]
+    assert splitter.buffer_bytes == 1004
+    assert _feed(splitter, _framed(b"small")) == [b"small"]
+    splitter.buffer_for_recv()
+    assert splitter.buffer_bytes == BASE_BYTES
+
+
+def test_a_very_large_buffer_is_given_back_at_once() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    huge = bytes(KEPT_BUFFER_BYTES)
+    assert _feed(splitter, _framed(huge)) == [huge]
+    splitter.buffer_for_recv()
+    assert splitter.buffer_bytes == BASE_BYTES
+
+
+def test_frames_behind_a_large_one_survive_the_shrinking() -> None:
+    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    bodies = [bytes(500), b"a" * 40, b"b" * 400, b"c", b"d" * 63, b"e" * 60]
+    assert _feed(splitter, _framed(*bodies)) == bodies
+
+
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [
+        (pack(">i", -1), "negative size, -1"),
+        (pack(">i", 1001), "announced 1001 bytes, more than the 1000"),
+        (b"GET / HTTP/1.1\r\n", "speaks HTTP"),
+        (b"POST /topics", "speaks HTTP"),
+        (b"HEAD /", "speaks HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01", "speaks TLS"),
+    ],
+)
+def test_bytes_that_are_not_kafka_are_refused_with_a_sentence(first: bytes, sentence: str) -> None:
+    splitter = FrameSplitter(1000, BASE_BYTES)
+    with pytest.raises(FrameError, match=sentence):
+        _feed(splitter, first)
+    assert splitter.buffer_bytes == BASE_BYTES
+
+
+def test_tls_is_recognised_even_where_its_first_bytes_are_an_allowed_size() -> None:
+    with pytest.raises(FrameError, match="speaks TLS"):
+        _feed(FrameSplitter(2**31 - 1, BASE_BYTES), b"\x16\x03\x01\x02")
+
+
+def test_more_than_the_buffer_holds_cannot_have_been_received() -> None:
+    splitter = FrameSplitter(1000, BASE_BYTES)
+    with pytest.raises(ValueError, match="cannot have been received"):
+        splitter.received(BASE_BYTES + 1)
