@@ -20,6 +20,14 @@ class Lease:
         self.size_bytes = size_bytes
         self._give_back: Callable[[], None] | None = give_back
 
+    def __len__(self) -> int:
+        return self.size_bytes
+
+    def advance(self, count: int) -> None:
+        """The first ``count`` bytes are done with."""
+        self.position += count
+        self.size_bytes -= count
+
     def read(self) -> bytes:
         """All of the range, in memory."""
         return self.file.pread(self.size_bytes, self.position)

@@ -1,0 +1,1 @@
+"""The broker: one process, one event loop, and the only room that awaits sockets, timers and threads."""

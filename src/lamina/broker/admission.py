@@ -1,0 +1,47 @@
+"""How much memory requests may take while they arrive: ``queued.max.request.bytes``.
+
+A frame that fits the connection's own small buffer needs no leave. A larger one is admitted whole, so that
+what has begun can end; one that finds no room waits without being read. Very large frames never take the last
+eighth, so that ordinary producers go on beside them. Must not know sockets.
+"""
+
+from collections.abc import Callable
+
+SMALL_FRAME_BYTES = 2 * 1024 * 1024
+
+
+class Admission:
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.held_bytes = 0
+        self._waiting: dict[object, tuple[int, Callable[[], None]]] = {}
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def admit(self, holder: object, frame_bytes: int, retry: Callable[[], None]) -> bool:
+        """Take room for a frame; if there is none, ``retry`` is called when some was given back."""
+        if not self._fits(frame_bytes):
+            self._waiting[holder] = (frame_bytes, retry)
+            return False
+        self.held_bytes += frame_bytes
+        return True
+
+    def _fits(self, frame_bytes: int) -> bool:
+        if not self.held_bytes:
+            return True
+        limit_bytes = self.limit_bytes
+        if frame_bytes > SMALL_FRAME_BYTES:
+            limit_bytes -= limit_bytes // 8
+        return self.held_bytes + frame_bytes <= limit_bytes
+
+    def give_back(self, frame_bytes: int) -> None:
+        self.held_bytes -= frame_bytes
+        for holder, (waiting_bytes, retry) in list(self._waiting.items()):
+            if self._fits(waiting_bytes):
+                del self._waiting[holder]
+                retry()
+
+    def forget(self, holder: object) -> None:
+        self._waiting.pop(holder, None)

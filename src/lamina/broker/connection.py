@@ -1,0 +1,320 @@
+"""One client's connection: bytes in, one request at a time, answers out in order.
+
+Owns its socket, its receive buffer and the answer that is on its way. It reads straight from the socket and
+writes with ``sendmsg`` and ``sendfile`` (network facts §5.4). While a request waits or an answer is stuck, the
+next frame is not served, so a slow client holds one answer and nothing else. Must not know any API.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence, Sized
+from typing import Protocol
+
+from lamina.broker.admission import Admission
+from lamina.log.lease import Lease
+from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter
+from lamina.wire.primitives import MalformedRequest
+
+logger = logging.getLogger(__name__)
+
+Answer = Sequence[Sized] | None
+"""Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
+
+_SENDFILE_BYTES = 64 * 1024
+_MAX_IOVECS = 64
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+class ConnectionRefused(Exception):
+    """The client did what a connection does not survive; the sentence goes to the log."""
+
+
+class Service(Protocol):
+    """What answers requests. May raise :class:`MalformedRequest` or :class:`ConnectionRefused`."""
+
+    def serve(self, connection: "Connection", frame: memoryview) -> "Answer | Awaitable[Answer]": ...
+
+
+class Connection:
+    __slots__ = (
+        "_admission",
+        "_admitted_bytes",
+        "_closed",
+        "_fd",
+        "_frames",
+        "_is_draining",
+        "_is_reading",
+        "_is_writing",
+        "_loop",
+        "_on_close",
+        "_pieces",
+        "_service",
+        "_socket",
+        "_task",
+        "client_software",
+        "listener_name",
+        "peer",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        accepted: socket.socket,
+        peer: str,
+        listener_name: str,
+        service: Service,
+        admission: Admission,
+        max_frame_bytes: int,
+        on_close: "Callable[[Connection], None]",
+    ) -> None:
+        self.peer = peer
+        self.listener_name = listener_name
+        self.client_software = ""
+        self._loop = loop
+        self._socket = accepted
+        self._fd = accepted.fileno()
+        self._service = service
+        self._admission = admission
+        self._admitted_bytes = 0
+        self._frames = FrameSplitter(max_frame_bytes)
+        self._pieces: deque[Sized] = deque()
+        self._task: asyncio.Future[Answer] | None = None
+        self._is_reading = False
+        self._is_writing = False
+        self._is_draining = False
+        self._closed = False
+        self._on_close = on_close
+
+    def start(self) -> None:
+        self._read_more()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request is being served that did not answer at once."""
+        return self._task is not None
+
+    # Reading
+
+    def _read_more(self) -> None:
+        if not self._is_reading and not self._closed:
+            self._is_reading = True
+            self._loop.add_reader(self._fd, self._readable)
+
+    def _read_no_more(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._fd)
+
+    def _readable(self) -> None:
+        if self._task is not None or self._pieces:
+            self._look_for_end()
+            return
+        try:
+            if not self._has_room():
+                self._read_no_more()
+                return
+            count = self._socket.recv_into(self._frames.buffer_for_recv())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        except FrameError as error:
+            self._refuse(str(error))
+            return
+        if count == 0:
+            self.close()
+            return
+        self._frames.received(count)
+        self._serve_frames()
+
+    def _has_room(self) -> bool:
+        """Whether the frame that was announced may come in; when not, the connection waits for its turn."""
+        frame_bytes = self._frames.pending_frame_bytes
+        if frame_bytes <= BASE_BUFFER_BYTES or self._admitted_bytes:
+            return True
+        if not self._admission.admit(self, frame_bytes, self._read_more):
+            return False
+        self._admitted_bytes = frame_bytes
+        return True
+
+    def _look_for_end(self) -> None:
+        """While a request is under way: notice that the client is gone, and leave what it sent for later."""
+        try:
+            if self._socket.recv(1, socket.MSG_PEEK):
+                self._read_no_more()
+            else:
+                self.close()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+
+    # Serving
+
+    def _serve_frames(self) -> None:
+        """Serve the frames that are there until one has to wait; answers that come at once leave together."""
+        answers: list[Sized] = []
+        try:
+            for frame in self._frames.frames():
+                answer = self._service.serve(self, frame)
+                if isinstance(answer, Awaitable):
+                    self._wait_for(answer)
+                    break
+                self._frame_done()
+                if answer is not None:
+                    answers += answer
+                    if any(type(piece) is Lease for piece in answer):
+                        break
+        except (FrameError, MalformedRequest, ConnectionRefused) as error:
+            self._pieces.extend(answers)
+            self._refuse(str(error))
+            return
+        if answers:
+            self._pieces.extend(answers)
+            self._write()
+        self._drain_if_idle()
+
+    def _frame_done(self) -> None:
+        if self._admitted_bytes:
+            admitted, self._admitted_bytes = self._admitted_bytes, 0
+            self._admission.give_back(admitted)
+
+    def _wait_for(self, answer: Awaitable[Answer]) -> None:
+        self._task = asyncio.ensure_future(answer, loop=self._loop)
+        self._task.add_done_callback(self._answered)
+
+    def _answered(self, task: "asyncio.Future[Answer]") -> None:
+        self._task = None
+        self._frame_done()
+        if task.cancelled():
+            self.close()
+            return
+        error = task.exception()
+        if error is not None:
+            if isinstance(error, MalformedRequest | ConnectionRefused):
+                self._refuse(str(error))
+            else:
+                logger.error("%s: an answer failed", self.peer, exc_info=error)
+                self.close()
+            return
+        answer = task.result()
+        if self._closed:
+            _give_back(answer or ())
+            return
+        if answer is not None:
+            self._pieces.extend(answer)
+        self._write()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Serve what came in meanwhile, once the last answer is out."""
+        if not self._closed and not self._pieces and self._task is None:
+            self._read_more()
+            self._serve_frames()
+
+    # Writing
+
+    def _write(self) -> None:
+        try:
+            while self._pieces:
+                if type(self._pieces[0]) is Lease and len(self._pieces[0]) >= _SENDFILE_BYTES:
+                    self._send_range(self._pieces[0])
+                else:
+                    self._send_bytes()
+        except (BlockingIOError, InterruptedError):
+            if not self._is_writing:
+                self._is_writing = True
+                self._loop.add_writer(self._fd, self._writable)
+        except OSError:
+            self.close()
+
+    def _send_range(self, lease: Lease) -> None:
+        sent = os.sendfile(self._fd, lease.file.fileno(), lease.position, lease.size_bytes)
+        if sent == 0:
+            raise OSError("the file is shorter than what was promised of it")
+        lease.advance(sent)
+        if not lease.size_bytes:
+            self._pieces.popleft()
+            lease.give_back()
+
+    def _send_bytes(self) -> None:
+        pieces = self._pieces
+        vectors: list[bytes | bytearray | memoryview] = []
+        more = 0
+        for number, piece in enumerate(pieces):
+            if type(piece) is Lease:
+                if len(piece) >= _SENDFILE_BYTES:
+                    more = _MSG_MORE
+                    break
+                data = piece.read()
+                piece.give_back()
+                pieces[number] = piece = data
+            assert isinstance(piece, bytes | bytearray | memoryview)
+            vectors.append(piece)
+            if len(vectors) == _MAX_IOVECS:
+                break
+        if len(vectors) == 1 and not more:
+            sent = self._socket.send(vectors[0])
+        else:
+            sent = self._socket.sendmsg(vectors, (), more)
+        for vector in vectors:
+            if sent < len(vector):
+                pieces[0] = memoryview(vector)[sent:]
+                break
+            sent -= len(vector)
+            pieces.popleft()
+
+    def _writable(self) -> None:
+        self._is_writing = False
+        self._loop.remove_writer(self._fd)
+        self._write()
+        if not self._is_writing:
+            self._go_on()
+            self._drain_if_idle()
+
+    # Ending
+
+    def drain(self) -> None:
+        """Close as soon as what is under way is answered."""
+        self._is_draining = True
+        self._drain_if_idle()
+
+    def _drain_if_idle(self) -> None:
+        if self._is_draining and self._task is None and not self._pieces:
+            self.close()
+
+    def _refuse(self, reason: str) -> None:
+        logger.warning("%s: %s", self.peer, reason)
+        if self._pieces:
+            self._is_draining = True
+            self._write()
+            self._drain_if_idle()
+        else:
+            self.close()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._read_no_more()
+        if self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self._fd)
+        self._frame_done()
+        self._admission.forget(self)
+        if self._task is not None:
+            self._task.cancel()
+        _give_back(self._pieces)
+        self._pieces.clear()
+        self._socket.close()
+        self._on_close(self)
+
+
+def _give_back(pieces: Sequence[Sized] | deque[Sized]) -> None:
+    for piece in pieces:
+        if type(piece) is Lease:
+            piece.give_back()

@@ -1,0 +1,167 @@
+"""Incremental fetch sessions (KIP-227): a client names its partitions once and then only what changed.
+
+Owns which partitions a session holds, in which order they are answered, and when a session has to make room
+for another. Must not know logs: what was answered is told by the fetch handler.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from lamina.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
+from lamina.wire.fetch_request import FetchPartition, FetchRequest
+from lamina.wire.fetch_response import PartitionFetched
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_MAX_EPOCH = 2**31 - 1
+
+TopicKey = tuple[str | None, UUID | None]
+PartitionKey = tuple[TopicKey, int]
+
+
+@dataclass(slots=True)
+class SessionPartition:
+    """What the client asked of a partition, and what it was last told."""
+
+    asked: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    had_error: bool = False
+
+    def is_news(self, fetched: PartitionFetched) -> bool:
+        """Whether an answer has to go out, and remember that it does."""
+        news = bool(
+            fetched.records
+            or fetched.error_code
+            or self.had_error
+            or fetched.diverging_epoch is not None
+            or fetched.high_watermark != self.high_watermark
+            or fetched.log_start_offset != self.log_start_offset
+        )
+        self.high_watermark = fetched.high_watermark
+        self.log_start_offset = fetched.log_start_offset
+        self.had_error = fetched.error_code != 0
+        return news
+
+
+@dataclass(slots=True)
+class Session:
+    id: int
+    uses_topic_ids: bool
+    created_ms: int
+    last_used_ms: int
+    epoch: int = 1
+    """The epoch that the next request has to carry."""
+    partitions: OrderedDict[PartitionKey, SessionPartition] = field(default_factory=OrderedDict)
+
+
+@dataclass(slots=True)
+class Fetching:
+    """One fetch: the partitions to read in order, and how its answer is cut down to what is news."""
+
+    session_id: int
+    asked: list[tuple[PartitionKey, FetchPartition]]
+    session: Session | None = None
+    is_incremental: bool = False
+
+    def news(
+        self, answered: list[tuple[PartitionKey, PartitionFetched]]
+    ) -> list[tuple[PartitionKey, PartitionFetched]]:
+        """What the client has to be told. Partitions with records go to the end of the order: others come first."""
+        if self.session is None:
+            return answered
+        news = []
+        for key, fetched in answered:
+            held = self.session.partitions.get(key)
+            if held is None:
+                continue
+            if held.is_news(fetched) or not self.is_incremental:
+                news.append((key, fetched))
+                if fetched.records:
+                    self.session.partitions.move_to_end(key)
+        return news
+
+
+class FetchSessions:
+    def __init__(self, slots: int, eviction_ms: int, new_id: Callable[[], int]) -> None:
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        self._new_id = new_id
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> Fetching:
+        """What this request wants to read; raises the session's error."""
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self._sessions.pop(request.session_id, None)
+            asked = list(_asked(request))
+            if request.session_epoch == FINAL_EPOCH or not asked:
+                return Fetching(NO_SESSION, asked)
+            session = self._create(asked, uses_topic_ids, now_ms)
+            return Fetching(session.id if session else NO_SESSION, asked, session)
+        return self._continue(request, uses_topic_ids, now_ms)
+
+    def _continue(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> Fetching:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise FetchSessionIdNotFound(f"there is no fetch session {request.session_id}")
+        if session.epoch != request.session_epoch:
+            raise InvalidFetchSessionEpoch(
+                f"fetch session {session.id} expects epoch {session.epoch}, {request.session_epoch} came"
+            )
+        if session.uses_topic_ids != uses_topic_ids:
+            raise FetchSessionTopicIdError(f"fetch session {session.id} changed between topic names and topic ids")
+        for key, asked in _asked(request):
+            held = session.partitions.get(key)
+            if held is None:
+                session.partitions[key] = SessionPartition(asked)
+            else:
+                held.asked = asked
+        for forgotten in request.forgotten_topics:
+            for index in forgotten.partitions:
+                session.partitions.pop(((forgotten.name, forgotten.topic_id), index), None)
+        session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
+        session.last_used_ms = now_ms
+        wanted = [(key, held.asked) for key, held in session.partitions.items()]
+        return Fetching(session.id, wanted, session, is_incremental=True)
+
+    def _create(
+        self, asked: list[tuple[PartitionKey, FetchPartition]], uses_topic_ids: bool, now_ms: int
+    ) -> Session | None:
+        """A new session, if there is room or one that may be evicted for it."""
+        if len(self._sessions) >= self._slots and not self._evict_for(len(asked), now_ms):
+            return None
+        session_id = self._new_id()
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._new_id()
+        session = Session(session_id, uses_topic_ids, now_ms, now_ms)
+        session.partitions.update((key, SessionPartition(partition)) for key, partition in asked)
+        self._sessions[session_id] = session
+        return session
+
+    def _evict_for(self, size: int, now_ms: int) -> bool:
+        """Make room: a session that nobody used for long, else a smaller one that has had its time."""
+        if not self._sessions:
+            return False
+        oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
+        if now_ms - oldest.last_used_ms > self._eviction_ms:
+            del self._sessions[oldest.id]
+            return True
+        smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
+        if len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
+            del self._sessions[smallest.id]
+            return True
+        return False
+
+
+def _asked(request: FetchRequest) -> Iterable[tuple[PartitionKey, FetchPartition]]:
+    for topic in request.topics:
+        topic_key = (topic.name, topic.topic_id)
+        for partition in topic.partitions:
+            yield (topic_key, partition.partition_index), partition

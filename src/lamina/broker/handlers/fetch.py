@@ -1,0 +1,227 @@
+"""Fetch (key 1), versions 4-17.
+
+Behaviour: long poll until `min_bytes` or `max_wait_ms`; records leave as file ranges; consumers see up to the
+high watermark, or the last stable offset with the aborted transactions they have to skip; incremental sessions
+as in KIP-227. The first partition with records may exceed the limits by one batch, no other may.
+Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids in place of names from v13.
+Not done: follower fetches and racks (one replica), tiered offsets.
+"""
+
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from lamina.broker.connection import Answer
+from lamina.broker.fetch_sessions import Fetching, PartitionKey
+from lamina.broker.node import Node
+from lamina.broker.parked import ParkedFetch
+from lamina.broker.partition import READ_COMMITTED, Partition
+from lamina.broker.router import Api, Request
+from lamina.errors import (
+    ErrorCode,
+    FetchSessionError,
+    InconsistentTopicId,
+    KafkaError,
+    StorageError,
+    UnsupportedCompression,
+)
+from lamina.log.lease import Lease
+from lamina.log.lookup import aborted_transactions
+from lamina.records.batch import HEADER_BYTES, Codec, read_header
+from lamina.wire.fetch_request import (
+    API_KEY,
+    FIRST_WITH_TOPIC_IDS,
+    VERSIONS,
+    FetchPartition,
+    FetchRequest,
+    parse_fetch_request,
+)
+from lamina.wire.fetch_response import (
+    AbortedTransaction,
+    DivergingEpoch,
+    PartitionFetched,
+    TopicFetched,
+    encode_fetch_response,
+)
+
+_FIRST_WITH_ZSTD = 10
+
+
+class _Read(NamedTuple):
+    """One look at all partitions of a fetch."""
+
+    answered: list[tuple[PartitionKey, PartitionFetched]]
+    partitions: list[Partition]
+    size_bytes: int
+    has_error: bool
+    cold: list[Lease]
+
+    def give_back(self) -> None:
+        for _, fetched in self.answered:
+            if isinstance(fetched.records, Lease):
+                fetched.records.give_back()
+
+
+def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awaitable[Answer]:
+    uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
+    fetching = node.fetch_sessions.begin(message, uses_topic_ids, node.monotonic_ms())
+    read = _read(node, request, message, fetching)
+    enough = read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked
+    if not enough and message.max_wait_ms > 0 and not node.is_stopping:
+        return _park(node, request, message, fetching, read)
+    if read.cold:
+        return _answer_cold(node, request, fetching, read)
+    return _answer(request, fetching, read)
+
+
+async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
+    read.give_back()
+    parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
+    await parked.wait(read.partitions, message.max_wait_ms)
+    return await _answer_cold(node, request, fetching, _read(node, request, message, fetching))
+
+
+async def _answer_cold(node: Node, request: Request, fetching: Fetching, read: _Read) -> Answer:
+    """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
+    try:
+        for lease in read.cold:
+            file, position, size_bytes = lease.file, lease.position, lease.size_bytes
+            await node.threads.run(lambda f=file, p=position, s=size_bytes: f.load(p, s))  # type: ignore[misc]
+    except BaseException:
+        read.give_back()
+        raise
+    return _answer(request, fetching, read)
+
+
+def _read(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
+    left_bytes = min(message.max_bytes, node.fetch_max_bytes)
+    answered: list[tuple[PartitionKey, PartitionFetched]] = []
+    partitions: list[Partition] = []
+    cold: list[Lease] = []
+    size_bytes, has_error = 0, False
+    for key, asked in fetching.asked:
+        fetched = _read_partition(node, request, message, key, asked, left_bytes, size_bytes == 0, partitions)
+        answered.append((key, fetched))
+        has_error = has_error or fetched.error_code != 0 or fetched.diverging_epoch is not None
+        if isinstance(fetched.records, Lease):
+            size_bytes += fetched.records.size_bytes
+            left_bytes -= fetched.records.size_bytes
+            if not fetched.records.is_cached():
+                cold.append(fetched.records)
+    return _Read(answered, partitions, size_bytes, has_error, cold)
+
+
+def _read_partition(
+    node: Node,
+    request: Request,
+    message: FetchRequest,
+    key: PartitionKey,
+    asked: FetchPartition,
+    left_bytes: int,
+    may_exceed: bool,
+    partitions: list[Partition],
+) -> PartitionFetched:
+    (name, topic_id), index = key
+    try:
+        partition = node.partitions.get(node.partitions.name_of(topic_id) if name is None else name, index)
+        if topic_id is not None and topic_id != partition.topic_id:
+            raise InconsistentTopicId(f"{partition.log.name} has another topic id")
+        partition.check_online()
+        partition.check_epoch(asked.current_leader_epoch)
+        partitions.append(partition)
+        return _read_records(request, message, partition, asked, left_bytes, may_exceed)
+    except KafkaError as error:
+        return PartitionFetched(index, error.code, -1)
+    except Exception as error:
+        node.partition_failed(str(name or topic_id), index, error)
+        return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+def _read_records(
+    request: Request,
+    message: FetchRequest,
+    partition: Partition,
+    asked: FetchPartition,
+    left_bytes: int,
+    may_exceed: bool,
+) -> PartitionFetched:
+    log = partition.log
+    high_watermark, stable = partition.high_watermark, partition.last_stable_offset
+    offset = asked.fetch_offset
+    if asked.last_fetched_epoch >= 0:
+        end = log.epochs.end_of(asked.last_fetched_epoch, log.log_end_offset)
+        if end.epoch < 0 and asked.last_fetched_epoch <= partition.leader_epoch:
+            end = end._replace(epoch=asked.last_fetched_epoch, start_offset=log.log_end_offset)
+        if end.epoch < asked.last_fetched_epoch or end.start_offset < offset:
+            diverging = DivergingEpoch(end.epoch, end.start_offset)
+            return PartitionFetched(
+                asked.partition_index, 0, high_watermark, stable, log.log_start_offset, diverging_epoch=diverging
+            )
+    is_committed = message.isolation_level == READ_COMMITTED
+    bound = stable if is_committed else high_watermark
+    limit_bytes = max(min(asked.max_bytes, left_bytes), 0)
+    lease = log.read(offset, limit_bytes, bound)
+    if lease is not None and lease.size_bytes > limit_bytes and not may_exceed:
+        lease.give_back()
+        lease = None
+    aborted = None
+    if is_committed:
+        aborted = ()
+        if lease is not None:
+            found = aborted_transactions(log, offset, bound)
+            aborted = tuple(AbortedTransaction(entry.producer_id, entry.first_offset) for entry in found)
+    if lease is not None and request.api_version < _FIRST_WITH_ZSTD:
+        _check_no_zstd(lease)
+    return PartitionFetched(
+        asked.partition_index,
+        0,
+        high_watermark,
+        stable,
+        log.log_start_offset,
+        b"" if lease is None else lease,
+        aborted,
+    )
+
+
+def _check_no_zstd(lease: Lease) -> None:
+    """A client this old cannot open zstd; the first batch stands for the range, as in Kafka."""
+    if read_header(lease.file.pread(HEADER_BYTES, lease.position)).codec_id == Codec.ZSTD:
+        lease.give_back()
+        raise UnsupportedCompression("zstd needs version 10 of Fetch")
+
+
+def _answer(request: Request, fetching: Fetching, read: _Read) -> Answer:
+    news = fetching.news(read.answered)
+    if len(news) != len(read.answered):
+        told = {key for key, _ in news}
+        for key, fetched in read.answered:
+            if key not in told and isinstance(fetched.records, Lease):
+                fetched.records.give_back()
+    topics: list[TopicFetched] = []
+    for ((name, topic_id), _), fetched in news:
+        if topics and topics[-1].name == name and topics[-1].topic_id == topic_id:
+            partitions = topics[-1].partitions
+            assert isinstance(partitions, list)
+            partitions.append(fetched)
+        else:
+            topics.append(TopicFetched(name, topic_id, [fetched]))
+    return encode_fetch_response(
+        request.api_version, request.correlation_id, topics, session_id=fetching.session_id
+    )
+
+
+def error_answer(request: Request, message: FetchRequest, error: KafkaError) -> Answer:
+    """A session's error is told once for the whole answer; any other for each partition."""
+    if isinstance(error, FetchSessionError):
+        return encode_fetch_response(request.api_version, request.correlation_id, [], error_code=error.code)
+    topics = [
+        TopicFetched(
+            topic.name,
+            topic.topic_id,
+            [PartitionFetched(partition.partition_index, error.code, -1) for partition in topic.partitions],
+        )
+        for topic in message.topics
+    ]
+    return encode_fetch_response(request.api_version, request.correlation_id, topics, error_code=error.code)
+
+
+API = Api(API_KEY, "Fetch", VERSIONS, handle, error_answer, parse=parse_fetch_request)

@@ -1,0 +1,195 @@
+"""Produce (key 0), versions 3-12; 0 is advertised because old clients compress only then (KAFKA-18659).
+
+Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
+acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
+log, and on disk where `flush.messages` says so. Large compressed batches are decompressed on a thread.
+Version notes: zstd needs v7; record errors are told from v8.
+"""
+
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from lamina.broker.connection import Answer, ConnectionRefused
+from lamina.broker.node import Node
+from lamina.broker.partition import Partition
+from lamina.broker.router import Api, Request
+from lamina.errors import (
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTopic,
+    KafkaError,
+    RecordsRejected,
+    StorageError,
+    UnsupportedCompression,
+)
+from lamina.image.topic import INTERNAL_TOPICS
+from lamina.records.batch import CODEC_MASK, Buffer, Codec, read_header
+from lamina.records.batch import HEADER_BYTES as BATCH_HEADER_BYTES
+from lamina.records.validate import ValidatedBatch, validate_batch
+from lamina.wire.produce import (
+    API_KEY,
+    VERSIONS,
+    PartitionProduced,
+    PartitionRecords,
+    ProduceRequest,
+    RecordError,
+    TopicProduced,
+    encode_produce_response,
+    parse_produce_request,
+)
+
+_ADMIN_CLIENT = "__admin_client"
+_FIRST_WITH_ZSTD = 7
+_THREAD_BYTES = 64 * 1024
+"""A compressed batch of this size takes about a millisecond to open."""
+
+
+
+
+def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
+    if message.acks not in (-1, 0, 1):
+        raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
+    if any(_is_slow(partition.records) for topic in message.topics for partition in topic.partitions):
+        return _handle_slowly(node, request, message)
+    now_ms = node.now_ms()
+    flushing: list[Partition] = []
+    topics = []
+    for topic, partitions in message.topics:
+        produced = [
+            _produce(node, request, message.acks, topic, partition, None, now_ms, flushing) for partition in partitions
+        ]
+        topics.append(TopicProduced(topic, produced))
+    if flushing:
+        return _answer_flushed(node, request, message, topics, flushing)
+    return _answer(request, message, topics)
+
+
+async def _handle_slowly(node: Node, request: Request, message: ProduceRequest) -> Answer:
+    """As above, with validation on a thread: for batches whose decompression would hold up the loop."""
+    flushing: list[Partition] = []
+    topics = []
+    for topic, partitions in message.topics:
+        produced = []
+        for partition in partitions:
+            validated = await _validate_on_thread(node, topic, partition)
+            produced.append(
+                _produce(node, request, message.acks, topic, partition, validated, node.now_ms(), flushing)
+            )
+        topics.append(TopicProduced(topic, produced))
+    if flushing:
+        return await _answer_flushed(node, request, message, topics, flushing)
+    return _answer(request, message, topics)
+
+
+async def _validate_on_thread(
+    node: Node, topic: str, partition: PartitionRecords
+) -> ValidatedBatch | KafkaError | None:
+    found = node.partitions.find(topic, partition.partition_index)
+    records = partition.records
+    if found is None or records is None or not _is_slow(records):
+        return None
+    rules, now_ms = found.rules, node.now_ms()
+    try:
+        return await node.threads.run(lambda: validate_batch(records, rules, now_ms))
+    except KafkaError as error:
+        return error
+
+
+def _produce(
+    node: Node,
+    request: Request,
+    acks: int,
+    topic: str,
+    sent: PartitionRecords,
+    validated: ValidatedBatch | KafkaError | None,
+    now_ms: int,
+    flushing: list[Partition],
+) -> PartitionProduced:
+    """Append what was sent to one partition; its error is that partition's alone."""
+    index, records = sent
+    try:
+        partition = node.partitions.get(topic, index)
+        if topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
+            raise InvalidTopic(f"{topic} is internal: clients may not write to it")
+        if acks == -1:
+            partition.check_in_sync()
+        if records is None:
+            raise InvalidRecord("a Produce request without records")
+        if isinstance(validated, KafkaError):
+            raise validated
+        if validated is None:
+            validated = validate_batch(records, partition.rules, now_ms)
+        if validated.header.codec_id == Codec.ZSTD and request.api_version < _FIRST_WITH_ZSTD:
+            raise UnsupportedCompression("zstd needs version 7 of Produce")
+        appended = partition.append(records, validated, now_ms)
+        if partition.needs_flush():
+            flushing.append(partition)
+        log_append_time_ms = -1
+        if partition.rules.is_log_append_time:
+            log_append_time_ms = appended.timestamp
+        return PartitionProduced(
+            index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset
+        )
+    except KafkaError as error:
+        return _failed(index, error)
+    except Exception as error:
+        node.partition_failed(topic, index, error)
+        return _failed(index, StorageError(f"{topic}-{index} is offline: {error}"))
+
+
+def _is_slow(records: Buffer | None) -> bool:
+    if records is None or len(records) < _THREAD_BYTES:
+        return False
+    return len(records) >= BATCH_HEADER_BYTES and bool(read_header(records).attributes & CODEC_MASK)
+
+
+def _failed(index: int, error: KafkaError) -> PartitionProduced:
+    record_errors = ()
+    if isinstance(error, RecordsRejected):
+        record_errors = tuple(RecordError(number, text) for number, text in error.record_errors)
+    return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))
+
+
+async def _answer_flushed(
+    node: Node, request: Request, message: ProduceRequest, topics: list[TopicProduced], flushing: list[Partition]
+) -> Answer:
+    """Answer once the fsyncs that cover these batches have returned; one fsync serves all who wait for it."""
+    failed = await node.flushed(flushing)
+    if failed:
+        topics = [
+            TopicProduced(
+                topic,
+                [
+                    _failed(done.partition_index, failed[topic, done.partition_index])
+                    if (topic, done.partition_index) in failed
+                    else done
+                    for done in partitions
+                ],
+            )
+            for topic, partitions in topics
+        ]
+    return _answer(request, message, topics)
+
+
+def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Answer:
+    if message.acks == 0:
+        for topic, partitions in topics:
+            for partition in partitions:
+                if partition.error_code:
+                    raise ConnectionRefused(
+                        f"a batch for {topic}-{partition.partition_index} sent with acks=0 was refused: "
+                        f"{partition.error_message}"
+                    )
+        return None
+    return [encode_produce_response(request.api_version, request.correlation_id, topics)]
+
+
+def error_answer(request: Request, message: ProduceRequest, error: KafkaError) -> Answer:
+    topics = [
+        TopicProduced(topic, [_failed(partition.partition_index, error) for partition in partitions])
+        for topic, partitions in message.topics
+    ]
+    return _answer(request, message, topics)
+
+
+API = Api(API_KEY, "Produce", VERSIONS, handle, error_answer, parse=parse_produce_request, advertised_from=0)

@@ -1,0 +1,42 @@
+"""The one door to threads.
+
+What may block for long (fsync, reads that miss the page cache, deletes, recovery, large decompressions, the
+store) goes through here; everything else happens on the loop. Work is a plain function that touches no state
+of the loop. Must not know what the work is.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Threads:
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int = 4) -> None:
+        self._loop = loop
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="lamina")
+
+    def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """The result of ``work``, to be awaited on the loop."""
+        return self._loop.run_in_executor(self._pool, work)
+
+    def run_then(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
+        """Do ``work`` on a thread, then call ``done`` with its disk error, if any, on the loop."""
+
+        def finished(future: Future[None]) -> None:
+            error = future.exception()
+            if error is not None and not isinstance(error, OSError):
+                error = OSError(f"unexpected: {error!r}")
+            self._loop.call_soon_threadsafe(done, error)
+
+        self._pool.submit(work).add_done_callback(finished)
+
+    @property
+    def waiting(self) -> int:
+        """Pieces of work that no thread has taken yet."""
+        return self._pool._work_queue.qsize()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
