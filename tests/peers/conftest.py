@@ -12,4 +12,4 @@ def kafka_jars() -> str:
     try:
         return jars()
     except KafkaMissingError as missing:
-        pytest.skip(str(missing))
+        pytest.exit(str(missing), returncode=1)
