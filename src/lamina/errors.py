@@ -22,6 +22,7 @@ class ErrorCode(IntEnum):
     INVALID_TIMESTAMP = 32
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
     TRANSACTION_COORDINATOR_FENCED = 52
     KAFKA_STORAGE_ERROR = 56
     UNSUPPORTED_COMPRESSION_TYPE = 76
@@ -52,16 +53,16 @@ class RecordListTooLarge(KafkaError):
     code = ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-class InvalidTimestamp(KafkaError):
-    code = ErrorCode.INVALID_TIMESTAMP
-
-
 class OutOfOrderSequence(KafkaError):
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class InvalidProducerEpoch(KafkaError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTransactionState(KafkaError):
+    code = ErrorCode.INVALID_TXN_STATE
 
 
 class TransactionCoordinatorFenced(KafkaError):
@@ -78,11 +79,17 @@ class UnsupportedCompression(KafkaError):
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-class InvalidRecord(KafkaError):
-    """A client's batch breaks a rule; ``record_errors`` names records by their index inside the batch."""
-
-    code = ErrorCode.INVALID_RECORD
+class RecordsRejected(KafkaError):
+    """A client's batch breaks a rule; ``record_errors`` names records by their index in it (fact 8)."""
 
     def __init__(self, message: str, record_errors: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__(message)
         self.record_errors = record_errors
+
+
+class InvalidRecord(RecordsRejected):
+    code = ErrorCode.INVALID_RECORD
+
+
+class InvalidTimestamp(RecordsRejected):
+    code = ErrorCode.INVALID_TIMESTAMP

@@ -93,13 +93,9 @@ def _fetch(target: Path) -> None:
 def run_tool(main_class: str, *arguments: str) -> str:
     """What one of Kafka's command-line classes printed, both streams in order; raises if it failed."""
     command = ["java", "-Xmx256M", *LOGGING, *QUIET, "-cp", jars(), main_class, *arguments]
-    tool = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TOOL_SECONDS
-    )
+    tool = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TOOL_SECONDS)
     if tool.returncode != 0:
-        raise KafkaFailedError(
-            f"{main_class} {' '.join(arguments)} exited with {tool.returncode}:\n{tool.stdout}"
-        )
+        raise KafkaFailedError(f"{main_class} {' '.join(arguments)} exited with {tool.returncode}:\n{tool.stdout}")
     return tool.stdout
 
 

@@ -1,7 +1,7 @@
 """The record batch as bytes: its 61-byte header read in place, walked and stamped.
 
 Owns the layout of formats.md §2.2 (magic 2 only). A batch is never copied or re-encoded here: base offset and
-leader epoch lie outside the CRC, so giving a batch its place in a log is two small writes into its own buffer.
+leader epoch lie outside the CRC, so giving a batch its place in a log is two small writes into its buffer.
 Must not know what the records inside say, nor where the bytes come from.
 """
 
@@ -49,7 +49,7 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
-_MAX_SEQUENCE = 2**31 - 1
+MAX_SEQUENCE = 2**31 - 1
 
 
 class Codec(IntEnum):
@@ -137,7 +137,9 @@ def check_header(header: BatchHeader) -> None:
     if header.magic != MAGIC:
         raise CorruptMessage(f"a batch at offset {header.base_offset} has magic {header.magic}, not {MAGIC}")
     if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-        raise CorruptMessage(f"a batch at offset {header.base_offset} claims {header.length} bytes, too few for a header")
+        raise CorruptMessage(
+            f"a batch at offset {header.base_offset} claims {header.length} bytes, too few for a header"
+        )
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
         raise CorruptMessage(
             f"a batch at offset {header.base_offset} has last offset delta {header.last_offset_delta} "
@@ -154,9 +156,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     """Raise :class:`CorruptMessage` if the covered bytes are not the ones the CRC was taken over."""
     actual = compute_crc(buffer, position, header.size_bytes)
     if actual != header.crc:
-        raise CorruptMessage(
-            f"the batch at offset {header.base_offset} has CRC {actual:#010x}, its header says {header.crc:#010x}"
-        )
+        raise CorruptMessage(f"the batch at offset {header.base_offset} has CRC {actual:#010x}, not {header.crc:#010x}")
 
 
 def walk(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
@@ -198,4 +198,4 @@ def stamp_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp
 
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequences run from 0 to 2147483647 and start again at 0."""
-    return (sequence + increment) & _MAX_SEQUENCE
+    return (sequence + increment) & MAX_SEQUENCE

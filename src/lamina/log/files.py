@@ -1,0 +1,199 @@
+"""The disk: every operation on a file that the log performs, and nothing else.
+
+The rest of the room asks a :class:`Disk` for files by path, so that a test disk can stand in, record what is
+done and fail it at will. Errors are ordinary ``OSError``; what they mean is decided by the caller. Must not
+know what is inside a file.
+"""
+
+import fcntl
+import mmap
+import os
+import shutil
+from typing import NamedTuple
+
+Bytes = bytes | bytearray | memoryview
+Map = mmap.mmap
+
+
+class Entry(NamedTuple):
+    """A name in a directory."""
+
+    name: str
+    is_dir: bool
+    size_bytes: int
+    modified_ms: int
+
+
+class File:
+    """An open file. Positions are always given: no operation depends on an earlier one."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self.fd = fd
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def pwrite(self, data: Bytes, position: int) -> int:
+        """Write at ``position``; may write less than asked, as the system call may."""
+        return os.pwrite(self.fd, data, position)
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        return os.pread(self.fd, size_bytes, position)
+
+    def pread_into(self, buffer: memoryview, position: int) -> int:
+        """Fill ``buffer`` from ``position`` on; less only at the end of the file."""
+        filled = 0
+        while filled < len(buffer):
+            count = os.preadv(self.fd, [buffer[filled:]], position + filled)
+            if count == 0:
+                break
+            filled += count
+        return filled
+
+    def size(self) -> int:
+        return os.fstat(self.fd).st_size
+
+    def truncate(self, size_bytes: int) -> None:
+        os.ftruncate(self.fd, size_bytes)
+
+    def fsync(self) -> None:
+        os.fsync(self.fd)
+
+    def map(self, size_bytes: int) -> Map:
+        """A read-only map. Nothing is written through maps: a full disk would kill the process (SIGBUS)."""
+        return mmap.mmap(self.fd, size_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
+
+    def close(self) -> None:
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class Disk:
+    """The operating system's disk."""
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
+        flags = os.O_CLOEXEC | (os.O_RDWR if write or create else os.O_RDONLY) | (os.O_CREAT if create else 0)
+        return File(path, os.open(path, flags, 0o644))
+
+    def scan(self, path: str) -> list[Entry]:
+        """The names in a directory, in order. One that vanishes meanwhile is left out."""
+        entries = []
+        with os.scandir(path) as names:
+            for name in names:
+                try:
+                    status = name.stat()
+                except FileNotFoundError:
+                    continue
+                entries.append(Entry(name.name, name.is_dir(), status.st_size, status.st_mtime_ns // 1_000_000))
+        entries.sort()
+        return entries
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+    def free_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def link(self, old: str, new: str) -> None:
+        os.link(old, new)
+
+    def unlink(self, path: str) -> None:
+        """Remove a name; one that is gone already is no error."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and all in it; one that is gone already is no error."""
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            return
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory survive a power cut."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> File | None:
+        """Hold a POSIX record lock, the kind that Kafka takes too; ``None`` when somebody else holds it."""
+        file = self.open(path, create=True)
+        try:
+            fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            file.close()
+            return None
+        return file
+
+    def absolute(self, path: str) -> str:
+        return os.path.realpath(path)
+
+
+def read_file(disk: Disk, path: str) -> bytes:
+    file = disk.open(path)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def write_fully(file: File, data: Bytes, position: int) -> None:
+    """Write all of ``data`` in as many system calls as it takes."""
+    view = memoryview(data)
+    written = 0
+    while written < len(view):
+        written += file.pwrite(view[written:], position + written)
+
+
+def write_new_file(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> None:
+    """Make the file at ``path`` hold ``data``, by way of a ``.tmp`` beside it: a reader sees old or new, never half."""
+    temporary = path + ".tmp"
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        write_fully(file, data, 0)
+        if sync:
+            file.fsync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    if sync:
+        disk.sync_dir(parent(path))
+
+
+def sync_file(disk: Disk, path: str) -> bool:
+    """Flush one file to the disk; ``False`` when it is gone."""
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        return False
+    try:
+        file.fsync()
+    finally:
+        file.close()
+    return True
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"

@@ -1,0 +1,145 @@
+"""Making a log safe on disk: which files, in which order, and who is waiting for it.
+
+A flush is begun and finished by the log's own thread and run by any other: it knows paths, not state. Only
+when all of it returned does the recovery point move, so that nothing above it is believed after a crash
+without being checked. A failed flush fails the log: the page cache may have dropped the data, so trying again
+could succeed without having written anything. Must not know threads; the flusher is given a way to run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lamina.errors import StorageError
+from lamina.log.files import Disk, sync_file
+from lamina.log.partition_log import PartitionLog
+from lamina.log.segment import Segment
+from lamina.log.snapshots import snapshot_path, write_snapshot
+
+Run = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
+"""``run(work, done)``: do ``work`` on some thread, then call ``done`` with its error on the log's own thread."""
+
+Waiter = Callable[[StorageError | None], None]
+
+
+@dataclass(slots=True)
+class Flush:
+    """The files that make ``[recovery point, end_offset)`` of a log durable, and the names with them."""
+
+    disk: Disk
+    directory: str
+    end_offset: int
+    segments: list[Segment]
+    paths: list[str]
+
+    def run(self) -> None:
+        """Sync every file, then the directory. A file that retention took away meanwhile needs no syncing."""
+        for path in self.paths:
+            sync_file(self.disk, path)
+        self.disk.sync_dir(self.directory)
+
+
+def begin_flush(log: PartitionLog, end_offset: int) -> Flush | None:
+    """What has to be synced up to ``end_offset``; ``None`` when all of it is."""
+    end_offset = min(end_offset, log.log_end_offset)
+    if end_offset <= log.recovery_point:
+        return None
+    segments = log.segments.between(log.recovery_point, end_offset)
+    paths = [path for segment in segments for path in segment.paths()]
+    paths += [snapshot_path(log.path, segment.base_offset) for segment in segments[1:]]
+    paths += [snapshot_path(log.path, end_offset), log.epochs.path]
+    return Flush(log.disk, log.path, end_offset, segments, paths)
+
+
+def finish_flush(log: PartitionLog, flush: Flush) -> None:
+    log.recovery_point = max(log.recovery_point, min(flush.end_offset, log.log_end_offset))
+
+
+def flush(log: PartitionLog, end_offset: int | None = None) -> None:
+    """Begin, run and finish in one go, on this thread."""
+    begun = begin_flush(log, log.log_end_offset if end_offset is None else end_offset)
+    if begun is None:
+        return
+    try:
+        begun.run()
+    except OSError as error:
+        raise log.fail(error) from error
+    finish_flush(log, begun)
+
+
+def close_cleanly(log: PartitionLog) -> None:
+    """Flush everything, write the producers' state at the log end, trim the indexes and let go of the files."""
+    if log.failure is not None:
+        log.close()
+        return
+    try:
+        log.segments.active.seal()
+        log.epochs.save()
+        write_snapshot(log.disk, log.path, log.log_end_offset, log.producers.producers.values(), sync=True)
+        # The active segment's indexes were trimmed just now, so it is synced even if its batches were before.
+        for path in log.segments.active.paths():
+            sync_file(log.disk, path)
+        log.disk.sync_dir(log.path)
+    except OSError as error:
+        raise log.fail(error) from error
+    flush(log)
+    log.close()
+
+
+class Flusher:
+    """Flushes one log, one flush at a time. Whoever comes while one runs shares the next: group commit."""
+
+    def __init__(self, log: PartitionLog, run: Run) -> None:
+        self._log = log
+        self._run = run
+        self._running: Flush | None = None
+        self._wanted = 0
+        self._waiters: list[tuple[int, Waiter]] = []
+        log.on_roll = self._rolled
+        log.on_truncate = self._truncated
+
+    def flush_to(self, end_offset: int, waiter: Waiter | None = None) -> None:
+        """Make everything below ``end_offset`` durable; ``waiter`` is told when the fsync that covers it returned."""
+        if waiter is not None:
+            if end_offset <= self._log.recovery_point:
+                waiter(None)
+                return
+            self._waiters.append((end_offset, waiter))
+        self._wanted = max(self._wanted, end_offset)
+        self._start()
+
+    def is_due(self, now_ms: int, flushed_ms: int) -> bool:
+        """Whether ``flush.messages`` or ``flush.ms`` ask for a flush."""
+        unflushed = self._log.log_end_offset - self._log.recovery_point
+        config = self._log.config
+        return unflushed > 0 and (unflushed >= config.flush_messages or now_ms - flushed_ms >= config.flush_ms)
+
+    def _rolled(self, log: PartitionLog) -> None:
+        self.flush_to(log.log_end_offset)
+
+    def _truncated(self, end_offset: int) -> None:
+        """A running flush says nothing of what is written again above ``end_offset``."""
+        if self._running is not None:
+            self._running.end_offset = min(self._running.end_offset, end_offset)
+        self._wanted = min(self._wanted, end_offset)
+
+    def _start(self) -> None:
+        if self._running is None and self._log.failure is None:
+            self._running = begin_flush(self._log, self._wanted)
+            if self._running is not None:
+                self._run(self._running.run, self._done)
+
+    def _done(self, error: OSError | None) -> None:
+        running, self._running = self._running, None
+        assert running is not None
+        if error is not None:
+            failure = self._log.fail(error)
+            waiters, self._waiters = self._waiters, []
+            for _, waiter in waiters:
+                waiter(failure)
+            return
+        finish_flush(self._log, running)
+        ready = [waiter for end_offset, waiter in self._waiters if end_offset <= self._log.recovery_point]
+        self._waiters = [entry for entry in self._waiters if entry[0] > self._log.recovery_point]
+        for waiter in ready:
+            waiter(None)
+        self._start()

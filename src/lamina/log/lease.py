@@ -1,0 +1,38 @@
+"""A range of a log file, lent to a reader: what ``sendfile`` needs, and a way to give it back.
+
+Must not know segments; whoever lends decides what giving back means.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+
+from lamina.log.files import File
+
+
+class Lease:
+    """``size_bytes`` from ``position`` of an open file. To be given back exactly once; further calls do nothing."""
+
+    __slots__ = ("_give_back", "file", "position", "size_bytes")
+
+    def __init__(self, file: File, position: int, size_bytes: int, give_back: Callable[[], None]) -> None:
+        self.file = file
+        self.position = position
+        self.size_bytes = size_bytes
+        self._give_back: Callable[[], None] | None = give_back
+
+    def read(self) -> bytes:
+        """All of the range, in memory."""
+        return self.file.pread(self.size_bytes, self.position)
+
+    def give_back(self) -> None:
+        give_back, self._give_back = self._give_back, None
+        if give_back is not None:
+            give_back()
+
+    def __enter__(self) -> "Lease":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give_back()

@@ -1,0 +1,33 @@
+"""The names of partition directories (formats.md §2.1).
+
+Must not know what is in them.
+"""
+
+import re
+
+_MAX_NAME = 255
+_DELETED = re.compile(r"^.+\.[0-9a-f]{32}-delete$")
+_ASIDE = re.compile(r"^.+\.[0-9a-f]{32}-(delete|future|stray)$")
+_PARTITION = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})$")
+
+
+def partition_directory(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_partition_directory(name: str) -> tuple[str, int] | None:
+    """Topic and partition; ``None`` for a name that is no partition's: the partition is after the last dash."""
+    found = _PARTITION.match(name)
+    if found is None or _ASIDE.match(name):
+        return None
+    return found["topic"], int(found["partition"])
+
+
+def deleted_directory(topic: str, partition: int, unique_hex: str) -> str:
+    """The name of a directory that waits for its removal; the topic is shortened so that the name stays legal."""
+    suffix = f"-{partition}.{unique_hex}-delete"
+    return topic[: _MAX_NAME - len(suffix)] + suffix
+
+
+def is_deleted_directory(name: str) -> bool:
+    return _DELETED.match(name) is not None

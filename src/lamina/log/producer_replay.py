@@ -1,0 +1,76 @@
+"""Producer state from what is on disk: the newest good snapshot, and the batches after it.
+
+Used for each append, when a log is opened, and after it was truncated: one way to take a batch into account.
+Must not know why it is asked.
+"""
+
+from lamina.log.aborted import AbortedTransaction
+from lamina.log.files import Disk
+from lamina.log.producers import ProducerStates
+from lamina.log.segment import Segment
+from lamina.log.segments import Segments
+from lamina.log.snapshots import read_snapshot, snapshot_offsets, snapshot_path
+from lamina.records.batch import CONTROL_BIT, BatchHeader
+from lamina.records.marker import ControlType, Marker, read_marker
+
+
+def record_producer(
+    producers: ProducerStates, header: BatchHeader, base_offset: int, marker: Marker | None
+) -> AbortedTransaction | None:
+    """Take a batch with a producer id into account. Returns what an abort adds to its segment's index."""
+    if not header.attributes & CONTROL_BIT:
+        producers.record_batch(header, base_offset)
+    elif marker is not None and marker.coordinator_epoch is not None:
+        is_abort = marker.control_type is ControlType.ABORT
+        return producers.record_marker(header, base_offset, marker.coordinator_epoch, is_abort=is_abort)
+    return None
+
+
+def rebuild_producers(
+    disk: Disk,
+    directory: str,
+    segments: Segments,
+    producers: ProducerStates,
+    log_start_offset: int,
+    end_offset: int,
+) -> None:
+    """Make ``producers`` what it is at ``end_offset``, the end of the log or of what is known to be good."""
+    producers.clear()
+    start = max(_restore_newest(disk, directory, producers, end_offset), log_start_offset)
+    for segment in segments.between(start, end_offset):
+        _replay(segment, producers, start, end_offset)
+
+
+def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, end_offset: int) -> int:
+    """Restore the newest good snapshot at or below ``end_offset`` and return its offset. Bad ones are removed."""
+    for offset in reversed(snapshot_offsets(disk, directory)):
+        if offset > end_offset:
+            continue
+        try:
+            restored = read_snapshot(disk, directory, offset)
+        except ValueError:
+            disk.unlink(snapshot_path(directory, offset))
+            continue
+        for producer in restored:
+            producers.restore(producer)
+        return offset
+    return 0
+
+
+def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset: int) -> None:
+    found = segment.find(start) if start > segment.base_offset else (0, None)
+    if found is None:
+        return
+    for position, header in segment.headers(found[0], segment.size_bytes):
+        if header.base_offset >= end_offset:
+            return
+        if header.producer_id >= 0:
+            record_producer(producers, header, header.base_offset, marker_at(segment, position, header))
+
+
+def marker_at(segment: Segment, position: int, header: BatchHeader) -> Marker | None:
+    """What the batch says if it is a control batch."""
+    if not header.attributes & CONTROL_BIT:
+        return None
+    with segment.lease(position, header.size_bytes) as lease:
+        return read_marker(lease.read(), 0, header)

@@ -1,0 +1,207 @@
+"""Opening a log: after a clean stop by looking at its end, after an unclean one by checking what was not flushed.
+
+Owns everything that is true only after a crash. From the recovery point on every batch is checked; the first
+bad one ends the log. Indexes, leader epochs, aborted transactions and producer state of that part are made
+again from the batches. Must not know directories of several partitions, nor threads.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from lamina.errors import CorruptMessage
+from lamina.log.epochs import LeaderEpochs
+from lamina.log.files import Disk
+from lamina.log.index_pair import IndexShape
+from lamina.log.leftovers import segment_logs, settle
+from lamina.log.partition_log import LogState
+from lamina.log.producer_replay import rebuild_producers, record_producer
+from lamina.log.producers import ProducerStates
+from lamina.log.scan import BadBatch, checked_batches
+from lamina.log.segment import ABORTED_INDEX, Segment
+from lamina.log.segments import Segments
+from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from lamina.records.marker import read_marker
+
+
+@dataclass(slots=True, frozen=True)
+class Opening:
+    """What the directory knows of a log before it is opened."""
+
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+    now_ms: int
+    producer_expiration_ms: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What opening a log found; for the log line and the progress bar."""
+
+    recovered_bytes: int = 0
+    truncated_bytes: int = 0
+    removed_segments: int = 0
+    reason: str | None = None
+    """Why the log was cut."""
+
+
+def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> tuple[LogState, Report]:
+    """The state of the log in ``directory``, which is made sound first."""
+    report = Report()
+    settle(disk, directory)
+    segments = _load_segments(disk, directory, shape, opening)
+    epochs = LeaderEpochs.load(disk, directory)
+    producers = ProducerStates()
+    if opening.clean:
+        segments.active.count_tail()
+        recovery_point = segments.active.next_offset
+    else:
+        recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
+    segments = _start_at_least(disk, directory, shape, segments, opening)
+    end_offset = segments.active.next_offset
+    log_start_offset = max(opening.log_start_offset, segments.first.base_offset)
+    epochs.truncate_from_end(end_offset + 1)
+    epochs.truncate_from_start(log_start_offset)
+    _remove_stray_snapshots(disk, directory, segments, end_offset)
+    if opening.clean:
+        rebuild_producers(disk, directory, segments, producers, log_start_offset, end_offset)
+    producers.expire(opening.now_ms, opening.producer_expiration_ms)
+    producers.high_watermark_moved(end_offset)
+    state = LogState(segments, producers, epochs, log_start_offset, min(recovery_point, end_offset))
+    return state, report
+
+
+def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> Segments:
+    entries = disk.scan(directory)
+    names = {entry.name for entry in entries}
+    segments = [
+        Segment.load(
+            disk,
+            directory,
+            int(entry.name[:20]),
+            shape,
+            size_bytes=entry.size_bytes,
+            modified_ms=entry.modified_ms,
+            has_aborted=entry.name[:20] + ABORTED_INDEX in names,
+        )
+        for entry in segment_logs(entries)
+    ]
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+    if not segments:
+        segments = [Segment.create(disk, directory, opening.log_start_offset, shape, opening.now_ms)]
+    for segment in segments:
+        segment.name_is_durable = True
+    return Segments(segments)
+
+
+def _start_at_least(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
+    """Fact 87: a log that ends below its own start holds nothing that anybody may read."""
+    if segments.active.next_offset >= opening.log_start_offset:
+        return segments
+    for segment in segments:
+        _remove_segment(disk, segment)
+    return Segments([Segment.create(disk, directory, opening.log_start_offset, shape, opening.now_ms)])
+
+
+def _remove_segment(disk: Disk, segment: Segment) -> None:
+    segment.close()
+    for path in [*segment.paths()[1:], segment.path()]:
+        disk.unlink(path)
+
+
+def _recover(
+    disk: Disk,
+    directory: str,
+    segments: Segments,
+    epochs: LeaderEpochs,
+    producers: ProducerStates,
+    opening: Opening,
+    report: Report,
+) -> int:
+    """Check every segment from the one that holds the recovery point on. Returns the offset that is safe on disk."""
+    first = segments.number_of(min(opening.recovery_point, segments.active.base_offset))
+    unflushed = segments.between(segments[first].base_offset, segments.active.base_offset + 1)
+    start = unflushed[0].base_offset
+    for offset in snapshot_offsets(disk, directory):
+        if offset > start:
+            disk.unlink(snapshot_path(directory, offset))
+    if epochs.entries:
+        epochs.truncate_from_end(start)
+    if not epochs.entries:
+        _read_epochs(segments, epochs, start)
+    rebuild_producers(disk, directory, segments, producers, opening.log_start_offset, start)
+    for number, segment in enumerate(unflushed):
+        if number:
+            write_snapshot(disk, directory, segment.base_offset, producers.producers.values(), sync=False)
+        size_bytes = segment.size_bytes
+        bad = _recover_segment(segment, epochs, producers)
+        report.recovered_bytes += segment.size_bytes
+        if bad is not None:
+            later = unflushed[number + 1 :]
+            report.reason = f"{segment.path()} {bad}"
+            report.truncated_bytes += size_bytes - segment.size_bytes + sum(other.size_bytes for other in later)
+            report.removed_segments = len(later)
+            _cut_after(disk, directory, segments, segment, later)
+            break
+    epochs.save()
+    return opening.recovery_point
+
+
+def _cut_after(disk: Disk, directory: str, segments: Segments, segment: Segment, later: list[Segment]) -> None:
+    """End the log behind what ``segment`` has of good batches.
+
+    The segments after it go first, the last one first: a crash in between leaves a longer log, never a hole.
+    """
+    for other in reversed(later):
+        _remove_segment(disk, other)
+        disk.sync_dir(directory)
+    segments.remove(later)
+    segment.cut_file()
+
+
+def _recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates) -> BadBatch | None:
+    """Check and index one segment again, up to the first bad batch, which is returned."""
+    size_bytes = segment.size_bytes
+    segment.aborted.truncate_to(0)
+    segment.begin_indexes()
+    segment.size_bytes = 0
+    segment.next_offset = segment.base_offset
+    bad: BadBatch | None = None
+    with segment.lease(0, size_bytes) as lease:
+        try:
+            for position, header, batch in checked_batches(lease.file, 0, size_bytes):
+                if header.base_offset < segment.next_offset or not segment.fits(header.last_offset):
+                    raise BadBatch(position, f"offset {header.base_offset} after {segment.next_offset - 1}")
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+                if header.producer_id >= 0:
+                    marker = read_marker(batch, 0, header) if header.is_control else None
+                    aborted = record_producer(producers, header, header.base_offset, marker)
+                    if aborted is not None:
+                        segment.aborted.append(aborted)
+                segment.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
+        except CorruptMessage as error:
+            bad = error if isinstance(error, BadBatch) else BadBatch(segment.size_bytes, str(error))
+    segment.seal()
+    return bad
+
+
+def _read_epochs(segments: Segments, epochs: LeaderEpochs, end_offset: int) -> None:
+    """The epochs of everything below ``end_offset``, from the batch headers: the checkpoint did not survive."""
+    for segment in segments:
+        if segment.base_offset >= end_offset:
+            return
+        for _, header in segment.headers(0, segment.size_bytes):
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+
+
+def _remove_stray_snapshots(disk: Disk, directory: str, segments: Segments, end_offset: int) -> None:
+    """Snapshots belong to the start of a segment; one may lie above the last base, at most at the end."""
+    bases = {segment.base_offset for segment in segments}
+    offsets = snapshot_offsets(disk, directory)
+    above = [offset for offset in offsets if segments.active.base_offset < offset <= end_offset]
+    for offset in offsets:
+        if offset not in bases and offset not in above[-1:]:
+            disk.unlink(snapshot_path(directory, offset))

@@ -1,0 +1,63 @@
+"""Which segments of a log are too old, too much, or wholly below its start (fact 95).
+
+Owns the decision and its effect on one log. Must not know timers; compact-only logs lose just what lies below
+the log start offset.
+"""
+
+from lamina.log.partition_log import PartitionLog
+from lamina.log.segment import Segment
+from lamina.log.trimming import move_log_start_offset, remove_segments
+
+
+def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
+    """Remove what retention says may go, never at or above ``high_watermark``. Returns the removed segments.
+
+    When everything is expired the active segment rolls first, so that the log is never without one.
+    """
+    if log.failure is not None:
+        return []
+    try:
+        expired = expired_segments(log, now_ms, high_watermark)
+        if expired and expired[-1] is log.segments.active:
+            log.roll(now_ms)
+        if expired:
+            move_log_start_offset(log, log.segments[log.segments.number_of(expired[-1].base_offset) + 1].base_offset)
+            remove_segments(log, expired, now_ms)
+    except OSError as error:
+        raise log.fail(error) from error
+    return expired
+
+
+def expired_segments(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
+    """The segments from the oldest on that may go, in order."""
+    candidates = _below(log, high_watermark)
+    config = log.config
+    count = 0
+    if config.delete and config.retention_ms >= 0:
+        while count < len(candidates) and now_ms - candidates[count].age_timestamp_ms() > config.retention_ms:
+            count += 1
+    if config.delete and config.retention_bytes >= 0:
+        excess = log.size_bytes() - config.retention_bytes - sum(segment.size_bytes for segment in candidates[:count])
+        while count < len(candidates) and excess >= candidates[count].size_bytes:
+            excess -= candidates[count].size_bytes
+            count += 1
+    while count < len(candidates) and _end(log, candidates[count]) <= log.log_start_offset:
+        if candidates[count] is log.segments.active:
+            break
+        count += 1
+    return candidates[:count]
+
+
+def _below(log: PartitionLog, high_watermark: int) -> list[Segment]:
+    """The segments wholly below the high watermark; an empty active segment stays where it is."""
+    active = log.segments.active
+    return [
+        segment
+        for segment in log.segments
+        if _end(log, segment) <= high_watermark and not (segment is active and not segment.size_bytes)
+    ]
+
+
+def _end(log: PartitionLog, segment: Segment) -> int:
+    number = log.segments.number_of(segment.base_offset) + 1
+    return log.segments[number].base_offset if number < len(log.segments) else log.log_end_offset

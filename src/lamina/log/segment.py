@@ -1,0 +1,321 @@
+"""One segment of a log: a ``.log`` file of batches with its indexes.
+
+Owns the bytes of one segment: appending whole batches, finding the batch for an offset, handing out leased
+ranges of the file, and healing its indexes when they are missing or untrue. A segment does not know the log it
+belongs to, and never decides to roll, delete or replace itself.
+"""
+
+import errno
+from collections.abc import Iterator
+from contextlib import suppress
+
+from lamina.errors import CorruptMessage
+from lamina.log.aborted import AbortedIndex
+from lamina.log.files import Bytes, Disk, File
+from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
+from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
+from lamina.log.lease import Lease
+from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, NO_TIMESTAMP, BatchHeader, check_header, read_header
+
+LOG = ".log"
+ABORTED_INDEX = ".txnindex"
+
+_SCAN_BYTES = 16 * 1024
+
+
+class Segment:
+    """A stretch of the log that begins at ``base_offset``; ``next_offset`` is where the next batch would go."""
+
+    __slots__ = (
+        "_disk",
+        "_indexes",
+        "_leases",
+        "_reader",
+        "_shape",
+        "_stem",
+        "_writer",
+        "aborted",
+        "base_offset",
+        "created_ms",
+        "first_timestamp",
+        "modified_ms",
+        "name_is_durable",
+        "next_offset",
+        "size_bytes",
+        "suffix",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, shape: IndexShape, suffix: str = "") -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size_bytes = 0
+        self.created_ms = 0
+        self.modified_ms = 0
+        self.name_is_durable = False
+        """Whether the directory was synced since the segment's files were made."""
+        self.suffix = suffix
+        self._stem = f"{directory}/{base_offset:020d}"
+        self._disk = disk
+        self._shape = shape
+        self._indexes: IndexPair | None = None
+        self.first_timestamp = NO_TIMESTAMP
+        """The max timestamp of its first batch: what rolling by time goes by."""
+        self._writer: File | None = None
+        self._reader: File | None = None
+        self._leases = 0
+        self.aborted = AbortedIndex(disk, self.path(ABORTED_INDEX), exists=False)
+
+    @classmethod
+    def create(
+        cls, disk: Disk, directory: str, base_offset: int, shape: IndexShape, now_ms: int, suffix: str = ""
+    ) -> "Segment":
+        """A new, empty, writable segment: its log and both preallocated indexes exist when this returns."""
+        segment = cls(disk, directory, base_offset, shape, suffix)
+        segment.created_ms = segment.modified_ms = now_ms
+        segment._indexes = IndexPair.new(disk, segment._stem, suffix, base_offset, shape)
+        segment.open_for_append()
+        return segment
+
+    @classmethod
+    def load(
+        cls,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        shape: IndexShape,
+        *,
+        size_bytes: int,
+        modified_ms: int,
+        has_aborted: bool,
+        suffix: str = "",
+    ) -> "Segment":
+        """A segment that is on disk. Nothing is opened; ``next_offset`` is for the caller to set."""
+        segment = cls(disk, directory, base_offset, shape, suffix)
+        segment.size_bytes = size_bytes
+        segment.created_ms = segment.modified_ms = modified_ms
+        segment.aborted = AbortedIndex(disk, segment.path(ABORTED_INDEX), exists=has_aborted)
+        return segment
+
+    # Names
+
+    def path(self, extension: str = LOG) -> str:
+        return self._stem + extension + self.suffix
+
+    def extensions(self) -> tuple[str, ...]:
+        """Its files, in the order in which they are renamed (fact 79)."""
+        return (LOG, INDEX, TIME_INDEX, ABORTED_INDEX) if self.aborted.exists else (LOG, INDEX, TIME_INDEX)
+
+    def paths(self) -> list[str]:
+        return [self.path(extension) for extension in self.extensions()]
+
+    def rename(self, suffix: str) -> None:
+        """Give all its files another suffix; what is open stays open. An index that is gone is no error."""
+        for extension in self.extensions():
+            try:
+                self._disk.rename(self.path(extension), self._stem + extension + suffix)
+            except FileNotFoundError:
+                if extension == LOG:
+                    raise
+        self.suffix = suffix
+        self.aborted.path = self.path(ABORTED_INDEX)
+        if self._indexes is not None:
+            self._indexes.moved(self._stem, suffix)
+
+    # Appending
+
+    def open_for_append(self) -> None:
+        """Open the log and preallocate both indexes, as Kafka does for an active segment."""
+        if self._writer is None:
+            self.indexes.open_for_append()
+            self._writer = self._disk.open(self.path(), create=True)
+
+    def append(self, batch: Bytes, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """Append one batch. A short or failed write is cut back to the last whole batch before the error goes on."""
+        writer, position = self._writer, self.size_bytes
+        if writer is None:
+            self.open_for_append()
+            writer = self._writer
+            assert writer is not None
+        try:
+            written = writer.pwrite(batch, position)
+            if written != size_bytes:
+                raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were written", self.path())
+        except OSError:
+            writer.truncate(position)
+            raise
+        self.count_batch(position, size_bytes, last_offset, max_timestamp)
+
+    def count_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """Take a batch that is in the file into account: the segment's end, its indexes, its age."""
+        indexes = self._indexes or self.indexes
+        self.size_bytes = position + size_bytes
+        self.next_offset = last_offset + 1
+        indexes.count_batch(position, size_bytes, last_offset, max_timestamp)
+        if position == 0:
+            self.first_timestamp = max_timestamp
+
+    def fits(self, offset: int) -> bool:
+        """Whether an offset can be stored relative to the base."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def seal(self) -> None:
+        """Finish the indexes and let go of the files: at roll and at a clean close."""
+        self.indexes.seal()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of every file, changing none. Ranges still out on lease stay readable."""
+        if self._indexes is not None:
+            self._indexes.close()
+        self.aborted.close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._close_reader()
+
+    def _close_reader(self) -> None:
+        if self._reader is not None and not self._leases:
+            self._reader.close()
+            self._reader = None
+
+    # Indexes
+
+    @property
+    def indexes(self) -> IndexPair:
+        """Opened on first use; rebuilt from the log when they cannot be believed."""
+        if self._indexes is None:
+            self._indexes = IndexPair.load(
+                self._disk, self._stem, self.suffix, self.base_offset, self._shape, self.size_bytes
+            )
+            if self._indexes is None:
+                return self.rebuild_indexes()
+        return self._indexes
+
+    def begin_indexes(self) -> IndexPair:
+        """Both indexes empty again; the caller counts every batch from the start."""
+        self.close()
+        self._indexes = IndexPair.new(self._disk, self._stem, self.suffix, self.base_offset, self._shape)
+        return self._indexes
+
+    def rebuild_indexes(self) -> IndexPair:
+        """Write both indexes again from the batch headers in the log, as far as those can be read."""
+        was_appending = self._writer is not None
+        indexes = self.begin_indexes()
+        with suppress(CorruptMessage):
+            for position, header in self.headers(0, self.size_bytes):
+                indexes.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
+        indexes.seal()
+        if was_appending:
+            self.open_for_append()
+        return indexes
+
+    def largest_timestamp(self) -> TimestampOffset:
+        """The largest timestamp of its batches and the last offset of the first batch that had it."""
+        return self.indexes.largest
+
+    def age_timestamp_ms(self) -> int:
+        """What retention goes by: the largest timestamp, or the file's age where there is none (fact 16)."""
+        timestamp = self.indexes.largest.timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms
+
+    # Reading
+
+    def headers(self, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of every batch in ``[start, end)`` of the file; bodies are not read.
+
+        Raises :class:`CorruptMessage` at a header that no batch can have or a batch that runs past ``end``.
+        """
+        position, chunk, chunk_start = start, b"", start
+        with self.lease(start, end - start) as lease:
+            while position < end:
+                at = position - chunk_start
+                if at + HEADER_BYTES > len(chunk):
+                    chunk, chunk_start, at = (
+                        lease.file.pread(min(_SCAN_BYTES, end - position), position),
+                        position,
+                        0,
+                    )
+                    if len(chunk) < HEADER_BYTES:
+                        raise CorruptMessage(f"{self.path()} ends inside the batch at position {position}")
+                header = read_header(chunk, at)
+                check_header(header)
+                next_position = position + header.length + LOG_OVERHEAD_BYTES
+                if next_position > end:
+                    raise CorruptMessage(f"{self.path()} ends inside the batch at position {position}")
+                yield position, header
+                position = next_position
+
+    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """The first batch whose last offset is at or above ``offset``; ``None`` past the last batch."""
+        for position, header in self.headers_from(offset):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header
+        return None
+
+    def headers_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Headers from the nearest index entry at or below ``offset`` on.
+
+        An entry that the log does not confirm shows that the indexes are untrue: they are rebuilt from the log.
+        """
+        try:
+            entry = self.indexes.offsets.lookup(offset)
+            headers = self.headers(entry.position, self.size_bytes)
+            first = next(headers, None)
+            confirmed = first is None or first[1].base_offset <= entry.offset or not entry.position
+        except (FileNotFoundError, CorruptMessage):
+            confirmed = False
+        if not confirmed:
+            position = self.rebuild_indexes().offsets.lookup(offset).position
+            yield from self.headers(position, self.size_bytes)
+        elif first is not None:
+            yield first
+            yield from headers
+
+    def position_of(self, offset: int) -> int:
+        """Where a reader that may not see ``offset`` has to stop: the start of the batch that reaches it."""
+        found = None if offset >= self.next_offset else self.find(offset)
+        return self.size_bytes if found is None else found[0]
+
+    def lease(self, position: int, size_bytes: int) -> Lease:
+        """A range of the file that stays readable until given back, whatever happens to the segment meanwhile."""
+        if self._reader is None:
+            self._reader = self._disk.open(self.path())
+        self._leases += 1
+        return Lease(self._reader, position, size_bytes, self._give_back)
+
+    def _give_back(self) -> None:
+        self._leases -= 1
+        if self._writer is None:
+            self._close_reader()
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove every batch that reaches ``offset``; the segment is writable afterwards."""
+        position = self.position_of(offset)
+        self.aborted.truncate_to(offset)
+        self.indexes.truncate_to(offset)
+        self.open_for_append()
+        assert self._writer is not None
+        self._writer.truncate(position)
+        self.size_bytes = position
+        self.next_offset = self.base_offset
+        self.first_timestamp = NO_TIMESTAMP
+        self.count_tail()
+
+    def cut_file(self) -> None:
+        """Cut the file to the batches that were counted: what recovery does behind a bad batch."""
+        file = self._disk.open(self.path(), write=True)
+        try:
+            file.truncate(self.size_bytes)
+            file.fsync()
+        finally:
+            file.close()
+
+    def count_tail(self) -> None:
+        """Take the batches after the last index entry into account: all that a clean start has to read."""
+        if self.size_bytes >= HEADER_BYTES:
+            with self.lease(0, HEADER_BYTES) as lease:
+                self.first_timestamp = read_header(lease.read()).max_timestamp
+        for position, header in self.headers_from(self.indexes.offsets.last_entry.offset):
+            self.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)

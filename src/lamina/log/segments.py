@@ -1,0 +1,60 @@
+"""The segments of a log in offset order.
+
+Owns the order; the last one is active. Must not know files.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+from lamina.log.segment import Segment
+
+
+class Segments:
+    __slots__ = ("_bases", "_items", "active")
+
+    def __init__(self, segments: Iterable[Segment]) -> None:
+        self._items = sorted(segments, key=lambda segment: segment.base_offset)
+        self._bases = [segment.base_offset for segment in self._items]
+        self.active = self._items[-1]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, number: int) -> Segment:
+        return self._items[number]
+
+    @property
+    def first(self) -> Segment:
+        return self._items[0]
+
+    def number_of(self, offset: int) -> int:
+        """The number of the segment that ``offset`` falls into; 0 below the first."""
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def between(self, start: int, end: int) -> list[Segment]:
+        """The segments that hold any of ``[start, end)``, by their bases."""
+        return self._items[self.number_of(start) : bisect_left(self._bases, end)]
+
+    def add(self, segment: Segment) -> None:
+        """Take in a segment; one with the same base is replaced."""
+        number = bisect_left(self._bases, segment.base_offset)
+        if number < len(self._bases) and self._bases[number] == segment.base_offset:
+            self._items[number] = segment
+        else:
+            self._bases.insert(number, segment.base_offset)
+            self._items.insert(number, segment)
+        self.active = self._items[-1]
+
+    def remove(self, segments: Iterable[Segment]) -> None:
+        """Let go of these very segments; one that is not here (any more) is passed over."""
+        gone = {id(segment) for segment in segments}
+        self._items = [segment for segment in self._items if id(segment) not in gone]
+        self._bases = [segment.base_offset for segment in self._items]
+        if self._items:
+            self.active = self._items[-1]
+
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._items)

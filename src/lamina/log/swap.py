@@ -1,0 +1,61 @@
+"""Putting rewritten segments in the place of the ones they were made from (facts 78-80).
+
+Owns the order of the steps; ``leftovers.settle`` owns what it means when they are interrupted. The directory is
+synced before the old segments are renamed away and again at the end, so that no reordering of names by the
+disk can lose both. Must not know why segments are replaced.
+"""
+
+from collections.abc import Sequence
+
+from lamina.log.files import sync_file
+from lamina.log.leftovers import CLEANED, DELETED, SWAP
+from lamina.log.partition_log import Doomed, PartitionLog
+from lamina.log.segment import LOG, Segment
+from lamina.log.snapshots import snapshot_path
+
+
+def replace_segments(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
+    """Swap ``new`` segments, written and sealed under ``.cleaned`` names, in for ``old`` ones of this log.
+
+    An old segment that retention removed meanwhile is passed over (fact 80). Readers see the new segments as
+    soon as their names are safe; ranges out on lease stay readable.
+    """
+    try:
+        _make_durable(log, new)
+        for segment in sorted(new, key=lambda segment: -segment.base_offset):
+            segment.rename(SWAP)
+        log.disk.sync_dir(log.path)
+        present = [segment for segment in old if any(segment is member for member in log.segments)]
+        log.segments.remove(present)
+        for segment in new:
+            log.segments.add(segment)
+        for segment in present:
+            segment.rename(DELETED)
+            segment.close()
+            log.doomed.append(Doomed(now_ms + log.config.file_delete_delay_ms, segment.paths()))
+        for segment in new:
+            segment.rename("")
+        log.disk.sync_dir(log.path)
+        _remove_snapshots(log, new, present, now_ms)
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def _make_durable(log: PartitionLog, new: Sequence[Segment]) -> None:
+    for segment in new:
+        if segment.suffix != CLEANED:
+            raise ValueError(f"{segment.path(LOG)} was not written under a {CLEANED} name")
+        for path in segment.paths():
+            sync_file(log.disk, path)
+            log.disk.set_modified_ms(path, segment.modified_ms)
+    log.disk.sync_dir(log.path)
+
+
+def _remove_snapshots(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
+    """A snapshot goes with its segment, unless a new segment begins there."""
+    kept = {segment.base_offset for segment in new}
+    for segment in old:
+        path = snapshot_path(log.path, segment.base_offset)
+        if segment.base_offset not in kept and log.disk.exists(path):
+            log.disk.rename(path, path + DELETED)
+            log.doomed.append(Doomed(now_ms + log.config.file_delete_delay_ms, [path + DELETED]))

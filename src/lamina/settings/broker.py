@@ -1,0 +1,69 @@
+"""What a broker is and where its logs lie.
+
+Owns the settings of a broker as a whole that are not defaults for topics. Must not know how they are read.
+"""
+
+from lamina.settings.definition import Fallback, Update, broker_setting
+from lamina.settings.kinds import INT, LIST, Rule, at_least
+from lamina.settings.log_config import DAY_MS
+
+DIRECTORIES: Rule[tuple[str, ...]] = Rule(
+    "a list of one or more directories, each named once", lambda value: 0 < len(value) == len(set(value))
+)
+
+BROKER_ID = broker_setting("broker.id", INT, None, "`node.id` under its older name, when that is not given.")
+NODE_ID = broker_setting(
+    "node.id",
+    INT,
+    1,
+    "The number of this broker, its own in a cluster.",
+    rule=at_least(0),
+    fallbacks=(Fallback(BROKER_ID),),
+    difference="Kafka has no default",
+)
+LOG_DIR = broker_setting(
+    "log.dir",
+    LIST,
+    ("lamina-data",),
+    "`log.dirs`, when that is not given.",
+    rule=DIRECTORIES,
+    difference="Kafka's default is `/tmp/kafka-logs`",
+)
+LOG_DIRS = broker_setting(
+    "log.dirs",
+    LIST,
+    None,
+    "The directories that hold the logs.",
+    rule=DIRECTORIES,
+    fallbacks=(Fallback(LOG_DIR),),
+)
+NUM_RECOVERY_THREADS_PER_DATA_DIR = broker_setting(
+    "num.recovery.threads.per.data.dir",
+    INT,
+    2,
+    "Threads for each log directory that recover logs at start and flush them at shutdown.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(1),
+)
+PRODUCER_ID_EXPIRATION_MS = broker_setting(
+    "producer.id.expiration.ms",
+    INT,
+    DAY_MS,
+    "A producer that has been silent this long, with no open transaction, is forgotten.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(1),
+)
+LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = broker_setting(
+    "log.flush.offset.checkpoint.interval.ms",
+    INT,
+    60_000,
+    "How often the recovery points are written.",
+    rule=at_least(0),
+)
+LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = broker_setting(
+    "log.flush.start.offset.checkpoint.interval.ms",
+    INT,
+    60_000,
+    "How often the log start offsets are written.",
+    rule=at_least(0),
+)

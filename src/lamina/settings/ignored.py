@@ -1,0 +1,175 @@
+"""Kafka's settings that are accepted and do nothing here.
+
+Owns the second list of design decision 7: names that a Kafka file may carry and that change nothing, each
+with the reason that is shown once at start. When code begins to read one, its definition is written and the
+name leaves this list; a test fails while it is in both.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Names that share a fate; a prefix stands for every name that begins with it and is on no other list."""
+
+    reason: str
+    names: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or name.startswith(self.prefixes)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NOT_READ = "nothing in Lamina reads it yet"
+
+BROKER_IGNORED = (
+    Family(
+        "Lamina has no KRaft quorum",
+        _names("""
+            process.roles initial.broker.registration.timeout.ms broker.heartbeat.interval.ms
+            broker.session.timeout.ms server.max.startup.time.ms eligible.leader.replicas.enable
+            early.start.listeners
+        """),
+        ("controller.", "metadata.", "internal.metadata."),
+    ),
+    Family(
+        "Lamina keeps its cluster data elsewhere",
+        _names("broker.id.generation.enable reserved.broker.max.id control.plane.listener.name"),
+        ("zookeeper.",),
+    ),
+    Family(
+        "one event loop does this work",
+        _names("""
+            num.network.threads num.io.threads background.threads num.replica.alter.log.dirs.threads
+            queued.max.requests queued.max.request.bytes group.coordinator.threads
+            group.coordinator.background.threads
+        """),
+    ),
+    Family(
+        "Lamina has no purgatories",
+        _names("""
+            fetch.purgatory.purge.interval.requests producer.purgatory.purge.interval.requests
+            delete.records.purgatory.purge.interval.requests
+        """),
+    ),
+    Family(
+        "Lamina has no share groups or streams groups",
+        prefixes=("group.share.", "group.streams.", "share.", "errors.deadletterqueue."),
+    ),
+    Family(
+        "Lamina has no tiered storage",
+        _names("""
+            remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms log.local.retention.ms
+            log.local.retention.bytes log.remote.copy.lag.ms log.remote.copy.lag.bytes
+        """),
+        ("remote.log.", "rsm.config.", "rlmm.config."),
+    ),
+    Family(
+        "metrics are served another way",
+        _names("metric.reporters auto.include.jmx.reporter telemetry.max.bytes"),
+        ("metrics.", "kafka.metrics.", "log4j."),
+    ),
+    Family("it belongs to another product", prefixes=("confluent.", "cruise.control.")),
+    Family(
+        "Kafka itself has dropped it",
+        _names("""
+            port host.name advertised.host.name advertised.port inter.broker.protocol.version
+            log.message.format.version log.message.timestamp.difference.max.ms
+            log.message.downconversion.enable group.coordinator.new.enable offsets.commit.required.acks
+            quota.producer.default quota.consumer.default
+        """),
+        ("password.encoder.",),
+    ),
+    Family(
+        _NOT_READ,
+        _names("""
+            add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+            auto.create.topics.enable auto.leader.rebalance.enable broker.rack compression.gzip.level
+            compression.lz4.level compression.type compression.zstd.level
+            connection.failed.authentication.delay.ms connections.max.idle.ms controlled.shutdown.enable
+            controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms cordoned.log.dirs
+            default.replication.factor delete.topic.enable fetch.max.bytes inter.broker.listener.name
+            leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+            log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
+            log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
+            log.cleaner.io.max.bytes.per.second log.cleaner.min.cleanable.ratio
+            log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
+            log.initial.task.delay.ms log.retention.check.interval.ms max.connection.creation.rate
+            max.connections max.connections.per.ip max.connections.per.ip.overrides
+            max.incremental.fetch.session.cache.slots max.request.partition.size.limit
+            min.insync.replicas num.partitions num.replica.fetchers
+            producer.id.expiration.check.interval.ms replica.selector.class request.timeout.ms
+            socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+            socket.listen.backlog.size socket.receive.buffer.bytes socket.request.max.bytes
+            socket.send.buffer.bytes transactional.id.expiration.ms unclean.leader.election.enable
+            unclean.leader.election.interval.ms unstable.api.versions.enable
+            unstable.feature.versions.enable
+        """),
+    ),
+    Family(
+        _NOT_READ,
+        _names("""
+            group.consumer.assignors group.consumer.heartbeat.interval.ms
+            group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
+            group.consumer.max.size group.consumer.migration.policy
+            group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
+            group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
+            group.coordinator.append.linger.ms group.coordinator.cached.buffer.max.bytes
+            group.coordinator.rebalance.protocols group.initial.rebalance.delay.ms
+            group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
+            offset.metadata.max.bytes offsets.commit.timeout.ms offsets.load.buffer.size
+            offsets.retention.check.interval.ms offsets.retention.minutes
+            offsets.topic.compression.codec offsets.topic.num.partitions
+            offsets.topic.replication.factor offsets.topic.segment.bytes
+            replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
+            replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+            replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
+            replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+            transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
+            transaction.partition.verification.enable
+            transaction.remove.expired.transaction.cleanup.interval.ms
+            transaction.state.log.load.buffer.size transaction.state.log.min.isr
+            transaction.state.log.num.partitions transaction.state.log.replication.factor
+            transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+        """),
+    ),
+    Family(
+        "Lamina has no quotas",
+        _names("""
+            quota.window.num quota.window.size.seconds replication.quota.window.num
+            replication.quota.window.size.seconds leader.replication.throttled.rate
+            follower.replication.throttled.rate replica.alter.log.dirs.io.max.bytes.per.second
+        """),
+        ("alter.log.dirs.replication.quota.",),
+    ),
+)
+
+TOPIC_IGNORED = (
+    Family(
+        "Lamina has no tiered storage",
+        _names("""
+            local.retention.ms local.retention.bytes remote.log.copy.disable remote.log.delete.on.disable
+            remote.copy.lag.ms remote.copy.lag.bytes
+        """),
+    ),
+    Family(
+        "Kafka itself has dropped it",
+        _names("message.format.version message.timestamp.difference.max.ms message.downconversion.enable"),
+    ),
+    Family(
+        "Lamina has no quotas",
+        _names("leader.replication.throttled.replicas follower.replication.throttled.replicas"),
+    ),
+    Family(
+        _NOT_READ,
+        _names("""
+            compression.type compression.gzip.level compression.lz4.level compression.zstd.level
+            delete.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas
+            unclean.leader.election.enable
+        """),
+    ),
+)

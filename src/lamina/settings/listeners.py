@@ -1,0 +1,93 @@
+"""A broker's listeners, read from its settings.
+
+Owns the form of ``NAME://host:port`` and the refusal of protocols that are not built: a listener that should
+be encrypted or authenticated is never opened plain. A protocol map may name them, as Kafka's own file does;
+only a listener that uses one is refused. Must not open anything.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lamina.settings.definition import Setting, SettingError
+from lamina.settings.network import (
+    ADVERTISED_LISTENERS,
+    CONTROLLER_LISTENER_NAMES,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+    LISTENERS,
+)
+from lamina.settings.values import BrokerSettings
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+BUILT_PROTOCOLS = ("PLAINTEXT",)
+ANY_ADDRESS = "0.0.0.0"
+PORT_MAX = 65535
+
+_LISTENER = re.compile(
+    r"([A-Za-z0-9_.-]{1,249})://(?:\[([0-9A-Fa-f:.%]{1,64})\]|([A-Za-z0-9._%-]{0,253})):([0-9]{1,5})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A named address; ``host`` is empty for every address, ``port`` is 0 for a free one."""
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+
+
+def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
+    """What the broker opens."""
+    opened = tuple(_read(settings, LISTENERS))
+    if not opened:
+        raise SettingError("listeners: must name at least one listener that is not a controller's")
+    seen: set[str] = set()
+    for listener in opened:
+        if listener.name in seen:
+            raise SettingError(f"listeners = {listener.name}: must name each listener once")
+        seen.add(listener.name)
+    return opened
+
+
+def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
+    """What clients are told: the advertised ones, else those that are opened."""
+    opened = listeners(settings)
+    advertised = tuple(_read(settings, ADVERTISED_LISTENERS))
+    names = {listener.name for listener in opened}
+    for listener in advertised:
+        if listener.host == ANY_ADDRESS:
+            raise SettingError(f"advertised.listeners = {listener.name}: must be an address that a client can reach")
+        if listener.name not in names:
+            raise SettingError(f"advertised.listeners = {listener.name}: must be one of the names in listeners")
+    return advertised or opened
+
+
+def _read(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterator[Listener]:
+    controllers = {name.upper() for name in settings[CONTROLLER_LISTENER_NAMES]}
+    protocols = _protocols(settings)
+    for entry in settings[setting]:
+        match = _LISTENER.fullmatch(entry)
+        if match is None or int(match[4]) > PORT_MAX:
+            raise SettingError(f"{setting.name} = {entry}: must have the form NAME://host:port with a port up to 65535")
+        name = match[1].upper()
+        if name in controllers:
+            continue
+        protocol = protocols.get(name)
+        if protocol is None:
+            raise SettingError(f"{setting.name} = {entry}: {name} has no protocol in listener.security.protocol.map")
+        if protocol not in BUILT_PROTOCOLS:
+            raise SettingError(f"{setting.name} = {entry}: Lamina has no {protocol} yet and will not listen without it")
+        yield Listener(name, protocol, match[2] or match[3], int(match[4]))
+
+
+def _protocols(settings: BrokerSettings) -> dict[str, str]:
+    protocols: dict[str, str] = {}
+    for entry in settings[LISTENER_SECURITY_PROTOCOL_MAP]:
+        name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
+        if not name or protocol not in PROTOCOLS:
+            one_of = ", ".join(PROTOCOLS)
+            raise SettingError(f"listener.security.protocol.map = {entry}: must be NAME:PROTOCOL, one of {one_of}")
+        protocols[name] = protocol
+    return protocols

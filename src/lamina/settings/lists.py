@@ -1,0 +1,96 @@
+"""The three lists: every name that Kafka knows is honoured, ignored or refused.
+
+Owns the answer to "what becomes of this name", for a broker and for a topic. The honoured ones are the
+constants of the definition modules, so that writing a definition is all it takes. Must not know values,
+except to tell a refused one that asks for nothing.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+from lamina.settings import broker, log, network, topic
+from lamina.settings.definition import Scope, Setting
+from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
+from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
+
+F = TypeVar("F", Family, Refusal)
+
+# One listener's own copy of a setting; for SASL the mechanism's name stands before it.
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
+
+
+# The definition modules; a new one is added here and nowhere else.
+AREAS: tuple[tuple[str, ModuleType], ...] = (
+    ("The broker", broker),
+    ("Listeners", network),
+    ("Every topic's default", log),
+    ("One topic", topic),
+)
+
+
+def settings_of(module: ModuleType) -> tuple[Setting[Any], ...]:
+    return tuple(value for value in vars(module).values() if isinstance(value, Setting))
+
+
+def _settings_with(scope: Scope) -> dict[str, Setting[Any]]:
+    defined = (setting for _, module in AREAS for setting in settings_of(module))
+    return {setting.name: setting for setting in defined if setting.scope is scope}
+
+
+BROKER_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.BROKER)
+TOPIC_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.TOPIC)
+
+
+def broker_refusal(name: str) -> Refusal | None:
+    if name in BROKER_SETTINGS:
+        return None
+    return _first(BROKER_REFUSED, _LISTENER_PREFIX.sub("", name, count=1))
+
+
+def broker_ignored(name: str) -> Family | None:
+    if name in BROKER_SETTINGS or broker_refusal(name):
+        return None
+    bare = _LISTENER_PREFIX.sub("", name, count=1)
+    if bare != name and bare in BROKER_SETTINGS:
+        return Family("Lamina does not set this for one listener alone")
+    return _first(BROKER_IGNORED, bare)
+
+
+def topic_refusal(name: str) -> Refusal | None:
+    return None if name in TOPIC_SETTINGS else _first(TOPIC_REFUSED, name)
+
+
+def topic_ignored(name: str) -> Family | None:
+    return None if name in TOPIC_SETTINGS or topic_refusal(name) else _first(TOPIC_IGNORED, name)
+
+
+def nearest_broker_name(name: str) -> str | None:
+    """The name that an unknown one was probably meant to be."""
+    mistaken_topic_setting = TOPIC_SETTINGS.get(name)
+    if mistaken_topic_setting is not None and mistaken_topic_setting.pair is not None:
+        return mistaken_topic_setting.pair.name
+    return _nearest(name, BROKER_SETTINGS, BROKER_IGNORED, BROKER_REFUSED)
+
+
+def nearest_topic_name(name: str) -> str | None:
+    for setting in TOPIC_SETTINGS.values():
+        if setting.pair is not None and name in (step.setting.name for step in setting.pair.chain):
+            return setting.name
+    return _nearest(name, TOPIC_SETTINGS, TOPIC_IGNORED, TOPIC_REFUSED)
+
+
+def _nearest(
+    name: str, known: Mapping[str, Setting[Any]], ignored: Iterable[Family], refused: Iterable[Refusal]
+) -> str | None:
+    names = {known_name for known_name, setting in known.items() if not setting.hidden}
+    names.update(*(family.names for family in ignored), *(refusal.names for refusal in refused))
+    # Sorted, so that ties have one winner; cut, because comparing takes time with the square of the length.
+    close = difflib.get_close_matches(name[:100], sorted(names), n=1)
+    return close[0] if close else None
+
+
+def _first(families: Iterable[F], name: str) -> F | None:
+    return next((family for family in families if name in family), None)

@@ -1,0 +1,71 @@
+"""Kafka's settings that stop the start because what they ask for is not built.
+
+Owns the third list of design decision 7: to ignore a security line would open the broker. A value that asks
+for nothing (an empty one, or one of ``harmless``) is let through. Must not show a refused value: it may be a
+secret.
+"""
+
+from dataclasses import dataclass
+
+from lamina.settings.kinds import TRIMMED
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Names that ask for one missing thing."""
+
+    reason: str
+    names: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    harmless: frozenset[str] = frozenset()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or name.startswith(self.prefixes)
+
+    def asks_for_something(self, text: str) -> bool:
+        trimmed = text.strip(TRIMMED).lower()
+        return trimmed != "" and trimmed not in self.harmless
+
+
+_NO_TLS = "Lamina has no TLS yet, and leaving this out would open the broker"
+_NO_SASL = "Lamina has no SASL yet, and leaving this out would open the broker"
+_NO_ACLS = "Lamina has no authorisation yet, and leaving this out would open the broker"
+_NO_PLUGIN = "Lamina runs no Java classes, and the check that this one makes would be missing"
+
+BROKER_REFUSED = (
+    Refusal(_NO_TLS, frozenset({"ssl.client.auth"}), harmless=frozenset({"none"})),
+    Refusal(_NO_TLS, prefixes=("ssl.", "zookeeper.ssl.", "security.providers")),
+    Refusal(
+        "Lamina has only plaintext between brokers",
+        frozenset({"security.inter.broker.protocol"}),
+        harmless=frozenset({"plaintext"}),
+    ),
+    Refusal(_NO_SASL, frozenset({"connections.max.reauth.ms"}), harmless=frozenset({"0"})),
+    Refusal(_NO_SASL, prefixes=("sasl.", "delegation.token.")),
+    Refusal(_NO_ACLS, frozenset({"zookeeper.set.acl"}), harmless=frozenset({"false"})),
+    Refusal(_NO_ACLS, frozenset({"allow.everyone.if.no.acl.found"}), harmless=frozenset({"true"})),
+    Refusal(_NO_ACLS, frozenset({"authorizer.class.name", "super.users", "principal.builder.class"})),
+    Refusal(
+        _NO_PLUGIN,
+        frozenset(
+            {
+                "create.topic.policy.class.name",
+                "alter.config.policy.class.name",
+                "client.quota.callback.class",
+            }
+        ),
+    ),
+    Refusal(
+        "Lamina asks no provider for values, and would take the place of a secret for the secret",
+        prefixes=("config.providers",),
+    ),
+    Refusal(
+        "Lamina has no tiered storage",
+        frozenset({"remote.log.storage.system.enable"}),
+        harmless=frozenset({"false"}),
+    ),
+)
+
+TOPIC_REFUSED = (
+    Refusal("Lamina has no tiered storage", frozenset({"remote.storage.enable"}), harmless=frozenset({"false"})),
+)

@@ -1,0 +1,66 @@
+"""From what was given to a broker's settings.
+
+Owns the check of every name and value, whichever source it came from, and the warnings: one line for each
+name that is ignored or unknown. A refused name or an impossible value raises SettingError. Must not read
+files or arguments: they come as mappings from name to text.
+"""
+
+from collections.abc import Mapping
+
+from lamina.settings.definition import SettingError, Update
+from lamina.settings.listeners import advertised_listeners
+from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, broker_refusal, nearest_broker_name
+from lamina.settings.values import BrokerSettings, Layers, Source
+
+NOTHING: Mapping[str, str] = {}
+
+
+def resolve_broker(
+    *,
+    file: Mapping[str, str] = NOTHING,
+    flags: Mapping[str, str] = NOTHING,
+    sets: Mapping[str, str] = NOTHING,
+    dynamic_default: Mapping[str, str] = NOTHING,
+    dynamic_broker: Mapping[str, str] = NOTHING,
+) -> BrokerSettings:
+    layers: Layers = (
+        (Source.DYNAMIC_BROKER, dynamic_broker),
+        (Source.DYNAMIC_DEFAULT, dynamic_default),
+        (Source.SET, sets),
+        (Source.FLAG, flags),
+        (Source.FILE, file),
+    )
+    warnings: dict[str, None] = {}
+    for source, given in layers:
+        for name, text in given.items():
+            if (warning := _check(name, text, source)) is not None:
+                warnings[warning] = None
+    settings = BrokerSettings(BROKER_SETTINGS, layers, tuple(warnings))
+    advertised_listeners(settings)
+    return settings
+
+
+def _check(name: str, text: str, source: Source) -> str | None:
+    """Raise for what cannot be used; otherwise the warning that the name deserves, if any."""
+    setting = BROKER_SETTINGS.get(name)
+    if setting is not None:
+        setting.parse(text)
+        _check_update(name, setting.update, source)
+        return None
+    refusal = broker_refusal(name)
+    if refusal is not None:
+        if refusal.asks_for_something(text):
+            raise SettingError(f"{name}: refused, {refusal.reason}")
+        return None
+    ignored = broker_ignored(name)
+    if ignored is not None:
+        return f"{name}: ignored, {ignored.reason}"
+    nearest = nearest_broker_name(name)
+    return f"{name}: unknown" + (f", did you mean {nearest}?" if nearest else "")
+
+
+def _check_update(name: str, update: Update, source: Source) -> None:
+    if source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT) and update is Update.READ_ONLY:
+        raise SettingError(f"{name}: cannot change while the broker runs")
+    if source is Source.DYNAMIC_DEFAULT and update is Update.PER_BROKER:
+        raise SettingError(f"{name}: can only be set for one broker, not for all")

@@ -1,0 +1,122 @@
+"""What may be set on one topic.
+
+Owns the topics' halves of the broker/topic pairs, with Kafka 4.1's ranges; their defaults are the broker's.
+Must not know how an override reaches a log.
+"""
+
+from lamina.settings import log
+from lamina.settings.definition import Scope, Setting, Update, topic_setting
+from lamina.settings.kinds import BOOLEAN, INT, LIST, LONG, STRING, at_least
+from lamina.settings.log_config import MEBIBYTE
+
+SEGMENT_BYTES = topic_setting(
+    "segment.bytes", INT, log.LOG_SEGMENT_BYTES, "Largest size of one segment file.", at_least(MEBIBYTE)
+)
+# Since Kafka 4.0 segment.bytes starts at 1 MiB; tests want smaller segments, and Kafka gives them this name.
+INTERNAL_SEGMENT_BYTES: Setting[int] = Setting(
+    "internal.segment.bytes",
+    INT,
+    None,
+    "`segment.bytes` without its minimum, for tests.",
+    Scope.TOPIC,
+    Update.PER_TOPIC,
+    at_least(1),
+    hidden=True,
+)
+SEGMENT_MS = topic_setting(
+    "segment.ms",
+    LONG,
+    log.LOG_ROLL_MS,
+    "A segment is closed when its records span this long, even if it is not full.",
+    at_least(1),
+)
+SEGMENT_JITTER_MS = topic_setting(
+    "segment.jitter.ms",
+    LONG,
+    log.LOG_ROLL_JITTER_MS,
+    "Up to this much is taken off `segment.ms` at random, so that logs do not all roll together.",
+    at_least(0),
+)
+SEGMENT_INDEX_BYTES = topic_setting(
+    "segment.index.bytes",
+    INT,
+    log.LOG_INDEX_SIZE_MAX_BYTES,
+    "Space kept for each index of the active segment; a full index closes the segment.",
+    at_least(4),
+)
+INDEX_INTERVAL_BYTES = topic_setting(
+    "index.interval.bytes",
+    INT,
+    log.LOG_INDEX_INTERVAL_BYTES,
+    "An index entry is added after about this many bytes.",
+    at_least(0),
+)
+RETENTION_MS = topic_setting(
+    "retention.ms",
+    LONG,
+    log.LOG_RETENTION_MS,
+    "A closed segment older than this is deleted; -1 means no limit.",
+    at_least(-1),
+)
+RETENTION_BYTES = topic_setting(
+    "retention.bytes",
+    LONG,
+    log.LOG_RETENTION_BYTES,
+    "The oldest segments go while a partition is larger than this; negative means no limit.",
+)
+FILE_DELETE_DELAY_MS = topic_setting(
+    "file.delete.delay.ms",
+    LONG,
+    log.LOG_SEGMENT_DELETE_DELAY_MS,
+    "How long a deleted file stays on the disk for readers that still hold it.",
+    at_least(0),
+)
+FLUSH_MESSAGES = topic_setting(
+    "flush.messages", LONG, log.LOG_FLUSH_INTERVAL_MESSAGES, "fsync after this many records.", at_least(1)
+)
+FLUSH_MS = topic_setting("flush.ms", LONG, log.LOG_FLUSH_INTERVAL_MS, "fsync what has waited this long.", at_least(0))
+CLEANUP_POLICY = topic_setting(
+    "cleanup.policy",
+    LIST,
+    log.LOG_CLEANUP_POLICY,
+    "What happens to old records: `delete` them by age and size, `compact` them by key, or both.",
+    log.CLEANUP_POLICIES,
+)
+MAX_MESSAGE_BYTES = topic_setting(
+    "max.message.bytes",
+    INT,
+    log.MESSAGE_MAX_BYTES,
+    "Largest record batch that is accepted, counted as it is sent.",
+    at_least(0),
+)
+MESSAGE_TIMESTAMP_TYPE = topic_setting(
+    "message.timestamp.type",
+    STRING,
+    log.LOG_MESSAGE_TIMESTAMP_TYPE,
+    "Whose clock dates a record: the producer's, or the broker's at the append.",
+    log.TIMESTAMP_TYPES,
+)
+MESSAGE_TIMESTAMP_BEFORE_MAX_MS = topic_setting(
+    "message.timestamp.before.max.ms",
+    LONG,
+    log.LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS,
+    "A record dated further than this into the past is refused (`CreateTime` only).",
+    at_least(0),
+)
+MESSAGE_TIMESTAMP_AFTER_MAX_MS = topic_setting(
+    "message.timestamp.after.max.ms",
+    LONG,
+    log.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS,
+    "A record dated further than this into the future is refused (`CreateTime` only).",
+    at_least(0),
+)
+MAX_COMPACTION_LAG_MS = topic_setting(
+    "max.compaction.lag.ms",
+    LONG,
+    log.LOG_CLEANER_MAX_COMPACTION_LAG_MS,
+    "A record of a compacted topic waits at most this long before it can be compacted.",
+    at_least(1),
+)
+PREALLOCATE = topic_setting(
+    "preallocate", BOOLEAN, log.LOG_PREALLOCATE, "Take a segment's full size from the disk when it is made."
+)

@@ -1,0 +1,77 @@
+"""From a topic's overrides to what its logs do.
+
+Owns the step from settings to LogConfig: a topic's own value, else what the broker's pair resolves to. Unlike
+a broker's file, which warns, an unknown name on a topic is an error, as in Kafka. Must not know how a log
+uses it.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from lamina.settings import topic
+from lamina.settings.definition import Setting, SettingError
+from lamina.settings.lists import TOPIC_SETTINGS, nearest_topic_name, topic_ignored, topic_refusal
+from lamina.settings.log_config import LogConfig
+from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
+
+T = TypeVar("T")
+
+NO_LIMIT = -1
+
+
+def check_overrides(overrides: Mapping[str, str]) -> None:
+    """Raise SettingError for a name or a value that a topic cannot have."""
+    for name, text in overrides.items():
+        setting = TOPIC_SETTINGS.get(name)
+        if setting is not None:
+            setting.parse(text)
+            continue
+        refusal = topic_refusal(name)
+        if refusal is not None and refusal.asks_for_something(text):
+            raise SettingError(f"{name}: refused, {refusal.reason}")
+        if refusal is None and topic_ignored(name) is None:
+            nearest = nearest_topic_name(name)
+            raise SettingError(f"{name}: unknown" + (f", did you mean {nearest}?" if nearest else ""))
+
+
+def resolve_topic(setting: Setting[T], broker: BrokerSettings, overrides: Mapping[str, str]) -> Resolved[T] | None:
+    """One setting of a topic with its source and synonyms; None where nobody gives it a value."""
+    inherited = None if setting.pair is None else broker.resolved(setting.pair)
+    text = overrides.get(setting.name)
+    if text is None:
+        return inherited
+    synonyms = () if inherited is None else inherited.synonyms
+    return Resolved(setting.parse(text), Source.TOPIC, (Synonym(setting.name, text, Source.TOPIC), *synonyms))
+
+
+def topic_config(broker: BrokerSettings, overrides: Mapping[str, str]) -> LogConfig:
+    check_overrides(overrides)
+
+    def value(setting: Setting[T]) -> T:
+        resolved = resolve_topic(setting, broker, overrides)
+        assert resolved is not None, f"{setting.name} has a default"
+        return resolved.value
+
+    policies = {policy.lower() for policy in value(topic.CLEANUP_POLICY)}
+    internal_segment_bytes = resolve_topic(topic.INTERNAL_SEGMENT_BYTES, broker, overrides)
+    return LogConfig(
+        segment_bytes=internal_segment_bytes.value if internal_segment_bytes else value(topic.SEGMENT_BYTES),
+        segment_ms=value(topic.SEGMENT_MS),
+        segment_jitter_ms=value(topic.SEGMENT_JITTER_MS),
+        segment_index_bytes=value(topic.SEGMENT_INDEX_BYTES),
+        index_interval_bytes=value(topic.INDEX_INTERVAL_BYTES),
+        # Any negative value means no limit; hours and minutes below zero arrive here multiplied.
+        retention_ms=max(value(topic.RETENTION_MS), NO_LIMIT),
+        retention_bytes=max(value(topic.RETENTION_BYTES), NO_LIMIT),
+        file_delete_delay_ms=value(topic.FILE_DELETE_DELAY_MS),
+        flush_messages=value(topic.FLUSH_MESSAGES),
+        flush_ms=value(topic.FLUSH_MS),
+        compact="compact" in policies,
+        delete="delete" in policies,
+        max_message_bytes=value(topic.MAX_MESSAGE_BYTES),
+        is_log_append_time=value(topic.MESSAGE_TIMESTAMP_TYPE) == "LogAppendTime",
+        timestamp_before_max_ms=value(topic.MESSAGE_TIMESTAMP_BEFORE_MAX_MS),
+        timestamp_after_max_ms=value(topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS),
+        max_compaction_lag_ms=value(topic.MAX_COMPACTION_LAG_MS),
+        preallocate=value(topic.PREALLOCATE),
+    )

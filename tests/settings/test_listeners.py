@@ -1,0 +1,68 @@
+import pytest
+
+from lamina.settings.definition import SettingError
+from lamina.settings.listeners import Listener, advertised_listeners, listeners
+from lamina.settings.resolve import resolve_broker
+
+
+def test_a_broker_listens_on_every_address_by_default() -> None:
+    assert listeners(resolve_broker()) == (Listener("PLAINTEXT", "PLAINTEXT", "", 9092),)
+
+
+def test_names_stand_for_protocols_and_hosts_may_be_ipv6() -> None:
+    settings = resolve_broker(
+        file={
+            "listeners": "internal://[::1]:9092, EXTERNAL://0.0.0.0:0",
+            "advertised.listeners": "EXTERNAL://kafka.example.org:19092",
+            "listener.security.protocol.map": "INTERNAL:PLAINTEXT,external:plaintext",
+        }
+    )
+    assert listeners(settings) == (
+        Listener("INTERNAL", "PLAINTEXT", "::1", 9092),
+        Listener("EXTERNAL", "PLAINTEXT", "0.0.0.0", 0),
+    )
+    assert advertised_listeners(settings) == (Listener("EXTERNAL", "PLAINTEXT", "kafka.example.org", 19092),)
+
+
+def test_a_controllers_listener_is_left_out_whatever_its_protocol() -> None:
+    settings = resolve_broker(
+        file={
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:SASL_SSL,PLAINTEXT:PLAINTEXT",
+        }
+    )
+    assert [listener.name for listener in listeners(settings)] == ["PLAINTEXT"]
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_listener_that_should_be_secure_is_refused_by_name_and_by_map(protocol: str) -> None:
+    with pytest.raises(SettingError, match=f"Lamina has no {protocol} yet and will not listen without it"):
+        resolve_broker(file={"listeners": f"{protocol}://:9092"})
+    with pytest.raises(SettingError, match=f"Lamina has no {protocol} yet"):
+        resolve_broker(file={"listeners": "X://:9092", "listener.security.protocol.map": f"X:{protocol}"})
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ({"listeners": "9092"}, "listeners = 9092: must have the form NAME://host:port"),
+        ({"listeners": "PLAINTEXT://:65536"}, "a port up to 65535"),
+        ({"listeners": ""}, "listeners: must name at least one listener"),
+        ({"listeners": "PLAINTEXT://:1,plaintext://:2"}, "must name each listener once"),
+        ({"listeners": "FOO://:1"}, "FOO has no protocol in listener.security.protocol.map"),
+        ({"listener.security.protocol.map": "FOO"}, "must be NAME:PROTOCOL, one of PLAINTEXT"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "must be an address that a client can reach"),
+        (
+            {
+                "advertised.listeners": "X://a:1",
+                "listener.security.protocol.map": "X:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            },
+            "advertised.listeners = X: must be one of the names in listeners",
+        ),
+    ],
+)
+def test_an_impossible_listener_stops_the_start(file: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        resolve_broker(file=file)
+    assert sentence in str(caught.value)

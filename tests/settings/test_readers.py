@@ -1,0 +1,66 @@
+"""A setting that no code reads is a promise that nobody keeps.
+
+A broker's setting is read where its constant is loaded outside the definitions, or as the fallback of one
+that is read. A topic's setting and its pair are read where the field of LogConfig that they change is read
+outside this room.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.settings.test_topic_config import OVERRIDES
+
+from lamina.settings.lists import AREAS, BROKER_SETTINGS, TOPIC_SETTINGS
+
+SOURCE = Path(__file__).parents[2] / "src" / "lamina"
+ROOM = SOURCE / "settings"
+# They name settings, but do nothing with a broker's values.
+DEFINITIONS = {Path(str(module.__file__)) for _, module in AREAS} | {
+    ROOM / "lists.py",
+    ROOM / "document.py",
+    ROOM / "topic_config.py",
+}
+
+
+def _names_read(files: list[Path]) -> set[str]:
+    read: set[str] = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                read.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return read
+
+
+FILES = sorted(SOURCE.rglob("*.py"))
+CONSTANTS_READ = _names_read([file for file in FILES if file not in DEFINITIONS])
+FIELDS_READ = _names_read([file for file in FILES if ROOM not in file.parents])
+
+
+def _constant(name: str) -> str:
+    return name.upper().replace(".", "_")
+
+
+def _topic_readers() -> set[str]:
+    return {name for name, _, field, _ in OVERRIDES if field in FIELDS_READ}
+
+
+def _broker_readers() -> set[str]:
+    """The settings whose values somebody uses, with those that speak for them."""
+    heads = [setting for name, setting in BROKER_SETTINGS.items() if _constant(name) in CONSTANTS_READ]
+    heads += [pair for name in _topic_readers() if (pair := TOPIC_SETTINGS[name].pair) is not None]
+    return {step.setting.name for head in heads for step in head.chain}
+
+
+@pytest.mark.parametrize("name", sorted(TOPIC_SETTINGS))
+def test_every_topic_setting_has_a_reader(name: str) -> None:
+    assert name in _topic_readers()
+
+
+@pytest.mark.parametrize("name", sorted(BROKER_SETTINGS))
+def test_every_broker_setting_has_a_reader(name: str) -> None:
+    assert name in _broker_readers()
+
+
+def test_every_topic_setting_is_tried_in_the_table_of_overrides() -> None:
+    assert {name for name, *_ in OVERRIDES} == set(TOPIC_SETTINGS)
