@@ -35,11 +35,7 @@ class Batches:
 
     @property
     def committed(self) -> list[StoredRecord]:
-        return [
-            stored
-            for producer_id, stored in self._records
-            if not self._is_aborted(producer_id, stored.offset)
-        ]
+        return [stored for producer_id, stored in self._records if not self._is_aborted(producer_id, stored.offset)]
 
     def _is_aborted(self, producer_id: int, offset: int) -> bool:
         return any(producer_id == whose and first <= offset < last for whose, first, last in self.aborted)

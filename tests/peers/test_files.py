@@ -28,9 +28,7 @@ TOPIC_CONFIGS = {
     "index.interval.bytes": str(SMALL_SEGMENTS.index_interval_bytes),
     "retention.ms": str(SMALL_SEGMENTS.retention_ms),
 }
-COMPLAINT = re.compile(
-    r"(?i)mismatch|not found|non-consecutive|corrupt|isvalid: false|exception|out of order|error"
-)
+COMPLAINT = re.compile(r"(?i)mismatch|not found|non-consecutive|corrupt|isvalid: false|exception|out of order|error")
 
 
 def records(tag: str, count: int) -> list[Record]:
@@ -168,9 +166,7 @@ def passage(tmp_path_factory: pytest.TempPathFactory, lamina_stopped: bool) -> I
     kafka = Kafka(tmp_path_factory.mktemp("passage"))
     before = write_with_kafka(kafka)
     batches = batches_in_every_codec(len(before))
-    append_to_partition(
-        kafka.data_directory, "passage", batches, SMALL_SEGMENTS, clean_shutdown=lamina_stopped
-    )
+    append_to_partition(kafka.data_directory, "passage", batches, SMALL_SEGMENTS, clean_shutdown=lamina_stopped)
     restarted = kafka.mark()
     with kafka, kafka.driver() as driver:
         opening = kafka.lines_since(restarted, r"(kafka\.log|storage\.internals\.log)\..*\bpassage-0\b")
@@ -191,9 +187,7 @@ def test_kafka_goes_on_where_lamina_stopped(passage: Passage) -> None:
 
 
 def test_kafka_finds_no_fault_in_the_partition(passage: Passage) -> None:
-    assert [
-        line for line in passage.opening if re.search(r"(?i)stray|corrupt|truncat|WARN|ERROR", line)
-    ] == []
+    assert [line for line in passage.opening if re.search(r"(?i)stray|corrupt|truncat|WARN|ERROR", line)] == []
 
 
 def test_kafka_repairs_the_partition_only_after_a_crash(passage: Passage, lamina_stopped: bool) -> None:
