@@ -5,7 +5,7 @@ The only module here that knows Lamina's own classes, so that a change of theirs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lamina.log.directory import LogDirectory
@@ -90,6 +90,14 @@ def _to_lamina(stored: StoredRecord) -> lamina_record.Record:
     assert record.timestamp_ms is not None
     headers = tuple((name.encode(), value) for name, value in record.headers)
     return lamina_record.Record(stored.offset, record.timestamp_ms, record.key, record.value, headers)
+
+
+def recover_directory(data_directory: Path, configs: Mapping[tuple[str, int], LogConfig]) -> None:
+    """Lamina opens these partitions of the directory, repairs what a crash left, and stops cleanly."""
+    directory = LogDirectory.open(str(data_directory), node_id=NODE_ID)
+    for (topic, partition), config in configs.items():
+        directory.open_partition(topic, partition, config, NOW_MS)
+    directory.close()
 
 
 def append_to_partition(
