@@ -18,8 +18,16 @@ class ErrorCode(IntEnum):
     CORRUPT_MESSAGE = 2
     UNKNOWN_TOPIC_OR_PARTITION = 3
     MESSAGE_TOO_LARGE = 10
+    INVALID_TOPIC_EXCEPTION = 17
     RECORD_LIST_TOO_LARGE = 18
     INVALID_TIMESTAMP = 32
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
@@ -27,6 +35,7 @@ class ErrorCode(IntEnum):
     KAFKA_STORAGE_ERROR = 56
     UNSUPPORTED_COMPRESSION_TYPE = 76
     INVALID_RECORD = 87
+    UNKNOWN_TOPIC_ID = 100
 
 
 class KafkaError(Exception):
@@ -45,12 +54,54 @@ class CorruptMessage(KafkaError):
     code = ErrorCode.CORRUPT_MESSAGE
 
 
+class UnknownTopicOrPartition(KafkaError):
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 class MessageTooLarge(KafkaError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
 
+class InvalidTopic(KafkaError):
+    """A name that no topic may have."""
+
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
 class RecordListTooLarge(KafkaError):
     code = ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+class TopicAlreadyExists(KafkaError):
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class InvalidPartitions(KafkaError):
+    """A number of partitions that a topic cannot have."""
+
+    code = ErrorCode.INVALID_PARTITIONS
+
+
+class InvalidReplicationFactor(KafkaError):
+    code = ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+class InvalidReplicaAssignment(KafkaError):
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+class InvalidConfig(KafkaError):
+    code = ErrorCode.INVALID_CONFIG
+
+
+class InvalidRequest(KafkaError):
+    """A request that contradicts itself, whatever the state of the cluster."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class PolicyViolation(KafkaError):
+    code = ErrorCode.POLICY_VIOLATION
 
 
 class OutOfOrderSequence(KafkaError):
@@ -77,6 +128,10 @@ class StorageError(KafkaError):
 
 class UnsupportedCompression(KafkaError):
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+class UnknownTopicId(KafkaError):
+    code = ErrorCode.UNKNOWN_TOPIC_ID
 
 
 class RecordsRejected(KafkaError):

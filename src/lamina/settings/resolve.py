@@ -33,14 +33,14 @@ def resolve_broker(
     warnings: dict[str, None] = {}
     for source, given in layers:
         for name, text in given.items():
-            if (warning := _check(name, text, source)) is not None:
+            if (warning := check_given(name, text, source)) is not None:
                 warnings[warning] = None
     settings = BrokerSettings(BROKER_SETTINGS, layers, tuple(warnings))
     advertised_listeners(settings)
     return settings
 
 
-def _check(name: str, text: str, source: Source) -> str | None:
+def check_given(name: str, text: str, source: Source) -> str | None:
     """Raise for what cannot be used; otherwise the warning that the name deserves, if any."""
     setting = BROKER_SETTINGS.get(name)
     if setting is not None:

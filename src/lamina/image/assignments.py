@@ -1,0 +1,84 @@
+"""How many partitions and replicas a topic may have, and which brokers may keep them.
+
+Owns Kafka's rules for counts and for assignments that a client makes by hand, with Kafka's error for each. A
+count of -1, which asks for the default, has been resolved. Must not choose brokers: that is placement's.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lamina.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor, PolicyViolation
+from lamina.image.image import Image
+from lamina.image.topic import Topic
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+MAX_REPLICATION_FACTOR = 2**15 - 1
+
+
+def check_total_partitions(counts: Iterable[int]) -> None:
+    """All topics of one request together; numbers that are wrong by themselves are another rule's."""
+    total = sum(count for count in counts if count > 0)
+    if total > MAX_PARTITIONS_PER_REQUEST:
+        raise PolicyViolation(
+            f"one request may make {MAX_PARTITIONS_PER_REQUEST} partitions, this one asks for {total}"
+        )
+
+
+def check_partition_count(count: int) -> None:
+    if count < 1:
+        raise InvalidPartitions(f"a topic must have at least one partition, not {count}")
+
+
+def check_replication_factor(image: Image, factor: int) -> None:
+    if not 1 <= factor <= MAX_REPLICATION_FACTOR:
+        raise InvalidReplicationFactor(f"the replication factor must be between 1 and 32767, not {factor}")
+    if factor > len(image.brokers):
+        raise InvalidReplicationFactor(
+            f"a replication factor of {factor} needs as many brokers; {len(image.brokers)} are registered"
+        )
+
+
+def check_assignments(image: Image, assignments: Mapping[int, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """A new topic's replicas by partition, made by hand; returns them in order."""
+    if not assignments:
+        raise InvalidReplicaAssignment("the assignment names no partition")
+    for expected, index in enumerate(sorted(assignments)):
+        if index != expected:
+            raise InvalidReplicaAssignment(
+                f"the assignment must name partitions 0 to {len(assignments) - 1}; {expected} is missing"
+            )
+    factor = len(assignments[0])
+    return tuple(_check_replicas(image, index, assignments[index], factor) for index in range(len(assignments)))
+
+
+def check_more_partitions(
+    image: Image, topic: Topic, total_count: int, assignments: Sequence[Sequence[int]] | None
+) -> tuple[tuple[int, ...], ...] | None:
+    """A larger count for a topic, with replicas for each new partition if they are assigned by hand."""
+    current = len(topic.partitions)
+    if total_count <= current:
+        raise InvalidPartitions(f"topic {topic.name!r} has {current} partitions; {total_count} is not an increase")
+    if total_count - current > MAX_PARTITIONS_PER_REQUEST:
+        raise InvalidPartitions(f"one request may add {MAX_PARTITIONS_PER_REQUEST} partitions to a topic")
+    if assignments is None:
+        return None
+    if len(assignments) != total_count - current:
+        raise InvalidReplicaAssignment(
+            f"{total_count - current} partitions are to be added, but {len(assignments)} are assigned"
+        )
+    factor = len(topic.partitions[0].replicas)
+    return tuple(
+        _check_replicas(image, current + position, replicas, factor) for position, replicas in enumerate(assignments)
+    )
+
+
+def _check_replicas(image: Image, index: int, replicas: Sequence[int], factor: int) -> tuple[int, ...]:
+    if not replicas:
+        raise InvalidReplicaAssignment(f"partition {index} is assigned to no broker")
+    if len(set(replicas)) != len(replicas):
+        raise InvalidReplicaAssignment(f"partition {index} is assigned twice to the same broker: {list(replicas)}")
+    unknown = [broker_id for broker_id in replicas if broker_id not in image.brokers]
+    if unknown:
+        raise InvalidReplicaAssignment(f"partition {index} is assigned to broker {unknown[0]}, which is not registered")
+    if len(replicas) != factor:
+        raise InvalidReplicaAssignment(f"partition {index} has {len(replicas)} replicas where others have {factor}")
+    return tuple(replicas)

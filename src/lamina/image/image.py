@@ -1,0 +1,84 @@
+"""The metadata image: everything the cluster agrees on, at one instant.
+
+Owns the shape of that knowledge and the look-ups that a request begins with. An image never changes; a change
+makes another that shares all untouched parts, so the dictionaries in it are never written to. Must not know
+where it is stored, nor what a broker does about it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from lamina.errors import UnknownTopicId, UnknownTopicOrPartition
+from lamina.image.topic import Partition, Topic
+from lamina.settings.listeners import Listener
+
+NO_CONTROLLER = -1
+
+
+class ResourceType(IntEnum):
+    """What configs can be set on, with the protocol's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigResource(NamedTuple):
+    """A topic by its name, or a broker by its id in digits; the empty name stands for all brokers."""
+
+    type: ResourceType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A live broker and, by listener name, the addresses that it advertises."""
+
+    id: int
+    endpoints: Mapping[str, Listener]
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The finalized features and how often they changed; clients distrust an epoch below 0."""
+
+    levels: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    cluster_id: str
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    controller_id: int = NO_CONTROLLER
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    """All topics by name, those that are being deleted too."""
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+    """Names by topic id, so that a change inside a topic copies one dictionary, not two."""
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    """What was set on each resource; a resource on which nothing is set is absent."""
+    features: Features = field(default_factory=Features)
+
+    def topic(self, name: str) -> Topic:
+        """The topic that clients know by this name; one that is being deleted is no longer known."""
+        topic = self.topics.get(name)
+        if topic is None or topic.is_being_deleted:
+            raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+        return topic
+
+    def topic_with_id(self, topic_id: bytes) -> Topic:
+        name = self.topic_names.get(topic_id)
+        if name is None or self.topics[name].is_being_deleted:
+            raise UnknownTopicId(f"there is no topic with id {topic_id.hex()}")
+        return self.topics[name]
+
+    def partition(self, topic_name: str, index: int) -> Partition:
+        partitions = self.topic(topic_name).partitions
+        if not 0 <= index < len(partitions):
+            raise UnknownTopicOrPartition(f"topic {topic_name!r} has {len(partitions)} partitions and no {index}")
+        return partitions[index]
+
+    def configs_of(self, resource: ConfigResource) -> Mapping[str, str]:
+        return self.configs.get(resource, {})

@@ -1,0 +1,175 @@
+"""The metadata image in a cluster store: read at start, then written change by change.
+
+Owns the paths, the version of the format, and that the image in memory is never ahead of the store. Must not
+decide what changes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+from lamina.image.diff import Changes, diff
+from lamina.image.image import NO_CONTROLLER, ConfigResource, Features, Image, ResourceType
+from lamina.image.topic import Topic
+from lamina.store import values
+from lamina.store.interface import Create, Delete, Operation, Set, Store, StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FORMAT_VERSION = 1
+
+FORMAT = "/format"
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+FEATURES = "/features"
+BROKERS = "/brokers"
+TOPICS = "/topics"
+PARTITIONS = "/partitions"
+CONFIGS = {ResourceType.TOPIC: "/configs/topics", ResourceType.BROKER: "/configs/brokers"}
+ALL_BROKERS = "<default>"
+"""Stands for the empty name, which no path can end with; Kafka writes the same."""
+
+_EPHEMERAL = (BROKERS, CONTROLLER)
+
+
+class MetadataStore:
+    def __init__(self, store: Store, new_cluster_id: str) -> None:
+        """Read the image; a store that is new is given the cluster id.
+
+        Raises :class:`StoreError` for a newer format or a value that cannot be read.
+        """
+        self._store = store
+        self._versions: dict[str, int] = {}
+        """The version of each entry that the image was read from or written to."""
+        self._check_format(new_cluster_id)
+        self.image = self._load()
+
+    def save(self, image: Image) -> Changes:
+        """Make an image the current one: what differs is written in one transaction, then reported.
+
+        When it raises, the image stays as it was, and so does the store unless it failed while committing.
+        """
+        changes = diff(self.image, image)
+        operations = list(self._operations(changes, image))
+        if operations:
+            self._store.transact(operations)
+        for operation in operations:
+            match operation:
+                case Create(path):
+                    self._versions[path] = 0
+                case Set(path):
+                    self._versions[path] += 1
+                case Delete(path):
+                    del self._versions[path]
+        self.image = image
+        return changes
+
+    # Writing
+
+    def _operations(self, changes: Changes, image: Image) -> Iterator[Operation]:
+        written = {topic.name: topic for topic in changes.topics_created + changes.topics_being_deleted}
+        written |= {added.topic.name: added.topic for added in changes.partitions_added}
+        moved = {changed.topic.name: changed.topic for changed in changes.partitions_changed}
+        replicas_moved = (c.topic for c in changes.partitions_changed if c.old.replicas != c.new.replicas)
+        written |= {topic.name: topic for topic in replicas_moved}
+        for topic in written.values():
+            yield self._put(f"{TOPICS}/{topic.name}", values.dump_topic(topic))
+        for topic in (moved | written).values():
+            yield self._put(f"{PARTITIONS}/{topic.name}", values.dump_partitions(topic))
+        for topic in changes.topics_deleted:
+            if topic.name not in image.topics:
+                yield self._delete(f"{TOPICS}/{topic.name}")
+                yield self._delete(f"{PARTITIONS}/{topic.name}")
+        for resource, configs in changes.configs.items():
+            path = f"{CONFIGS[resource.type]}/{resource.name or ALL_BROKERS}"
+            yield self._put(path, values.dump_configs(configs)) if configs else self._delete(path)
+        for broker_id, broker in changes.brokers.items():
+            path = f"{BROKERS}/{broker_id}"
+            yield self._delete(path) if broker is None else self._put(path, values.dump_broker(broker))
+        if changes.controller_id == NO_CONTROLLER:
+            yield self._delete(CONTROLLER)
+        elif changes.controller_id is not None:
+            yield self._put(CONTROLLER, values.dump(changes.controller_id))
+        if changes.features is not None:
+            yield self._put(FEATURES, values.dump_features(changes.features))
+
+    def _put(self, path: str, value: bytes) -> Operation:
+        version = self._versions.get(path)
+        if version is None:
+            return Create(path, value, is_ephemeral=path.startswith(_EPHEMERAL))
+        return Set(path, value, version)
+
+    def _delete(self, path: str) -> Delete:
+        return Delete(path, self._versions[path])
+
+    # Reading
+
+    def _check_format(self, new_cluster_id: str) -> None:
+        found = self._store.get(FORMAT)
+        if found is None:
+            self._store.transact(
+                [Create(FORMAT, values.dump(FORMAT_VERSION)), Create(CLUSTER_ID, values.dump(new_cluster_id))]
+            )
+            return
+        version = _parsed(FORMAT, values.load_number, found.value)
+        if version > FORMAT_VERSION:
+            raise StoreError(
+                f"the metadata was written by a newer Lamina: it has format {version}, "
+                f"and this one knows formats up to {FORMAT_VERSION}"
+            )
+
+    def _load(self) -> Image:
+        cluster_id = self._get(CLUSTER_ID)
+        if cluster_id is None:
+            raise StoreError(f"the metadata store has no {CLUSTER_ID}")
+        controller, features = self._get(CONTROLLER), self._get(FEATURES)
+        brokers = [
+            _parsed(f"{BROKERS}/{name}", values.load_broker, name, value)
+            for name, value in self._below(BROKERS).items()
+        ]
+        topics = self._load_topics()
+        return Image(
+            cluster_id=_parsed(CLUSTER_ID, values.load_text, cluster_id),
+            brokers={broker.id: broker for broker in brokers},
+            controller_id=NO_CONTROLLER if controller is None else _parsed(CONTROLLER, values.load_number, controller),
+            topics=topics,
+            topic_names={topic.id: topic.name for topic in topics.values()},
+            configs={
+                ConfigResource(type_, "" if name == ALL_BROKERS else name): _parsed(
+                    f"{path}/{name}", values.load_configs, value
+                )
+                for type_, path in CONFIGS.items()
+                for name, value in self._below(path).items()
+            },
+            features=Features() if features is None else _parsed(FEATURES, values.load_features, features),
+        )
+
+    def _load_topics(self) -> dict[str, Topic]:
+        topics, partitions = self._below(TOPICS), self._below(PARTITIONS)
+        if topics.keys() != partitions.keys():
+            name = min(topics.keys() ^ partitions.keys())
+            raise StoreError(f"the metadata store has only half of topic {name!r}")
+        return {
+            name: _parsed(f"{TOPICS}/{name}", values.load_topic, name, value, partitions[name])
+            for name, value in topics.items()
+        }
+
+    def _get(self, path: str) -> bytes | None:
+        entry = self._store.get(path)
+        if entry is None:
+            return None
+        self._versions[path] = entry.version
+        return entry.value
+
+    def _below(self, path: str) -> dict[str, bytes]:
+        """Values by the last part of their path."""
+        entries = self._store.below(path)
+        self._versions |= {path: entry.version for path, entry in entries.items()}
+        return {found[len(path) + 1 :]: entry.value for found, entry in entries.items()}
+
+
+def _parsed(path: str, parse: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    try:
+        return parse(*arguments, **named)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path} in the metadata store cannot be read: {error!r}") from None

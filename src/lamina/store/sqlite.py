@@ -1,0 +1,165 @@
+"""The store of a single node: one SQLite file.
+
+Owns the file: its schema and the versions of it, its lock, and that what returned is on the disk (write-ahead
+log, ``synchronous=FULL``). The file belongs to one open store at a time. Must not know what the entries mean.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from lamina.store.interface import Create, Delete, Entry, Operation, Set, StoreConflict, StoreError, Watcher
+
+APPLICATION_ID = int.from_bytes(b"Lmna", "big")
+"""Tells our files from any other program's."""
+
+SCHEMA_STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE entries (
+            path TEXT PRIMARY KEY NOT NULL,
+            value BLOB NOT NULL,
+            version INTEGER NOT NULL,
+            is_ephemeral INTEGER NOT NULL
+        )""",
+    ),
+)
+"""The statements that lead from each schema version to the next; the file's version counts the steps taken."""
+
+
+class SqliteStore:
+    def __init__(self, path: str) -> None:
+        """Open the file, or make it; an older one is upgraded.
+
+        Raises :class:`StoreError` when it is newer, damaged, not ours, in use, or cannot be reached.
+        """
+        self.path = path
+        self._watchers: list[tuple[str, Watcher]] = []
+        with self._explained():
+            # The caller may change threads; autocommit, because transactions are begun and ended here.
+            self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            with self._explained():
+                self._prepare()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def get(self, path: str) -> Entry | None:
+        with self._explained():
+            found = self._database.execute("SELECT value, version FROM entries WHERE path = ?", (path,)).fetchone()
+        return None if found is None else Entry(*found)
+
+    def below(self, path: str) -> dict[str, Entry]:
+        # "0" is the character after "/", so the range holds just the paths that begin with "path/".
+        query = "SELECT path, value, version FROM entries WHERE path > ? AND path < ? ORDER BY path"
+        with self._explained(), closing(self._database.execute(query, (f"{path}/", f"{path}0"))) as found:
+            return {path: Entry(value, version) for path, value, version in found}
+
+    def transact(self, operations: Sequence[Operation]) -> None:
+        with self._explained(), self._transaction():
+            for operation in operations:
+                self._apply(operation)
+        for watched, watcher in tuple(self._watchers):
+            if any(f"{operation.path}/".startswith(f"{watched}/") for operation in operations):
+                watcher()
+
+    def watch(self, path: str, watcher: Watcher) -> None:
+        """The file has one writer, so it is the writer who hears of it, once per transaction."""
+        self._watchers.append((path, watcher))
+
+    def close(self) -> None:
+        with self._explained(), closing(self._database):
+            self._forget_ephemeral_entries()
+
+    def _apply(self, operation: Operation) -> None:
+        match operation:
+            case Create(path, value, is_ephemeral):
+                statement = "INSERT INTO entries VALUES (?, ?, 0, ?) ON CONFLICT DO NOTHING"
+                done = self._database.execute(statement, (path, value, is_ephemeral))
+                expected = "no such entry"
+            case Set(path, value, version):
+                statement = "UPDATE entries SET value = ?, version = version + 1 WHERE path = ? AND version = ?"
+                done = self._database.execute(statement, (value, path, version))
+                expected = f"version {version}"
+            case Delete(path, version):
+                done = self._database.execute("DELETE FROM entries WHERE path = ? AND version = ?", (path, version))
+                expected = f"version {version}"
+        if done.rowcount == 0:
+            found = self.get(operation.path)
+            state = "is not there" if found is None else f"has version {found.version}"
+            raise StoreConflict(f"{operation.path} in {self.path} {state}, where {expected} was expected")
+
+    # Opening
+
+    def _prepare(self) -> None:
+        # Exclusive from the first read on: two brokers never share a file, and no shared-memory file is needed.
+        self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        version = self._check_ours()
+        mode = self._pragma("journal_mode = WAL")
+        if mode != "wal":
+            raise StoreError(f"{self.path} cannot be used: its file system keeps no write-ahead log")
+        self._database.execute("PRAGMA synchronous = FULL")
+        # macOS: fsync alone does not reach the disk.
+        self._database.execute("PRAGMA fullfsync = ON")
+        self._upgrade(version)
+        # A session that did not close is dead: the lock is ours now.
+        self._forget_ephemeral_entries()
+
+    def _check_ours(self) -> int:
+        """The schema version of a sound file, before anything is written to it; 0 for a new one."""
+        version, application_id = int(self._pragma("user_version")), int(self._pragma("application_id"))
+        is_empty = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application_id != APPLICATION_ID and not (is_empty and application_id == 0):
+            raise StoreError(f"{self.path} is another program's database, not Lamina's metadata")
+        if version > len(SCHEMA_STEPS):
+            raise StoreError(
+                f"{self.path} was written by a newer Lamina: it has schema version {version}, "
+                f"and this one knows versions up to {len(SCHEMA_STEPS)}"
+            )
+        damage = self._pragma("quick_check(1)")
+        if damage != "ok":
+            raise StoreError(f"{self.path} is damaged: {damage}")
+        return version
+
+    def _upgrade(self, version: int) -> None:
+        if version == len(SCHEMA_STEPS):
+            return
+        with self._transaction():
+            for step in SCHEMA_STEPS[version:]:
+                for statement in step:
+                    self._database.execute(statement)
+            self._database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._database.execute(f"PRAGMA user_version = {len(SCHEMA_STEPS)}")
+
+    def _forget_ephemeral_entries(self) -> None:
+        self._database.execute("DELETE FROM entries WHERE is_ephemeral")
+
+    def _pragma(self, text: str) -> str:
+        return str(self._database.execute(f"PRAGMA {text}").fetchone()[0])
+
+    # Every statement runs inside these
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            # Some failures, a full disk among them, have rolled back already.
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's errors as one sentence."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_BUSY"):
+                raise StoreError(f"{self.path} is in use by another process: stop that one first") from None
+            if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+                raise StoreError(f"{self.path} is damaged: {error}") from None
+            raise StoreError(f"{self.path} cannot be used: {error}") from error
