@@ -17,10 +17,14 @@ class ErrorCode(IntEnum):
     OFFSET_OUT_OF_RANGE = 1
     CORRUPT_MESSAGE = 2
     UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
     MESSAGE_TOO_LARGE = 10
     INVALID_TOPIC_EXCEPTION = 17
     RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    INVALID_REQUIRED_ACKS = 21
     INVALID_TIMESTAMP = 32
+    UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
@@ -33,9 +37,15 @@ class ErrorCode(IntEnum):
     INVALID_TXN_STATE = 48
     TRANSACTION_COORDINATOR_FENCED = 52
     KAFKA_STORAGE_ERROR = 56
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
     INVALID_RECORD = 87
     UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
 
 
 class KafkaError(Exception):
@@ -148,3 +158,47 @@ class InvalidRecord(RecordsRejected):
 
 class InvalidTimestamp(RecordsRejected):
     code = ErrorCode.INVALID_TIMESTAMP
+
+
+class UnknownServerError(KafkaError):
+    """The broker's own fault; its log says more."""
+
+
+class NotLeaderOrFollower(KafkaError):
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class NotEnoughReplicas(KafkaError):
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+class InvalidRequiredAcks(KafkaError):
+    code = ErrorCode.INVALID_REQUIRED_ACKS
+
+
+class FencedLeaderEpoch(KafkaError):
+    code = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class UnknownLeaderEpoch(KafkaError):
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+class InconsistentTopicId(KafkaError):
+    code = ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+class FetchSessionError(KafkaError):
+    """Told once for a whole Fetch answer: the client starts its session anew."""
+
+
+class FetchSessionIdNotFound(FetchSessionError):
+    code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+class InvalidFetchSessionEpoch(FetchSessionError):
+    code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+class FetchSessionTopicIdError(FetchSessionError):
+    code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR

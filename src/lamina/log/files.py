@@ -14,6 +14,10 @@ from typing import NamedTuple
 Bytes = bytes | bytearray | memoryview
 Map = mmap.mmap
 
+_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_PROBE_BYTES = 128 * 1024
+_LOAD_BYTES = 1024 * 1024
+
 
 class Entry(NamedTuple):
     """A name in a directory."""
@@ -52,6 +56,30 @@ class File:
                 break
             filled += count
         return filled
+
+    def is_cached(self, position: int, size_bytes: int) -> bool:
+        """Whether a range seems to be in memory: a few bytes of it can be had without waiting for the disk."""
+        if not _RWF_NOWAIT:
+            return True
+        probe = bytearray(1)
+        try:
+            for at in (*range(position, position + size_bytes, _PROBE_BYTES), position + size_bytes - 1):
+                os.preadv(self.fd, [probe], at, _RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def load(self, position: int, size_bytes: int) -> None:
+        """Bring a range into memory."""
+        buffer = bytearray(min(size_bytes, _LOAD_BYTES))
+        end = position + size_bytes
+        while position < end:
+            count = os.preadv(self.fd, [buffer], position)
+            if count == 0:
+                return
+            position += count
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size

@@ -28,6 +28,9 @@ class Lease:
         self.position += count
         self.size_bytes -= count
 
+    def is_cached(self) -> bool:
+        return self.file.is_cached(self.position, self.size_bytes)
+
     def read(self) -> bytes:
         """All of the range, in memory."""
         return self.file.pread(self.size_bytes, self.position)

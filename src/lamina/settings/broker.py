@@ -4,8 +4,8 @@ Owns the settings of a broker as a whole that are not defaults for topics. Must 
 """
 
 from lamina.settings.definition import Fallback, Update, broker_setting
-from lamina.settings.kinds import INT, LIST, Rule, at_least
-from lamina.settings.log_config import DAY_MS
+from lamina.settings.kinds import INT, LIST, LONG, STRING, Rule, at_least
+from lamina.settings.log_config import DAY_MS, MEBIBYTE
 
 DIRECTORIES: Rule[tuple[str, ...]] = Rule(
     "a list of one or more directories, each named once", lambda value: 0 < len(value) == len(set(value))
@@ -66,4 +66,19 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = broker_setting(
     60_000,
     "How often the log start offsets are written.",
     rule=at_least(0),
+)
+BROKER_RACK = broker_setting("broker.rack", STRING, None, "Where this broker stands; told to clients.")
+LOG_RETENTION_CHECK_INTERVAL_MS = broker_setting(
+    "log.retention.check.interval.ms", LONG, 300_000, "How often retention looks for old segments.", rule=at_least(1)
+)
+REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = broker_setting(
+    "replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often the high watermarks are written."
+)
+LAMINA_DECOMPRESSED_BATCH_MAX_BYTES = broker_setting(
+    "lamina.decompressed.batch.max.bytes",
+    INT,
+    64 * MEBIBYTE,
+    "How large the records of one compressed batch may be; a larger batch is refused as too large.",
+    rule=at_least(MEBIBYTE),
+    difference="Kafka has no such bound",
 )

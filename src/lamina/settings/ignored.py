@@ -45,7 +45,7 @@ BROKER_IGNORED = (
         "one event loop does this work",
         _names("""
             num.network.threads num.io.threads background.threads num.replica.alter.log.dirs.threads
-            queued.max.requests queued.max.request.bytes group.coordinator.threads
+            queued.max.requests group.coordinator.threads
             group.coordinator.background.threads
         """),
     ),
@@ -88,24 +88,23 @@ BROKER_IGNORED = (
         _NOT_READ,
         _names("""
             add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-            auto.create.topics.enable auto.leader.rebalance.enable broker.rack compression.gzip.level
-            compression.lz4.level compression.type compression.zstd.level
+            auto.leader.rebalance.enable compression.gzip.level
+            compression.lz4.level compression.zstd.level
             connection.failed.authentication.delay.ms connections.max.idle.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms cordoned.log.dirs
-            default.replication.factor delete.topic.enable fetch.max.bytes inter.broker.listener.name
+            inter.broker.listener.name
             leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
             log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
             log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
             log.cleaner.io.max.bytes.per.second log.cleaner.min.cleanable.ratio
             log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
-            log.initial.task.delay.ms log.retention.check.interval.ms max.connection.creation.rate
+            log.initial.task.delay.ms max.connection.creation.rate
             max.connections max.connections.per.ip max.connections.per.ip.overrides
-            max.incremental.fetch.session.cache.slots max.request.partition.size.limit
-            min.insync.replicas num.partitions num.replica.fetchers
+            max.request.partition.size.limit
+            num.replica.fetchers
             producer.id.expiration.check.interval.ms replica.selector.class request.timeout.ms
             socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-            socket.listen.backlog.size socket.receive.buffer.bytes socket.request.max.bytes
-            socket.send.buffer.bytes transactional.id.expiration.ms unclean.leader.election.enable
+            socket.receive.buffer.bytes socket.send.buffer.bytes transactional.id.expiration.ms unclean.leader.election.enable
             unclean.leader.election.interval.ms unstable.api.versions.enable
             unstable.feature.versions.enable
         """),
@@ -127,7 +126,7 @@ BROKER_IGNORED = (
             offsets.topic.replication.factor offsets.topic.segment.bytes
             replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
             replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-            replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
+            replica.lag.time.max.ms
             replica.socket.receive.buffer.bytes replica.socket.timeout.ms
             transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
             transaction.partition.verification.enable
@@ -167,9 +166,8 @@ TOPIC_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            compression.type compression.gzip.level compression.lz4.level compression.zstd.level
-            delete.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas
-            unclean.leader.election.enable
+            compression.gzip.level compression.lz4.level compression.zstd.level
+            delete.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms unclean.leader.election.enable
         """),
     ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lamina.settings import broker, log, network, topic
+from lamina.settings import broker, log, network, topic, topics
 from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
@@ -25,7 +25,8 @@ _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 # The definition modules; a new one is added here and nowhere else.
 AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("The broker", broker),
-    ("Listeners", network),
+    ("Listeners and requests", network),
+    ("Making topics", topics),
     ("Every topic's default", log),
     ("One topic", topic),
 )

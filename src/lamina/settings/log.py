@@ -11,6 +11,7 @@ from lamina.settings.log_config import HOUR_MS, LONG_MAX, MEBIBYTE
 MINUTE_MS = 60_000
 TIMESTAMP_TYPES = one_of("CreateTime", "LogAppendTime")
 CLEANUP_POLICIES = each_of("compact", "delete")
+COMPRESSION_TYPES = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 LOG_SEGMENT_BYTES = broker_setting(
     "log.segment.bytes",
@@ -168,4 +169,20 @@ LOG_PREALLOCATE = broker_setting(
     False,
     "Take a segment's full size from the disk when it is made.",
     update=Update.CLUSTER_WIDE,
+)
+COMPRESSION_TYPE = broker_setting(
+    "compression.type",
+    STRING,
+    "producer",
+    "How batches are stored; `producer` keeps each as its producer sent it.",
+    update=Update.CLUSTER_WIDE,
+    rule=COMPRESSION_TYPES,
+)
+MIN_INSYNC_REPLICAS = broker_setting(
+    "min.insync.replicas",
+    INT,
+    1,
+    "Replicas that must have a record before `acks=all` is answered.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(1),
 )

@@ -37,3 +37,5 @@ class LogConfig:
     timestamp_after_max_ms: int = HOUR_MS
     max_compaction_lag_ms: int = LONG_MAX
     preallocate: bool = False
+    compression_type: str = "producer"
+    min_insync_replicas: int = 1

@@ -4,7 +4,8 @@ Owns the definitions; ``listeners.py`` reads them. Must not know which protocols
 """
 
 from lamina.settings.definition import Update, broker_setting
-from lamina.settings.kinds import LIST
+from lamina.settings.kinds import INT, LIST, LONG, at_least
+from lamina.settings.log_config import MEBIBYTE
 
 LISTENERS = broker_setting(
     "listeners",
@@ -32,4 +33,32 @@ CONTROLLER_LISTENER_NAMES = broker_setting(
     LIST,
     (),
     "Listeners meant for a KRaft controller; Lamina has none and opens none of these.",
+)
+SOCKET_LISTEN_BACKLOG_SIZE = broker_setting(
+    "socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", rule=at_least(1)
+)
+SOCKET_REQUEST_MAX_BYTES = broker_setting(
+    "socket.request.max.bytes",
+    INT,
+    100 * MEBIBYTE,
+    "The largest request that is taken; a client that announces more is disconnected.",
+    rule=at_least(1),
+)
+QUEUED_MAX_REQUEST_BYTES = broker_setting(
+    "queued.max.request.bytes",
+    LONG,
+    256 * MEBIBYTE,
+    "Memory for requests that are still arriving; beyond it the broker stops reading large ones.",
+    rule=at_least(MEBIBYTE),
+    difference="Kafka's default is no limit (-1)",
+)
+FETCH_MAX_BYTES = broker_setting(
+    "fetch.max.bytes", INT, 55 * MEBIBYTE, "The most that one Fetch answer carries.", rule=at_least(1024)
+)
+MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = broker_setting(
+    "max.incremental.fetch.session.cache.slots",
+    INT,
+    1000,
+    "How many fetch sessions are remembered.",
+    rule=at_least(0),
 )

@@ -120,3 +120,17 @@ MAX_COMPACTION_LAG_MS = topic_setting(
 PREALLOCATE = topic_setting(
     "preallocate", BOOLEAN, log.LOG_PREALLOCATE, "Take a segment's full size from the disk when it is made."
 )
+COMPRESSION_TYPE = topic_setting(
+    "compression.type",
+    STRING,
+    log.COMPRESSION_TYPE,
+    "How batches are stored; `producer` keeps each as its producer sent it.",
+    log.COMPRESSION_TYPES,
+)
+MIN_INSYNC_REPLICAS = topic_setting(
+    "min.insync.replicas",
+    INT,
+    log.MIN_INSYNC_REPLICAS,
+    "Replicas that must have a record before `acks=all` is answered.",
+    at_least(1),
+)

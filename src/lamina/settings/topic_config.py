@@ -74,4 +74,6 @@ def topic_config(broker: BrokerSettings, overrides: Mapping[str, str]) -> LogCon
         timestamp_after_max_ms=value(topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS),
         max_compaction_lag_ms=value(topic.MAX_COMPACTION_LAG_MS),
         preallocate=value(topic.PREALLOCATE),
+        compression_type=value(topic.COMPRESSION_TYPE),
+        min_insync_replicas=value(topic.MIN_INSYNC_REPLICAS),
     )

@@ -1,0 +1,136 @@
+"""What the handlers of this broker share: its settings, its metadata, its partitions, its clocks and threads.
+
+Owns the order of metadata changes: one at a time, the store first, then the image, then what follows from it.
+Must not know any API.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from random import getrandbits
+
+from lamina.broker.fetch_sessions import FetchSessions
+from lamina.broker.partition import Partition
+from lamina.broker.partitions import Partitions
+from lamina.broker.producer_ids import ProducerIdBlock
+from lamina.broker.publisher import Publisher
+from lamina.broker.threads import Threads
+from lamina.errors import KafkaError, StorageError
+from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.log.directory import LogDirectory
+from lamina.settings.log_config import LogConfig
+from lamina.settings.network import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from lamina.settings.topic_config import topic_config
+from lamina.settings.values import BrokerSettings
+from lamina.store.metadata import MetadataStore
+
+logger = logging.getLogger(__name__)
+
+SESSION_EVICTION_MS = 120_000
+
+
+class Node:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        node_id: int,
+        settings: BrokerSettings,
+        directories: list[LogDirectory],
+        store: MetadataStore,
+        producer_ids: ProducerIdBlock,
+        threads: Threads,
+    ) -> None:
+        self.loop = loop
+        self.id = node_id
+        self.settings = settings
+        self.directories = directories
+        self.threads = threads
+        self.partitions = Partitions()
+        self.producer_ids = producer_ids
+        self.publisher = Publisher(self)
+        self.fetch_sessions = FetchSessions(
+            settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
+        )
+        self.fetch_max_bytes = settings[FETCH_MAX_BYTES]
+        self.is_stopping = False
+        self.unexpected_errors = 0
+        self.on_fatal: Callable[[str], None] | None = None
+        """Told why the broker cannot go on."""
+        self._store = store
+        self._changing = asyncio.Lock()
+
+    # Clocks
+
+    def now_ms(self) -> int:
+        """Wall time: what records, retention and horizons go by."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        """Time that never goes back: what sessions and timeouts go by."""
+        return time.monotonic_ns() // 1_000_000
+
+    # Metadata
+
+    @property
+    def image(self) -> Image:
+        return self._store.image
+
+    def config_of(self, topic: str) -> LogConfig:
+        return topic_config(self.settings, self.image.configs_of(ConfigResource(ResourceType.TOPIC, topic)))
+
+    async def change(self, change: Callable[[Image], Image]) -> Image:
+        """Make a metadata change durable and do what follows from it. Returns the image after it.
+
+        ``change`` sees the image as it is when its turn comes, and may raise the error to answer.
+        """
+        async with self._changing:
+            return await self._change(change)
+
+    async def _change(self, change: Callable[[Image], Image]) -> Image:
+        image = change(self._store.image)
+        try:
+            changes = await self.threads.run(lambda: self._store.save(image))
+            if changes:
+                await self.publisher.publish(changes, self._change)
+        except KafkaError:
+            raise
+        except Exception as error:
+            logger.critical("a metadata change failed", exc_info=error)
+            self.unexpected_errors += 1
+            self.fatal(f"a metadata change failed: {error}")
+            raise
+        return self._store.image
+
+    # Partitions
+
+    async def flushed(self, partitions: Iterable[Partition]) -> dict[tuple[str, int], KafkaError]:
+        """Wait until what these partitions hold now is on disk. Returns the errors of those that failed."""
+        waiting: list[Awaitable[None]] = []
+        failed: dict[tuple[str, int], KafkaError] = {}
+        for partition in partitions:
+            future: asyncio.Future[None] = self.loop.create_future()
+
+            def done(error: StorageError | None, future: "asyncio.Future[None]" = future, of: Partition = partition) -> None:
+                if error is not None:
+                    failed[of.topic, of.index] = error
+                if not future.done():
+                    future.set_result(None)
+
+            partition.flush(done)
+            waiting.append(future)
+        for future_of_one in waiting:
+            await future_of_one
+        return failed
+
+    def partition_failed(self, topic: str, index: int, error: Exception) -> None:
+        """An unexpected exception while a partition was written or read: it goes offline, the rest goes on."""
+        self.unexpected_errors += 1
+        logger.error("%s-%d goes offline", topic, index, exc_info=error)
+        partition = self.partitions.find(topic, index)
+        if partition is not None and partition.log.failure is None:
+            partition.log.failure = f"{topic}-{index} is offline: {error!r}"
+
+    def fatal(self, reason: str) -> None:
+        if self.on_fatal is not None:
+            self.on_fatal(reason)

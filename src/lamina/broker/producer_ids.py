@@ -1,0 +1,23 @@
+"""Producer ids for this broker's clients, from blocks that the store hands out.
+
+Owns the block in hand. Must not know who uses an id.
+"""
+
+from lamina.broker.threads import Threads
+from lamina.store.producer_ids import ProducerIds
+
+
+class ProducerIdBlock:
+    def __init__(self, ids: ProducerIds, threads: Threads, at_least: int) -> None:
+        self._ids = ids
+        self._threads = threads
+        self._at_least = at_least
+        self._block = range(0)
+
+    async def next(self) -> int:
+        """An id that nobody had before."""
+        while not self._block:
+            block = await self._threads.run(lambda: self._ids.next_block(self._at_least))
+            self._block = self._block or block
+        next_id, self._block = self._block[0], self._block[1:]
+        return next_id

@@ -1,0 +1,158 @@
+"""What this broker does when the metadata changes: (old image, new image) → effects, in order.
+
+Owns the partitions' life on this broker: directories made, logs opened and led, settings applied, deleted
+topics taken out of service and off the disk. Everything that touches names on disk runs on a thread. Must not
+decide what the metadata is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from lamina.broker.partition import Partition
+from lamina.errors import StorageError
+from lamina.image.changes import mark_made, remove_topic
+from lamina.image.diff import Changes
+from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.topic import Topic, TopicPartition
+from lamina.log.directory import LogDirectory
+from lamina.log.flushing import Flusher
+from lamina.log.partition_log import PartitionLog
+from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
+from lamina.settings.resolve import with_dynamic
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+Change = Callable[[Callable[[Image], Image]], Awaitable[Image]]
+"""Makes a further metadata change that belongs to the one being published."""
+
+
+class Publisher:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.directory_of: dict[TopicPartition, LogDirectory] = {}
+
+    async def publish(self, changes: Changes, change: Change) -> None:
+        if any(resource.type is ResourceType.BROKER for resource in changes.configs):
+            self._apply_broker_configs()
+        for resource in changes.configs:
+            if resource.type is ResourceType.TOPIC:
+                self._configure(resource.name)
+        wanted = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
+        wanted += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
+        if wanted:
+            await self._make(wanted, change)
+        for changed in changes.leaders_moved:
+            partition = self._node.partitions.find(changed.topic.name, changed.index)
+            if partition is not None:
+                partition.leader_epoch = changed.new.leader_epoch
+        for topic in changes.topics_being_deleted:
+            await self.delete(topic, change)
+
+    # Coming
+
+    async def _make(self, wanted: list[tuple[Topic, int]], change: Change) -> None:
+        """Make directories on a thread, then open and lead the new logs; last, remember that they were made."""
+        placed = [(topic, index, self._least_full()) for topic, index in wanted]
+        for topic, index, directory in placed:
+            self.directory_of[topic.name, index] = directory
+        for directory in {id(directory): directory for _, _, directory in placed}.values():
+            mine = [(topic.name, index, topic.id) for topic, index, other in placed if other is directory]
+            await self._node.threads.run(lambda d=directory, m=mine: d.make_partitions(m))  # type: ignore[misc]
+        for topic, index, directory in placed:
+            config = self._node.config_of(topic.name)
+            log = directory.open_partition(topic.name, index, config, self._node.now_ms())
+            self.lead(log, topic)
+            await asyncio.sleep(0)
+        made = [(topic.name, index) for topic, index in wanted]
+        await change(lambda image: mark_made(image, self._node.id, made))
+
+    def _least_full(self) -> LogDirectory:
+        online = [directory for directory in self._node.directories if directory.failure is None]
+        if not online:
+            raise StorageError("every log directory is offline")
+        count = {id(directory): 0 for directory in online}
+        for directory in self.directory_of.values():
+            if id(directory) in count:
+                count[id(directory)] += 1
+        return min(online, key=lambda directory: count[id(directory)])
+
+    def lead(self, log: PartitionLog, topic: Topic) -> Partition:
+        """Serve a log that is open, in the epoch that the metadata says."""
+        node = self._node
+        flusher = Flusher(log, node.threads.run_then)
+        partition = Partition(
+            log,
+            UUID(bytes=topic.id),
+            topic.partitions[log.partition].leader_epoch,
+            flusher,
+            node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
+        )
+        node.partitions.add(partition)
+        return partition
+
+    # Changing
+
+    def _apply_broker_configs(self) -> None:
+        node = self._node
+        configs = node.image.configs_of
+        node.settings = with_dynamic(
+            node.settings,
+            dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
+            dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
+        )
+        for name in {partition.topic for partition in node.partitions}:
+            self._configure(name)
+
+    def _configure(self, name: str) -> None:
+        topic = self._node.image.topics.get(name)
+        if topic is None:
+            return
+        config = self._node.config_of(name)
+        limit_bytes = self._node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
+        for index in range(len(topic.partitions)):
+            partition = self._node.partitions.find(name, index)
+            if partition is not None:
+                partition.configure(config, limit_bytes)
+
+    # Going
+
+    async def delete(self, topic: Topic, change: Change) -> None:
+        """Finish a deletion that the metadata has begun: out of service, renamed, forgotten, removed later."""
+        node = self._node
+        delay_ms = node.config_of(topic.name).file_delete_delay_ms
+        gone: list[str] = []
+        for index in range(len(topic.partitions)):
+            partition = node.partitions.remove(topic.name, index)
+            directory = self.directory_of.pop((topic.name, index), None)
+            if partition is not None:
+                partition.release_all()
+            if directory is not None and directory.failure is None:
+                directory.close_partition(topic.name, index)
+                renamed = await node.threads.run(
+                    lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
+                )
+                gone += [] if renamed is None else [renamed]
+        node.partitions.forget_topic(UUID(bytes=topic.id))
+        await change(lambda image: remove_topic(image, topic.name))
+        self.remove_later(gone, delay_ms)
+
+    def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:
+        """Remove directories that are out of service; readers that still hold their files finish first."""
+        node = self._node
+        for path in paths:
+            directory = next(other for other in node.directories if path.startswith(other.path + "/"))
+            node.loop.call_later(
+                delay_ms / 1000,
+                lambda p=path, d=directory: node.threads.run_then(lambda: d.disk.remove_tree(p), _removed),  # type: ignore[misc]
+            )
+
+
+def _removed(error: OSError | None) -> None:
+    if error is not None:
+        logger.warning("a deleted partition could not be removed: %s", error)
