@@ -123,13 +123,14 @@ class MetadataStore:
         if cluster_id is None:
             raise StoreError(f"the metadata store has no {CLUSTER_ID}")
         controller, features = self._get(CONTROLLER), self._get(FEATURES)
+        brokers = [
+            _parsed(f"{BROKERS}/{name}", values.load_broker, name, value)
+            for name, value in self._below(BROKERS).items()
+        ]
         topics = self._load_topics()
         return Image(
             cluster_id=_parsed(CLUSTER_ID, values.load_text, cluster_id),
-            brokers={
-                int(name): _parsed(f"{BROKERS}/{name}", values.load_broker, int(name), value)
-                for name, value in self._below(BROKERS).items()
-            },
+            brokers={broker.id: broker for broker in brokers},
             controller_id=NO_CONTROLLER if controller is None else _parsed(CONTROLLER, values.load_number, controller),
             topics=topics,
             topic_names={topic.id: topic.name for topic in topics.values()},

@@ -13,7 +13,6 @@ from lamina.image.image import Broker, Features
 from lamina.image.topic import Partition, Topic
 from lamina.settings.listeners import Listener
 
-
 # Made once: json.dumps makes another encoder for every call that is not plain.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
@@ -78,10 +77,10 @@ def dump_broker(broker: Broker) -> bytes:
     return dump({"endpoints": endpoints, "rack": broker.rack})
 
 
-def load_broker(broker_id: int, data: bytes) -> Broker:
+def load_broker(broker_id: str, data: bytes) -> Broker:
     value = load(data)
     endpoints = (Listener(**endpoint) for endpoint in value["endpoints"])
-    return Broker(broker_id, {endpoint.name: endpoint for endpoint in endpoints}, value["rack"])
+    return Broker(int(broker_id), {endpoint.name: endpoint for endpoint in endpoints}, value["rack"])
 
 
 def dump_features(features: Features) -> bytes:
