@@ -94,8 +94,11 @@ TOPIC_STEPS: dict[str, Callable[[Image, Topic, int], Image]] = {
 }
 
 walks: st.SearchStrategy[list[Step]] = st.lists(
-    st.tuples(st.sampled_from([*STEPS, *TOPIC_STEPS]), st.integers(0, 100), st.integers(0, 10_000)), max_size=25
+    st.tuples(st.sampled_from([*STEPS, *TOPIC_STEPS]), st.integers(0, 100), st.integers(0, 10_000)),
+    max_size=25,
+    unique_by=lambda step: step[2],
 )
+"""No number comes twice in a walk, for topic ids are made of them and none is ever used again."""
 
 
 def take(image: Image, step: Step) -> Image:
@@ -108,8 +111,8 @@ def take(image: Image, step: Step) -> Image:
     return TOPIC_STEPS[name](image, list(image.topics.values())[a % len(image.topics)], b)
 
 
-def walk(steps: list[Step], image: Image | None = None) -> Iterator[Image]:
-    image = image or Image(CLUSTER_ID)
+def walk(steps: list[Step]) -> Iterator[Image]:
+    image = Image(CLUSTER_ID)
     for step in steps:
         image = take(image, step)
         yield image

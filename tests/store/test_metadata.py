@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lamina.image.changes import (
     begin_leader_epochs,
@@ -51,12 +52,12 @@ def test_the_store_holds_the_image_after_every_change(steps: list[Step]) -> None
 
 
 @settings(max_examples=20, deadline=None)
-@given(walks, walks)
-def test_a_restart_between_changes_loses_only_who_is_alive(before: list[Step], after: list[Step]) -> None:
+@given(walks, st.integers(0, 25))
+def test_a_restart_between_changes_loses_only_who_is_alive(every: list[Step], restart_at: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = f"{directory}/metadata.db"
         image = Image(CLUSTER_ID)
-        for steps in (before, after):
+        for steps in (every[:restart_at], every[restart_at:], []):
             with closing(SqliteStore(path)) as store:
                 metadata = MetadataStore(store, CLUSTER_ID)
                 assert metadata.image == replace(image, brokers={}, controller_id=NO_CONTROLLER)

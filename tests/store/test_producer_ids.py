@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,22 +40,28 @@ def test_no_id_is_given_twice_or_below_a_floor(floors: list[int]) -> None:
     assert all(earlier.stop <= later.start for earlier, later in pairwise(blocks))
 
 
-def test_a_block_that_another_broker_takes_first_is_left_to_it(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken: list[range] = []
-    get = store.get
+class ContestedStore(SqliteStore):
+    """Another broker takes a block after each of the first three looks."""
 
-    def get_and_lose_the_race(path: str) -> Entry | None:
-        found = get(path)
-        with monkeypatch.context() as rival:
-            rival.setattr(store, "get", get)
-            taken.extend([ProducerIds(store).next_block()] if len(taken) < 3 else [])
+    def __init__(self, path: str, rival: list[range]) -> None:
+        super().__init__(path)
+        self.rival = rival
+        self.is_rivals_turn = False
+
+    def get(self, path: str) -> Entry | None:
+        found = super().get(path)
+        if not self.is_rivals_turn and len(self.rival) < 3:
+            self.is_rivals_turn = True
+            self.rival.append(ProducerIds(self).next_block())
+            self.is_rivals_turn = False
         return found
 
-    monkeypatch.setattr(store, "get", get_and_lose_the_race)
-    assert ProducerIds(store).next_block() == range(3000, 4000)
-    assert taken == [range(1000), range(1000, 2000), range(2000, 3000)]
+
+def test_a_block_that_another_broker_takes_first_is_left_to_it(tmp_path: Path) -> None:
+    rival: list[range] = []
+    with closing(ContestedStore(str(tmp_path / "metadata.db"), rival)) as store:
+        assert ProducerIds(store).next_block() == range(3000, 4000)
+    assert rival == [range(1000), range(1000, 2000), range(2000, 3000)]
 
 
 def test_the_last_ids_are_not_exceeded(store: SqliteStore) -> None:

@@ -12,6 +12,7 @@ from lamina.image.topic import Topic
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_REPLICATION_FACTOR = 2**15 - 1
+MAX_DIRECTORY_NAME = 255
 
 
 def check_total_partitions(counts: Iterable[int]) -> None:
@@ -57,8 +58,9 @@ def check_more_partitions(
     current = len(topic.partitions)
     if total_count <= current:
         raise InvalidPartitions(f"topic {topic.name!r} has {current} partitions; {total_count} is not an increase")
-    if total_count - current > MAX_PARTITIONS_PER_REQUEST:
-        raise InvalidPartitions(f"one request may add {MAX_PARTITIONS_PER_REQUEST} partitions to a topic")
+    check_total_partitions([total_count - current])
+    if len(f"{topic.name}-{total_count - 1}") > MAX_DIRECTORY_NAME:
+        raise InvalidPartitions(f"{total_count} partitions of a topic with so long a name could not have directories")
     if assignments is None:
         return None
     if len(assignments) != total_count - current:

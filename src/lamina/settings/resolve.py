@@ -40,6 +40,20 @@ def resolve_broker(
     return settings
 
 
+def with_dynamic(
+    settings: BrokerSettings, *, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
+) -> BrokerSettings:
+    """The same settings under other dynamic ones; what cannot be used raises, as at start."""
+    given = {source: dict(layer) for source, layer in settings.layers}
+    return resolve_broker(
+        file=given[Source.FILE],
+        flags=given[Source.FLAG],
+        sets=given[Source.SET],
+        dynamic_default=dynamic_default,
+        dynamic_broker=dynamic_broker,
+    )
+
+
 def check_given(name: str, text: str, source: Source) -> str | None:
     """Raise for what cannot be used; otherwise the warning that the name deserves, if any."""
     setting = BROKER_SETTINGS.get(name)

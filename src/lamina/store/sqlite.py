@@ -85,8 +85,8 @@ class SqliteStore:
                 done = self._database.execute("DELETE FROM entries WHERE path = ? AND version = ?", (path, version))
                 expected = f"version {version}"
         if done.rowcount == 0:
-            found = self.get(operation.path)
-            state = "is not there" if found is None else f"has version {found.version}"
+            found = self._database.execute("SELECT version FROM entries WHERE path = ?", (operation.path,)).fetchone()
+            state = "is not there" if found is None else f"has version {found[0]}"
             raise StoreConflict(f"{operation.path} in {self.path} {state}, where {expected} was expected")
 
     # Opening
