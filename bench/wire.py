@@ -93,15 +93,10 @@ def produce_rows() -> None:
         partition = nested_schema(topic, "partition_responses")
         for topics, partitions in ((1, 1), (1, 10), (10, 10)):
             plain = tuple(
-                partition(index=index, error_code=0, base_offset=5, record_errors=())
-                for index in range(partitions)
+                partition(index=index, error_code=0, base_offset=5, record_errors=()) for index in range(partitions)
             )
-            entity = answer(
-                responses=tuple(topic(name="topic", partition_responses=plain) for _ in range(topics))
-            )
-            by_hand = [
-                TopicProduced("topic", [PartitionProduced(index, 0, 5) for index in range(partitions)])
-            ] * topics
+            entity = answer(responses=tuple(topic(name="topic", partition_responses=plain) for _ in range(topics)))
+            by_hand = [TopicProduced("topic", [PartitionProduced(index, 0, 5) for index in range(partitions)])] * topics
             name = f"Produce response v{version}, {topics}x{partitions}"
             write_row(name, _with_kio_types(entity))
             _by_hand(name, version, by_hand, entity)
@@ -130,8 +125,7 @@ def fetch_rows() -> None:
         key = {"topic_id": TOPIC_ID} if version >= 13 else {"topic": "topic"}
         for count in (0, 1, 10, 100, 1000):
             partitions = tuple(
-                partition(partition=index, fetch_offset=5, partition_max_bytes=1 << 20)
-                for index in range(count)
+                partition(partition=index, fetch_offset=5, partition_max_bytes=1 << 20) for index in range(count)
             )
             topics = (topic(**key, partitions=partitions),) if count else ()
             request = schema(max_wait=500, min_bytes=1, topics=topics, forgotten_topics_data=())
@@ -161,11 +155,7 @@ def fetch_rows() -> None:
                 ),
             )
             hole = range(size) if size >= 1 << 16 else records
-            fetched = [
-                TopicFetched(
-                    "topic", TOPIC_ID, [PartitionFetched(i, 0, 5, records=hole) for i in range(count)]
-                )
-            ]
+            fetched = [TopicFetched("topic", TOPIC_ID, [PartitionFetched(i, 0, 5, records=hole) for i in range(count)])]
             _fetch_row(version, f"v{version}, {count} x {size >> 10} KiB", fetched, _with_kio_types(message))
 
 
@@ -201,9 +191,7 @@ def metadata_rows() -> None:
             topic(error_code=0, name=f"topic-{index}", topic_id=TOPIC_ID, partitions=partitions)
             for index in range(count)
         )
-        message = schema(
-            throttle_time=0, brokers=brokers, cluster_id="c" * 22, controller_id=1, topics=topics
-        )
+        message = schema(throttle_time=0, brokers=brokers, cluster_id="c" * 22, controller_id=1, topics=topics)
         _metadata_row(count, _with_kio_types(message))
 
 
@@ -220,9 +208,7 @@ def _metadata_row(count: int, message: Any) -> None:
 def group_rows() -> None:
     schema = request_schema(HEARTBEAT, 4)
     parse_row("Heartbeat request v4", schema(group_id="group", generation_id=5, member_id="m" * 40))
-    write_row(
-        "Heartbeat response v4", _with_kio_types(response_schema(HEARTBEAT, 4)(throttle_time=0, error_code=0))
-    )
+    write_row("Heartbeat response v4", _with_kio_types(response_schema(HEARTBEAT, 4)(throttle_time=0, error_code=0)))
     schema = request_schema(OFFSET_COMMIT, 8)
     topic = nested_schema(schema, "topics")
     partition = nested_schema(topic, "partitions")
@@ -230,9 +216,7 @@ def group_rows() -> None:
         partitions = tuple(
             partition(partition_index=i, committed_offset=5, committed_metadata="") for i in range(count)
         )
-        request = schema(
-            group_id="group", member_id="m" * 40, topics=(topic(name="topic", partitions=partitions),)
-        )
+        request = schema(group_id="group", member_id="m" * 40, topics=(topic(name="topic", partitions=partitions),))
         parse_row(f"OffsetCommit request v8, {count} partitions", request)
     schema = request_schema(METADATA, 12)
     topic = nested_schema(schema, "topics")

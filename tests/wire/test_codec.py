@@ -77,15 +77,11 @@ def test_garbage_is_a_request_or_malformed(message: tuple[int, int], body: bytes
 
 @settings(max_examples=1000, deadline=None, derandomize=True)
 @given(message=ANY_REQUEST, seed=SEEDS, data=st.data())
-def test_a_damaged_request_is_a_request_or_malformed(
-    message: tuple[int, int], seed: int, data: st.DataObject
-) -> None:
+def test_a_damaged_request_is_a_request_or_malformed(message: tuple[int, int], seed: int, data: st.DataObject) -> None:
     body = bytearray(kio_bytes(random_entity(request_schema(*message), Random(seed))))
     for _ in range(data.draw(st.integers(1, 3))):
         if body:
-            body[data.draw(st.integers(0, len(body) - 1))] = data.draw(
-                st.sampled_from((0, 1, 0x7F, 0x80, 0xFF))
-            )
+            body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.sampled_from((0, 1, 0x7F, 0x80, 0xFF)))
     _parse_or_refuse(message, bytes(body))
 
 

@@ -21,9 +21,7 @@ def _random_request(version: int, seed: int) -> Any:
 @given(version=st.sampled_from(VERSIONS), seed=st.integers(0, 2**32), unknown_tags=st.booleans())
 def test_requests_are_read_as_written(version: int, seed: int, unknown_tags: bool) -> None:
     expected = _random_request(version, seed)
-    request = parse_fetch_request(
-        version, bytes_with_unknown_tags(expected) if unknown_tags else kio_bytes(expected)
-    )
+    request = parse_fetch_request(version, bytes_with_unknown_tags(expected) if unknown_tags else kio_bytes(expected))
     replica = expected.replica_state if version >= 15 else expected
     assert request.replica_id == replica.replica_id
     assert request.replica_epoch == getattr(replica, "replica_epoch", -1)

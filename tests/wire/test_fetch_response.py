@@ -50,9 +50,7 @@ PARTITIONS = st.builds(
     diverging_epoch=st.none() | st.builds(DivergingEpoch, st.integers(0, 9), INT64),
     current_leader=st.none() | st.builds(CurrentLeader, st.integers(0, 9), st.integers(0, 9)),
 )
-TOPICS = st.builds(
-    TopicFetched, st.text(max_size=200), st.none() | st.uuids(), st.lists(PARTITIONS, max_size=3)
-)
+TOPICS = st.builds(TopicFetched, st.text(max_size=200), st.none() | st.uuids(), st.lists(PARTITIONS, max_size=3))
 ENDPOINTS = st.builds(
     NodeEndpoint,
     st.integers(0, 9),
@@ -95,9 +93,7 @@ def test_pieces_joined_are_the_bytes_of_the_compiled_encoder(
     assert all(len(piece) for piece in pieces)
 
 
-def _as_message(
-    version: int, topics: list[TopicFetched], endpoints: list[NodeEndpoint], values: dict[str, Any]
-) -> Any:
+def _as_message(version: int, topics: list[TopicFetched], endpoints: list[NodeEndpoint], values: dict[str, Any]) -> Any:
     schema = response_schema(API_KEY, version)
     if version >= 16:
         endpoint_schema = nested_schema(schema, "node_endpoints")

@@ -34,23 +34,17 @@ def _random_request(version: int, seed: int) -> Any:
 @given(version=ANY_VERSION, seed=SEEDS, unknown_tags=st.booleans())
 def test_requests_are_read_as_written(version: int, seed: int, unknown_tags: bool) -> None:
     expected = _random_request(version, seed)
-    request = parse_produce_request(
-        version, bytes_with_unknown_tags(expected) if unknown_tags else kio_bytes(expected)
-    )
+    request = parse_produce_request(version, bytes_with_unknown_tags(expected) if unknown_tags else kio_bytes(expected))
     assert request.transactional_id == expected.transactional_id
     assert request.acks == expected.acks
     assert request.timeout_ms == round(expected.timeout.total_seconds() * 1000)
     assert [topic.name for topic in request.topics] == [topic.name for topic in expected.topic_data]
     for topic, expected_topic in zip(request.topics, expected.topic_data, strict=True):
-        assert topic.partitions == [
-            (partition.index, partition.records) for partition in expected_topic.partition_data
-        ]
+        assert topic.partitions == [(partition.index, partition.records) for partition in expected_topic.partition_data]
 
 
 def test_records_are_views_into_the_frame() -> None:
-    body = bytearray(
-        b"\x00" + pack(">hi", -1, 1000) + b"\x02\x02t\x02" + pack(">i", 7) + b"\x04abc\x00\x00\x00"
-    )
+    body = bytearray(b"\x00" + pack(">hi", -1, 1000) + b"\x02\x02t\x02" + pack(">i", 7) + b"\x04abc\x00\x00\x00")
     request = parse_produce_request(9, memoryview(body))
     records = request.topics[0].partitions[0].records
     assert records is not None
@@ -110,9 +104,7 @@ PARTITIONS = st.builds(
     error_message=TEXTS,
     current_leader=st.none() | st.builds(CurrentLeader, st.integers(0, 9), st.integers(0, 9)),
 )
-PLAIN_PARTITIONS = st.builds(
-    lambda index, offset: PartitionProduced(index, 0, offset), st.integers(0, 9), INT64
-)
+PLAIN_PARTITIONS = st.builds(lambda index, offset: PartitionProduced(index, 0, offset), st.integers(0, 9), INT64)
 TOPICS = st.builds(TopicProduced, st.text(max_size=200), st.lists(PARTITIONS | PLAIN_PARTITIONS, max_size=3))
 ENDPOINTS = st.builds(NodeEndpoint, st.integers(0, 9), st.text(max_size=20), st.integers(1, 65535), TEXTS)
 
@@ -138,9 +130,7 @@ def test_an_answer_of_many_partitions_is_that_of_the_compiled_encoder() -> None:
         assert encode_produce_response(version, 42, topics) == expected
 
 
-def _as_message(
-    version: int, topics: list[TopicProduced], throttle_time_ms: int, endpoints: list[NodeEndpoint]
-) -> Any:
+def _as_message(version: int, topics: list[TopicProduced], throttle_time_ms: int, endpoints: list[NodeEndpoint]) -> Any:
     schema = response_schema(API_KEY, version)
     topic_schema = nested_schema(schema, "responses")
     partition_schema = nested_schema(topic_schema, "partition_responses")
@@ -175,7 +165,5 @@ def _partition(version: int, schema: Any, partition: PartitionProduced) -> Any:
         )
         values["error_message"] = partition.error_message
     if version >= 10 and partition.current_leader is not None:
-        values["current_leader"] = nested_schema(schema, "current_leader")(
-            **partition.current_leader._asdict()
-        )
+        values["current_leader"] = nested_schema(schema, "current_leader")(**partition.current_leader._asdict())
     return schema(**values)

@@ -15,9 +15,11 @@ from lamina.broker.partition import Partition
 from lamina.broker.partitions import Partitions
 from lamina.broker.producer_ids import ProducerIdBlock
 from lamina.broker.publisher import Publisher
+from lamina.broker.router import Router
 from lamina.broker.threads import Threads
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
 from lamina.settings.log_config import LogConfig
 from lamina.settings.network import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
@@ -53,6 +55,9 @@ class Node:
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
         )
         self.fetch_max_bytes = settings[FETCH_MAX_BYTES]
+        self.encoded_topics: dict[tuple[int, str], tuple[Topic, bytearray]] = {}
+        """Metadata answers by version and topic, good as long as the topic is the same object."""
+        self.router: Router | None = None
         self.is_stopping = False
         self.unexpected_errors = 0
         self.on_fatal: Callable[[str], None] | None = None
@@ -111,7 +116,9 @@ class Node:
         for partition in partitions:
             future: asyncio.Future[None] = self.loop.create_future()
 
-            def done(error: StorageError | None, future: "asyncio.Future[None]" = future, of: Partition = partition) -> None:
+            def done(
+                error: StorageError | None, future: "asyncio.Future[None]" = future, of: Partition = partition
+            ) -> None:
                 if error is not None:
                     failed[of.topic, of.index] = error
                 if not future.done():

@@ -8,11 +8,15 @@ from lamina.store.producer_ids import ProducerIds
 
 
 class ProducerIdBlock:
-    def __init__(self, ids: ProducerIds, threads: Threads, at_least: int) -> None:
+    def __init__(self, ids: ProducerIds, threads: Threads) -> None:
         self._ids = ids
         self._threads = threads
-        self._at_least = at_least
+        self._at_least = 0
         self._block = range(0)
+
+    def start_above(self, highest: int) -> None:
+        """No id up to this one is given: a log speaks of it."""
+        self._at_least = highest + 1
 
     async def next(self) -> int:
         """An id that nobody had before."""

@@ -72,10 +72,7 @@ class Router:
                 )
             request, body = request._replace(api_version=UNSUPPORTED_VERSION), frame[:0]
             return _pieces(api.handle(self._node, request, None), correlation_id)
-        if api.parse is not None:
-            message = api.parse(api_version, body)
-        else:
-            message = parse_request(api_key, api_version, body)
+        message = api.parse(api_version, body) if api.parse else parse_request(api_key, api_version, body)
         try:
             response = api.handle(self._node, request, message)
         except KafkaError as error:
@@ -102,7 +99,9 @@ class Router:
     def _unexpected(self, api: Api, request: Request, message: Any, error: Exception) -> Any:
         logger.error("%s: %s version %d failed", request.connection.peer, api.name, request.api_version, exc_info=error)
         self._node.unexpected_errors += 1
-        return api.error_answer(request, message, UnknownServerError("the broker failed unexpectedly; its log says how"))
+        return api.error_answer(
+            request, message, UnknownServerError("the broker failed unexpectedly; its log says how")
+        )
 
 
 API_VERSIONS = 18

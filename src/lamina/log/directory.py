@@ -7,7 +7,7 @@ beyond their names: settings and ids are given.
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
@@ -116,15 +116,16 @@ class LogDirectory:
         config_of: Callable[[str], LogConfig],
         now_ms: int,
         *,
+        partitions: Sequence[TopicPartition] | None = None,
         producer_expiration_ms: int = DAY_MS,
         threads: int = 1,
         opened: Callable[[int, int], None] | None = None,
     ) -> list[PartitionLog]:
-        """Open and recover every partition that has a directory here, several at a time.
+        """Open and recover these partitions, or all that have a directory here, several at a time.
 
         ``opened`` is told after each how many of how many are open.
         """
-        partitions = self.partitions()
+        partitions = self.partitions() if partitions is None else partitions
         logs: list[PartitionLog] = []
         with ThreadPoolExecutor(threads, thread_name_prefix="lamina-recovery") as pool:
             for log in pool.map(
@@ -148,17 +149,25 @@ class LogDirectory:
     def create_partition(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> PartitionLog:
-        """Make a new, empty partition. What an interrupted attempt left is taken over."""
+        """Make a new, empty partition and open it."""
+        self.make_partitions([(topic, partition, topic_id)])
+        return self.open_partition(topic, partition, config, now_ms)
+
+    def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
+        """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
+
+        What an interrupted attempt left is taken over.
+        """
         if self.failure is not None:
             raise StorageError(self.failure)
-        path = f"{self.path}/{partition_directory(topic, partition)}"
         try:
-            self.disk.make_dir(path)
-            write_topic_id(self.disk, path, topic_id)
+            for topic, partition, topic_id in partitions:
+                path = f"{self.path}/{partition_directory(topic, partition)}"
+                self.disk.make_dir(path)
+                write_topic_id(self.disk, path, topic_id)
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
-        return self.open_partition(topic, partition, config, now_ms)
 
     def _open(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
@@ -213,10 +222,20 @@ class LogDirectory:
 
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""
+        self.close_partition(topic, partition)
+        return self.rename_deleted(topic, partition)
+
+    def close_partition(self, topic: str, partition: int) -> None:
+        """Forget a partition: its log can no longer be used, and no checkpoint speaks of it again."""
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close()
             log.failure = f"{log.name} was deleted"
+        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets):
+            offsets.pop((topic, partition), None)
+
+    def rename_deleted(self, topic: str, partition: int) -> str | None:
+        """Rename the directory of a partition that was closed. May run on any thread."""
         path = f"{self.path}/{partition_directory(topic, partition)}"
         gone = f"{self.path}/{deleted_directory(topic, partition, uuid4().hex)}"
         try:
@@ -226,8 +245,6 @@ class LogDirectory:
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
-        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets):
-            offsets.pop((topic, partition), None)
         return gone
 
     def deleted_directories(self) -> list[str]:
@@ -241,28 +258,35 @@ class LogDirectory:
     # Checkpoints
 
     def write_recovery_points(self) -> None:
+        self.write_checkpoint(checkpoints.RECOVERY_POINT, self.collect_recovery_points())
+
+    def collect_recovery_points(self) -> dict[TopicPartition, int]:
         self.recovery_points |= {key: log.recovery_point for key, log in self.logs.items()}
-        self._write(checkpoints.RECOVERY_POINT, self.recovery_points)
+        return dict(self.recovery_points)
 
     def write_log_starts(self) -> None:
+        self.write_checkpoint(checkpoints.LOG_START, self.collect_log_starts())
+
+    def collect_log_starts(self) -> dict[TopicPartition, int]:
         """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
         for key, log in self.logs.items():
             self.log_starts.pop(key, None)
             if log.log_start_offset > log.segments.first.base_offset:
                 self.log_starts[key] = log.log_start_offset
-        self._write(checkpoints.LOG_START, self.log_starts)
+        return dict(self.log_starts)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self.high_watermarks |= high_watermarks
-        self._write(checkpoints.HIGH_WATERMARK, self.high_watermarks)
+        self.write_checkpoint(checkpoints.HIGH_WATERMARK, self.high_watermarks)
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Fact 89: an update keeps only partitions that still exist."""
         known = self.cleaner_offsets | dict(offsets)
         self.cleaner_offsets = {key: offset for key, offset in known.items() if key in self.logs}
-        self._write(checkpoints.CLEANER, self.cleaner_offsets)
+        self.write_checkpoint(checkpoints.CLEANER, self.cleaner_offsets)
 
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Write one of the four files whole. May run on any thread, one at a time for each file."""
         if self.failure is not None:
             raise StorageError(self.failure)
         try:

@@ -94,6 +94,8 @@ class ProducerStates:
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
+        self.highest_id = -1
+        """The highest producer id that the log ever spoke of, forgotten ones too."""
         self._open: dict[int, int] = {}
         """Producer id by first offset of its open transaction, in offset order."""
         self._ended: dict[int, int] = {}
@@ -164,6 +166,7 @@ class ProducerStates:
 
     def restore(self, producer: Producer) -> None:
         """Take over a producer from a snapshot."""
+        self.highest_id = max(self.highest_id, producer.producer_id)
         self.producers[producer.producer_id] = producer
         if producer.open_since is not None:
             self._open[producer.open_since] = producer.producer_id
@@ -171,6 +174,7 @@ class ProducerStates:
 
     def _new(self, producer_id: int) -> Producer:
         producer = self.producers[producer_id] = Producer(producer_id)
+        self.highest_id = max(self.highest_id, producer_id)
         return producer
 
     # Looking

@@ -21,13 +21,20 @@ NODE_ID = broker_setting(
     fallbacks=(Fallback(BROKER_ID),),
     difference="Kafka has no default",
 )
+LAMINA_DATA_DIR = broker_setting(
+    "lamina.data.dir",
+    STRING,
+    "lamina-data",
+    "Where the broker keeps its own file, `metadata.db`, and its logs if `log.dirs` does not say otherwise.",
+    difference="Kafka has no such setting",
+)
 LOG_DIR = broker_setting(
     "log.dir",
     LIST,
-    ("lamina-data",),
+    None,
     "`log.dirs`, when that is not given.",
     rule=DIRECTORIES,
-    difference="Kafka's default is `/tmp/kafka-logs`",
+    difference="Kafka's default is `/tmp/kafka-logs`; here it is `logs` inside `lamina.data.dir`",
 )
 LOG_DIRS = broker_setting(
     "log.dirs",

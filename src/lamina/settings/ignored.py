@@ -104,7 +104,8 @@ BROKER_IGNORED = (
             num.replica.fetchers
             producer.id.expiration.check.interval.ms replica.selector.class request.timeout.ms
             socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-            socket.receive.buffer.bytes socket.send.buffer.bytes transactional.id.expiration.ms unclean.leader.election.enable
+            socket.receive.buffer.bytes socket.send.buffer.bytes transactional.id.expiration.ms
+            unclean.leader.election.enable
             unclean.leader.election.interval.ms unstable.api.versions.enable
             unstable.feature.versions.enable
         """),

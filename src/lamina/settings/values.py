@@ -97,3 +97,7 @@ class BrokerSettings:
 
     def resolved(self, setting: Setting[T]) -> Resolved[T] | None:
         return self._resolved[setting.name]
+
+    def is_given(self, setting: Setting[Any]) -> bool:
+        """Whether any source names it."""
+        return any(setting.name in layer for _, layer in self.layers)

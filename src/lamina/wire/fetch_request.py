@@ -164,9 +164,7 @@ def _read_compact_topic_name(data: bytes, at: int) -> tuple[str, None, int]:
     return present(name), None, at
 
 
-def _read_topics(
-    data: bytes, at: int, read_topic: _ReadTopic, budget: list[int]
-) -> tuple[list[FetchTopic], int]:
+def _read_topics(data: bytes, at: int, read_topic: _ReadTopic, budget: list[int]) -> tuple[list[FetchTopic], int]:
     count, at = read_uvarint(data, at)
     topics = []
     for _ in range(spend(count - 1, budget)):
@@ -235,9 +233,7 @@ def _parse_legacy(api_version: int, data: bytes) -> tuple[FetchRequest, int]:
     return request, at
 
 
-def _read_legacy_topics(
-    api_version: int, data: bytes, at: int, budget: list[int]
-) -> tuple[list[FetchTopic], int]:
+def _read_legacy_topics(api_version: int, data: bytes, at: int, budget: list[int]) -> tuple[list[FetchTopic], int]:
     read_partition, partition_bytes = _legacy_partition(api_version)
     (count,) = _unpack_int32(data, at)
     at += 4

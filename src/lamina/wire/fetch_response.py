@@ -104,9 +104,7 @@ def encode_fetch_response(
     return pieces
 
 
-def _write_topics(
-    pieces: list[Sized], out: bytearray, topics: Sequence[TopicFetched], *, with_ids: bool
-) -> bytearray:
+def _write_topics(pieces: list[Sized], out: bytearray, topics: Sequence[TopicFetched], *, with_ids: bool) -> bytearray:
     """Returns the piece to go on with."""
     write_uvarint(out, len(topics) + 1)
     for name, topic_id, partitions in topics:
@@ -123,9 +121,7 @@ def _write_topics(
 
 def _write_partition(pieces: list[Sized], out: bytearray, partition: PartitionFetched) -> bytearray:
     """Returns the piece to go on with."""
-    index, error_code, high_watermark, stable, start, records, aborted, preferred, diverging, leader = (
-        partition
-    )
+    index, error_code, high_watermark, stable, start, records, aborted, preferred, diverging, leader = partition
     if aborted is None:
         out += _pack_plain(index, error_code, high_watermark, stable, start, 0, preferred)
     else:
@@ -156,9 +152,7 @@ def _write_tags(out: bytearray, diverging: DivergingEpoch | None, leader: Curren
         out += current_leader_field(_CURRENT_LEADER_TAG, leader)
 
 
-def _write_legacy_topics(
-    pieces: list[Sized], out: bytearray, topics: Sequence[TopicFetched], api_version: int
-) -> None:
+def _write_legacy_topics(pieces: list[Sized], out: bytearray, topics: Sequence[TopicFetched], api_version: int) -> None:
     out += _pack_int32(len(topics))
     for name, _, partitions in topics:
         write_string(out, name)

@@ -21,7 +21,6 @@ from lamina.errors import (
     FetchSessionError,
     InconsistentTopicId,
     KafkaError,
-    StorageError,
     UnsupportedCompression,
 )
 from lamina.log.lease import Lease
@@ -163,7 +162,7 @@ def _read_records(
     if lease is not None and lease.size_bytes > limit_bytes and not may_exceed:
         lease.give_back()
         lease = None
-    aborted = None
+    aborted: tuple[AbortedTransaction, ...] | None = None
     if is_committed:
         aborted = ()
         if lease is not None:
@@ -204,9 +203,7 @@ def _answer(request: Request, fetching: Fetching, read: _Read) -> Answer:
             partitions.append(fetched)
         else:
             topics.append(TopicFetched(name, topic_id, [fetched]))
-    return encode_fetch_response(
-        request.api_version, request.correlation_id, topics, session_id=fetching.session_id
-    )
+    return encode_fetch_response(request.api_version, request.correlation_id, topics, session_id=fetching.session_id)
 
 
 def error_answer(request: Request, message: FetchRequest, error: KafkaError) -> Answer:

@@ -7,7 +7,6 @@ Version notes: zstd needs v7; record errors are told from v8.
 """
 
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 from lamina.broker.connection import Answer, ConnectionRefused
 from lamina.broker.node import Node
@@ -44,8 +43,6 @@ _THREAD_BYTES = 64 * 1024
 """A compressed batch of this size takes about a millisecond to open."""
 
 
-
-
 def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
     if message.acks not in (-1, 0, 1):
         raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
@@ -72,9 +69,7 @@ async def _handle_slowly(node: Node, request: Request, message: ProduceRequest) 
         produced = []
         for partition in partitions:
             validated = await _validate_on_thread(node, topic, partition)
-            produced.append(
-                _produce(node, request, message.acks, topic, partition, validated, node.now_ms(), flushing)
-            )
+            produced.append(_produce(node, request, message.acks, topic, partition, validated, node.now_ms(), flushing))
         topics.append(TopicProduced(topic, produced))
     if flushing:
         return await _answer_flushed(node, request, message, topics, flushing)
@@ -127,9 +122,7 @@ def _produce(
         log_append_time_ms = -1
         if partition.rules.is_log_append_time:
             log_append_time_ms = appended.timestamp
-        return PartitionProduced(
-            index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset
-        )
+        return PartitionProduced(index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset)
     except KafkaError as error:
         return _failed(index, error)
     except Exception as error:
@@ -144,7 +137,7 @@ def _is_slow(records: Buffer | None) -> bool:
 
 
 def _failed(index: int, error: KafkaError) -> PartitionProduced:
-    record_errors = ()
+    record_errors: tuple[RecordError, ...] = ()
     if isinstance(error, RecordsRejected):
         record_errors = tuple(RecordError(number, text) for number, text in error.record_errors)
     return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))

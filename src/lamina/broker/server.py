@@ -1,0 +1,170 @@
+"""The broker as a process: start, run, drain.
+
+Owns the order in which a broker comes up and goes down. Must not know requests.
+"""
+
+import asyncio
+import logging
+import resource
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+from lamina.broker.admission import Admission
+from lamina.broker.apis import APIS
+from lamina.broker.listening import Bound, Listening, bind
+from lamina.broker.opening import Opened, StartError, open_node
+from lamina.broker.router import Router
+from lamina.broker.timers import Timers
+from lamina.image.changes import register_broker, set_controller
+from lamina.image.image import Broker
+from lamina.log.directory import LogDirectory
+from lamina.settings.broker import BROKER_RACK
+from lamina.settings.listeners import Listener, advertised_listeners, listeners
+from lamina.settings.network import (
+    QUEUED_MAX_REQUEST_BYTES,
+    SOCKET_LISTEN_BACKLOG_SIZE,
+    SOCKET_REQUEST_MAX_BYTES,
+)
+from lamina.settings.values import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+_DRAIN_SECONDS = 1.5
+
+
+class Server:
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._stopping: asyncio.Event | None = None
+        self._fatal: str | None = None
+
+    async def run(
+        self, started: Callable[[Opened, list[Bound]], None], progress: Callable[[int, int], None] | None = None
+    ) -> str | None:
+        """Serve until told to stop. Returns the sentence for a person if the broker could not go on.
+
+        ``started`` is told when clients can connect.
+        """
+        self._stopping = asyncio.Event()
+        opened, bound, listening, timers = await self._start(progress)
+        started(opened, bound)
+        await self._stopping.wait()
+        await self._drain(opened, listening, timers)
+        return self._fatal
+
+    def stop(self) -> None:
+        if self._stopping is not None:
+            self._stopping.set()
+
+    # Start
+
+    async def _start(
+        self, progress: Callable[[int, int], None] | None
+    ) -> tuple[Opened, list[Bound], Listening, Timers]:
+        loop = asyncio.get_running_loop()
+        raise_descriptor_limit()
+        bound = self._bind()
+        try:
+            opened = open_node(loop, self._settings, progress)
+        except BaseException:
+            for one in bound:
+                one.socket.close()
+            raise
+        node = opened.node
+        node.on_fatal = self._go_down
+
+        def failed(directory: LogDirectory) -> None:
+            loop.call_soon_threadsafe(self._directory_failed, opened, directory)
+
+        for directory in node.directories:
+            directory.on_failure = failed
+        endpoints = {listener.name: listener for listener in self._advertised(bound)}
+        broker = Broker(node.id, endpoints, self._settings.get(BROKER_RACK))
+        await node.change(lambda image: set_controller(register_broker(image, broker), node.id))
+        service = Router(node, APIS)
+        node.router = service
+        listening = Listening(
+            loop,
+            service,
+            Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
+            self._settings[SOCKET_REQUEST_MAX_BYTES],
+        )
+        listening.start(bound)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        timers = Timers(node)
+        timers.start()
+        return opened, bound, listening, timers
+
+    def _bind(self) -> list[Bound]:
+        """Take the ports first: a broker that cannot be reached should not touch its logs."""
+        bound: list[Bound] = []
+        for listener in listeners(self._settings):
+            try:
+                bound.append(bind(listener, self._settings[SOCKET_LISTEN_BACKLOG_SIZE]))
+            except OSError as error:
+                for one in bound:
+                    one.socket.close()
+                raise StartError(
+                    f"{listener.host or 'every address'}:{listener.port} cannot be listened on: {error.strerror}; "
+                    "stop what uses it, or choose another with --listen HOST:PORT"
+                ) from error
+        return bound
+
+    def _advertised(self, bound: list[Bound]) -> list[Listener]:
+        ports = {one.listener.name: one.port for one in bound}
+        return [
+            replace(
+                listener,
+                host=listener.host or "localhost",
+                port=listener.port or ports[listener.name],
+            )
+            for listener in advertised_listeners(self._settings)
+        ]
+
+    # Going down
+
+    def _go_down(self, reason: str) -> None:
+        self._fatal = self._fatal or reason
+        self.stop()
+
+    def _directory_failed(self, opened: Opened, failed: LogDirectory) -> None:
+        for partition in opened.node.partitions:
+            if partition.log.failure is not None:
+                partition.release_all()
+        if all(directory.failure is not None for directory in opened.node.directories):
+            self._go_down(f"no log directory is left: {failed.failure}")
+
+    async def _drain(self, opened: Opened, listening: Listening, timers: Timers) -> None:
+        """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""
+        node = opened.node
+        listening.stop_accepting()
+        node.is_stopping = True
+        await timers.stop()
+        for partition in node.partitions:
+            partition.release_all()
+        for connection in list(listening.connections):
+            connection.drain()
+        deadline = node.loop.time() + _DRAIN_SECONDS
+        while listening.connections and node.loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        for connection in list(listening.connections):
+            connection.close()
+        for directory in node.directories:
+            if directory.failure is None:
+                directory.write_high_watermarks(timers.high_watermarks(directory))
+            await node.threads.run(directory.close)
+        opened.store.close()
+        node.threads.close()
+
+
+def raise_descriptor_limit() -> int:
+    """Allow as many open files as this process may have. Returns how many that is."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = hard if hard != resource.RLIM_INFINITY else 1_048_576
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):
+        logger.warning("the limit of open files could not be raised")
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

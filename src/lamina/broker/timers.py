@@ -1,0 +1,143 @@
+"""What a broker does again and again: retention, removing what is due, flushing, checkpoints, forgetting producers.
+
+Owns the intervals. Partitions are visited a few at a time, so that no visit holds up the loop. Must not decide
+anything: the log room does.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from lamina.broker.partition import Partition
+from lamina.errors import StorageError
+from lamina.log import checkpoints
+from lamina.log.directory import LogDirectory
+from lamina.log.retention import delete_expired
+from lamina.log.trimming import take_due_paths
+from lamina.settings.broker import (
+    LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_RETENTION_CHECK_INTERVAL_MS,
+    PRODUCER_ID_EXPIRATION_MS,
+    REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS,
+)
+from lamina.settings.log import LOG_FLUSH_SCHEDULER_INTERVAL_MS
+from lamina.settings.log_config import LONG_MAX
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+_REMOVAL_INTERVAL_MS = 10_000
+_EXPIRY_INTERVAL_MS = 600_000
+_FLUSH_INTERVAL_MS = 1000
+_VISITS_AT_A_TIME = 8
+
+
+class Timers:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._tasks: list[asyncio.Task[None]] = []
+        self._flushed_ms: dict[tuple[str, int], int] = {}
+
+    def start(self) -> None:
+        settings = self._node.settings
+        for interval_ms, work in (
+            (settings[LOG_RETENTION_CHECK_INTERVAL_MS], self.retain),
+            (_REMOVAL_INTERVAL_MS, self.remove_due),
+            (_EXPIRY_INTERVAL_MS, self.expire_producers),
+            (min(settings[LOG_FLUSH_SCHEDULER_INTERVAL_MS], _FLUSH_INTERVAL_MS), self.flush_due),
+            (settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self.write_recovery_points),
+            (settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], self.write_log_starts),
+            (settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], self.write_high_watermarks),
+        ):
+            if 0 < interval_ms < LONG_MAX:
+                self._tasks.append(self._node.loop.create_task(self._repeat(interval_ms, work)))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await work()
+            except StorageError as error:
+                logger.warning("%s", error)
+            except Exception as error:
+                self._node.unexpected_errors += 1
+                logger.error("a timer failed", exc_info=error)
+
+    async def _visit(self, work: Callable[[Partition], None]) -> None:
+        """Do ``work`` with every partition, giving way to requests in between. One that fails is passed over."""
+        for number, partition in enumerate(list(self._node.partitions), 1):
+            if partition.log.failure is None:
+                try:
+                    work(partition)
+                except StorageError as error:
+                    logger.warning("%s", error)
+            if number % _VISITS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+
+    async def retain(self) -> None:
+        now_ms = self._node.now_ms()
+
+        def visit(partition: Partition) -> None:
+            removed = delete_expired(partition.log, now_ms, partition.high_watermark)
+            if removed:
+                logger.info("%s: %d segments expired", partition.log.name, len(removed))
+
+        await self._visit(visit)
+
+    async def remove_due(self) -> None:
+        now_ms = self._node.now_ms()
+        for partition in list(self._node.partitions):
+            paths = take_due_paths(partition.log, now_ms)
+            if paths:
+                disk = partition.log.disk
+                await self._node.threads.run(lambda p=paths, d=disk: [d.unlink(path) for path in p])  # type: ignore[misc]
+
+    async def expire_producers(self) -> None:
+        now_ms, expiration_ms = self._node.now_ms(), self._node.settings[PRODUCER_ID_EXPIRATION_MS]
+        await self._visit(lambda partition: partition.log.producers.expire(now_ms, expiration_ms))
+
+    async def flush_due(self) -> None:
+        """``flush.ms``: what has been in the log that long is flushed, whoever wrote it."""
+        now_ms = self._node.monotonic_ms()
+
+        def visit(partition: Partition) -> None:
+            log = partition.log
+            key = (partition.topic, partition.index)
+            if log.log_end_offset <= log.recovery_point:
+                self._flushed_ms[key] = now_ms
+            elif now_ms - self._flushed_ms.setdefault(key, now_ms) >= log.config.flush_ms:
+                self._flushed_ms[key] = now_ms
+                partition.flush_in_background()
+
+        await self._visit(visit)
+
+    async def write_recovery_points(self) -> None:
+        await self._checkpoint(checkpoints.RECOVERY_POINT, lambda directory: directory.collect_recovery_points())
+
+    async def write_log_starts(self) -> None:
+        await self._checkpoint(checkpoints.LOG_START, lambda directory: directory.collect_log_starts())
+
+    async def write_high_watermarks(self) -> None:
+        await self._checkpoint(checkpoints.HIGH_WATERMARK, self.high_watermarks)
+
+    def high_watermarks(self, directory: LogDirectory) -> dict[tuple[str, int], int]:
+        return {
+            (partition.topic, partition.index): partition.high_watermark
+            for partition in self._node.partitions
+            if directory.logs.get((partition.topic, partition.index)) is partition.log
+        }
+
+    async def _checkpoint(self, name: str, collect: Callable[[LogDirectory], dict[tuple[str, int], int]]) -> None:
+        for directory in self._node.directories:
+            if directory.failure is None:
+                offsets = collect(directory)
+                await self._node.threads.run(lambda d=directory, o=offsets: d.write_checkpoint(name, o))  # type: ignore[misc]

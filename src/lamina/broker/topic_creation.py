@@ -1,0 +1,78 @@
+"""Making topics: what CreateTopics and auto-creation have in common.
+
+Owns the step from a wish to an image: names, counts, replicas and configs checked by Kafka's rules, in one
+change for all topics of a request. Must not know requests.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from lamina.broker.node import Node
+from lamina.errors import InvalidRequest, KafkaError
+from lamina.image.assignments import (
+    check_assignments,
+    check_partition_count,
+    check_replication_factor,
+    check_total_partitions,
+)
+from lamina.image.changes import create_topic, set_configs
+from lamina.image.configs import check_configs
+from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.topic import Topic
+from lamina.image.topic_names import check_new_topic_name
+from lamina.settings.topics import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+
+USE_DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    name: str
+    partition_count: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_topic(node: Node, image: Image, wanted: NewTopic) -> Image:
+    """The image with the topic in it; raises Kafka's error for what is wrong with the wish."""
+    check_new_topic_name(image, wanted.name)
+    if wanted.assignments:
+        if wanted.partition_count != USE_DEFAULT or wanted.replication_factor != USE_DEFAULT:
+            raise InvalidRequest(
+                "a topic with assignments takes its partitions and replicas from them: both must be -1"
+            )
+        assignments = check_assignments(image, wanted.assignments)
+    else:
+        count = wanted.partition_count
+        factor = wanted.replication_factor
+        count = node.settings[NUM_PARTITIONS] if count == USE_DEFAULT else count
+        factor = node.settings[DEFAULT_REPLICATION_FACTOR] if factor == USE_DEFAULT else factor
+        check_partition_count(count)
+        check_replication_factor(image, factor)
+        assignments = ((node.id,),) * count
+    resource = ConfigResource(ResourceType.TOPIC, wanted.name)
+    check_configs(resource, wanted.configs)
+    image = create_topic(image, wanted.name, uuid4().bytes, assignments)
+    return set_configs(image, resource, wanted.configs) if wanted.configs else image
+
+
+async def create_topics(node: Node, topics: Sequence[NewTopic]) -> dict[str, Topic | KafkaError]:
+    """Make the topics that can be made, in one change. With a single topic its error is raised."""
+    made: dict[str, Topic | KafkaError] = {}
+
+    def change(image: Image) -> Image:
+        check_total_partitions([max(topic.partition_count, len(topic.assignments), 1) for topic in topics])
+        for topic in topics:
+            try:
+                image = plan_topic(node, image, topic)
+                made[topic.name] = image.topics[topic.name]
+            except KafkaError as error:
+                if len(topics) == 1:
+                    raise
+                made[topic.name] = error
+        return image
+
+    await node.change(change)
+    return made

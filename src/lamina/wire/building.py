@@ -1,0 +1,44 @@
+"""Answers for any version from one set of facts.
+
+A handler states all it knows; what the asked version of a message cannot carry is left out. Owns nothing but
+that. Must not know any API.
+"""
+
+from functools import cache
+from typing import Any
+
+from kio.static.protocol import Entity
+
+from lamina.wire.fields import fields_of
+from lamina.wire.versions import nested_schema, response_schema
+
+
+class Shape:
+    """One version of a message or of a structure in it, to be called with every field that any version has."""
+
+    __slots__ = ("_names", "_schema")
+
+    def __init__(self, schema: type[Entity]) -> None:
+        self._schema = schema
+        self._names = frozenset(field.name for field in fields_of(schema))
+
+    def __call__(self, **fields: Any) -> Any:
+        names = self._names
+        return self._schema(**{name: value for name, value in fields.items() if name in names})
+
+    def has(self, field: str) -> bool:
+        return field in self._names
+
+    def of(self, field: str) -> "Shape":
+        """The shape of the structures in one field."""
+        return _nested(self._schema, field)
+
+
+@cache
+def response_shape(api_key: int, api_version: int) -> Shape:
+    return Shape(response_schema(api_key, api_version))
+
+
+@cache
+def _nested(schema: type[Entity], field: str) -> Shape:
+    return Shape(nested_schema(schema, field))
