@@ -1,5 +1,3 @@
 """Lamina: a Kafka-compatible commit log whose compaction runs on Spark."""
 
-from importlib.metadata import version
-
-__version__ = version("lamina")
+__version__ = "0.1.0"
