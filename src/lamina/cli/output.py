@@ -15,6 +15,8 @@ Value = str | int | bool | None | list["Value"] | dict[str, "Value"]
 Row = Mapping[str, Value]
 
 _PAGE_ROWS = 500
+_FOLDED_WIDTH = 24
+_BETWEEN = 3
 
 
 def print_json(row: Row) -> None:
@@ -47,15 +49,19 @@ def _print_plain(
 def _print_rich(
     headings: Sequence[str], page: Sequence[Sequence[str]], widths: Sequence[int], with_headings: bool
 ) -> None:
+    """Long cells are folded if the table then fits the terminal; if not, its lines run on and nothing is lost."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
+    least_width = sum(min(width, _FOLDED_WIDTH) + _BETWEEN for width in widths)
+    if least_width > console.width:
+        console.width = sum(width + _BETWEEN for width in widths)
     table = Table(box=box.SIMPLE_HEAD, show_header=with_headings, pad_edge=False)
     for heading, width in zip(headings, widths, strict=True):
-        table.add_column(heading, min_width=min(width, 12), overflow="fold")
+        table.add_column(heading, min_width=min(width, _FOLDED_WIDTH), overflow="fold")
     for row in page:
         table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    console.print(table, crop=False)

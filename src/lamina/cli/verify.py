@@ -75,16 +75,28 @@ def _print_table(verification: Verification, seconds: float) -> None:
     )
     for path, more in findings.not_kept.items():
         click.echo(f"{_below(verification.root, path)}: {more} more of this kind")
+    amounts = {
+        "partition": counts.partitions,
+        "segment": counts.segments,
+        "batch": counts.batches,
+        "record": counts.records,
+        "byte": counts.size_bytes,
+    }
     click.echo(
-        f"{counts.partitions} partitions, {counts.segments} segments, {counts.batches} batches, "
-        f"{counts.records} records, {counts.size_bytes} bytes in {seconds:.1f} s: "
-        f"{findings.errors} errors, {findings.warnings} warnings"
+        f"{', '.join(_count(name, amount) for name, amount in amounts.items())} in {seconds:.1f} s: "
+        f"{_count('error', findings.errors)}, {_count('warning', findings.warnings)}"
     )
 
 
 def _cells(root: str, finding: Finding) -> tuple[str, ...]:
     place = ("" if number is None else str(number) for number in (finding.position, finding.offset))
     return (finding.severity, _below(root, finding.path), *place, finding.what, finding.advice)
+
+
+def _count(name: str, amount: int) -> str:
+    if amount == 1:
+        return f"1 {name}"
+    return f"{amount} {name}es" if name.endswith("ch") else f"{amount} {name}s"
 
 
 def _below(root: str, path: str) -> str:

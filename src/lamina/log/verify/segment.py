@@ -22,6 +22,7 @@ from lamina.log.verify.indexes import Fault, OffsetIndexCheck, Tail, TimeIndexCh
 from lamina.log.verify.records import record_fault
 from lamina.log.verify.transactions import AbortedIndexCheck, ProducerHistory
 from lamina.log.verify.walk import Walked, records_of, walk_batches
+from lamina.records.batch import NO_LEADER_EPOCH
 from lamina.records.marker import read_marker
 
 RESTORE = "take the partition from another replica or a backup: nothing here can make these bytes again"
@@ -40,6 +41,8 @@ class Course:
     epochs: LeaderEpochs | None
     """The leader epochs of the checkpoint; ``None`` when it says nothing."""
     history: ProducerHistory = field(default_factory=ProducerHistory)
+    is_behind_bad_batch: bool = False
+    """Whether the last batch could not be read, so that what follows it says nothing of a gap."""
 
 
 class SegmentCheck:
@@ -75,12 +78,13 @@ class SegmentCheck:
         times = self._open_index(TIME_INDEX, names, TimeIndexCheck)
         aborted = self._open_aborted(names)
         file = self._disk.open(self.path)
-        self._course.next_offset = max(self._course.next_offset, self.base_offset)
         try:
             self._walk(file, size_bytes, offsets, times, aborted, progress)
         finally:
             file.close()
         self._settle_last(size_bytes)
+        if self._end_offset is None:
+            self._course.next_offset = max(self._course.next_offset, self.base_offset)
         tail = Tail(self._course.next_offset, is_sealed=not self._is_recovered)
         for extension, check in ((INDEX, offsets), (TIME_INDEX, times)):
             if check is not None:
@@ -152,8 +156,9 @@ class SegmentCheck:
                 f"offset {header.last_offset} belongs to the next segment, which begins at {end}", RESTORE, batch
             )
             return False
-        if header.base_offset > expected:
+        if header.base_offset > expected and not self._course.is_behind_bad_batch:
             self._gap(expected, batch)
+        self._course.is_behind_bad_batch = False
         self._course.next_offset = header.next_offset
         return True
 
@@ -169,13 +174,12 @@ class SegmentCheck:
 
     def _check_epoch(self, batch: Walked) -> None:
         header, epochs = batch.header, self._course.epochs
-        if epochs is None or header.leader_epoch < 0:
+        if epochs is None:
             return
         said = epochs.epoch_at(header.base_offset)
         log_start = self._standing.log_start_offset
-        if said < 0 and (log_start is None or header.base_offset < log_start):
-            return
-        if said != header.leader_epoch:
+        is_trimmed = said < 0 and (log_start is None or header.base_offset < log_start)
+        if said != header.leader_epoch and (header.leader_epoch < NO_LEADER_EPOCH or not is_trimmed):
             self._add(
                 Severity.WARNING if self._is_recovered else Severity.ERROR,
                 f"its leader epoch is {header.leader_epoch}, leader-epoch-checkpoint says {said}",
@@ -190,6 +194,7 @@ class SegmentCheck:
         bad, self._torn = self._torn, None
         if bad is not None:
             self._course.history.is_whole = False
+            self._course.is_behind_bad_batch = True
             self._is_readable = False
             self._error(_reason(bad), RESTORE, bad)
 
