@@ -13,7 +13,11 @@ import click
 
 from lamina.cli.app import Invocation, app
 from lamina.cli.refusals import describe
-from lamina.cli.status import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, OUR_FAULT
+from lamina.cli.status import BAD_INPUT, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT
+
+_NAME = "lamina"
+_COMPLETION = "_LAMINA_COMPLETE"
+"""What a shell sets to ask for completions."""
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -37,15 +41,21 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(args: Sequence[str] | None, invocation: Invocation) -> int:
+    """Not click's own ``main``, which ends with status 1 when the reader of a pipe goes: that is verify's verdict."""
+    instruction = os.environ.get(_COMPLETION)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(app, {}, _NAME, _COMPLETION, instruction)
     try:
-        status = app.main(args, prog_name="lamina", standalone_mode=False, obj=invocation)
+        with app.make_context(_NAME, list(sys.argv[1:] if args is None else args), obj=invocation) as context:
+            status = app.invoke(context)
         sys.stdout.flush()
-    except click.ClickException as error:
-        if isinstance(error, click.UsageError):
-            error.show()
-        else:
-            click.echo(f"lamina: {error.format_message()}", err=True)
-        return error.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.UsageError as error:
+        error.show()
+        return BAD_INPUT
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -53,4 +63,4 @@ def _run(args: Sequence[str] | None, invocation: Invocation) -> int:
             raise
         click.echo(f"lamina: {describe(error)}", err=True)
         return BAD_INPUT
-    return status if isinstance(status, int) else 0
+    return status if isinstance(status, int) else FINE

@@ -134,7 +134,7 @@ def test_a_missing_index_is_an_error(clean: Path, extension: str) -> None:
 def test_an_abort_that_no_index_names_is_an_error(clean: Path) -> None:
     """Such records would be read as if they had been committed."""
     files_of(clean, "orders-0/*14.txnindex")[0].unlink()
-    assert errors(findings(clean)) == ["the abort at offset 24 is missing"]
+    assert errors(findings(clean)) == ["the abort at offset 21 is missing"]
 
 
 def test_a_missing_segment_is_a_gap(clean: Path) -> None:

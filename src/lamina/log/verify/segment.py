@@ -176,16 +176,19 @@ class SegmentCheck:
         header, epochs = batch.header, self._course.epochs
         if epochs is None:
             return
-        said = epochs.epoch_at(header.base_offset)
         log_start = self._standing.log_start_offset
-        is_trimmed = said < 0 and (log_start is None or header.base_offset < log_start)
-        if said != header.leader_epoch and (header.leader_epoch < NO_LEADER_EPOCH or not is_trimmed):
+        for offset in (header.base_offset, header.last_offset):
+            said = epochs.epoch_at(offset)
+            is_trimmed = said < 0 and (log_start is None or offset < log_start)
+            if said == header.leader_epoch or (is_trimmed and header.leader_epoch >= NO_LEADER_EPOCH):
+                continue
             self._add(
                 Severity.WARNING if self._is_recovered else Severity.ERROR,
-                f"its leader epoch is {header.leader_epoch}, leader-epoch-checkpoint says {said}",
+                f"its leader epoch is {header.leader_epoch}, leader-epoch-checkpoint says {said} at {offset}",
                 AT_RECOVERY if self._is_recovered else RESTORE,
                 batch,
             )
+            return
 
     # A bad batch: at the very end it may be the half of a write that a crash cut short
 
@@ -193,7 +196,7 @@ class SegmentCheck:
         """Another batch follows the bad one, so it was no torn write."""
         bad, self._torn = self._torn, None
         if bad is not None:
-            self._course.history.is_whole = False
+            self._course.history.forget()
             self._course.is_behind_bad_batch = True
             self._is_readable = False
             self._error(_reason(bad), RESTORE, bad)

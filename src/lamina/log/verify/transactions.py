@@ -34,6 +34,11 @@ class ProducerHistory:
             return None
         return record_producer(self._states, header, header.base_offset, marker)
 
+    def forget(self) -> None:
+        """A batch could not be read; it may have begun or ended anything."""
+        self._states.clear()
+        self.is_whole = False
+
     def ended_below(self, offset: int) -> None:
         """Forget what only an earlier part of the log needed."""
         self._states.high_watermark_moved(offset)
