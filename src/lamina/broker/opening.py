@@ -56,6 +56,7 @@ class Opened:
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
     was_clean: bool = True
+    open_files_limit: int = 0
 
 
 def open_node(

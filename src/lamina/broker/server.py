@@ -63,7 +63,7 @@ class Server:
         self, progress: Callable[[int, int], None] | None
     ) -> tuple[Opened, list[Bound], Listening, Timers]:
         loop = asyncio.get_running_loop()
-        raise_descriptor_limit()
+        open_files_limit = raise_descriptor_limit()
         bound = self._bind()
         try:
             opened = open_node(loop, self._settings, progress)
@@ -71,6 +71,7 @@ class Server:
             for one in bound:
                 one.socket.close()
             raise
+        opened.open_files_limit = open_files_limit
         node = opened.node
         node.on_fatal = self._go_down
 
