@@ -2,10 +2,9 @@
 
 import time
 
-from lamina.errors import ErrorCode
 from lamina.records.batch import walk
 from tests.broker.process import BrokerProcess
-from tests.broker.raw import FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request, metadata_request
+from tests.broker.raw import FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request
 
 
 def one(value: bytes = b"value") -> bytes:
@@ -51,49 +50,6 @@ def test_fetches_that_come_together_are_all_answered(raw: RawClient, topic: str)
     for number in range(requests):
         answer = raw.answer(FETCH, FETCH_VERSION).responses[0].partitions[0]
         assert next(walk(answer.records))[1].base_offset == number % 3
-
-
-def test_answers_of_a_client_that_does_not_read_are_bounded(broker: BrokerProcess, raw: RawClient) -> None:
-    """A buffer full of small requests with large answers must not become a heap full of answers."""
-    for number in range(400):
-        raw.create_topic(f"wide-topic-with-a-long-name-{'x' * 150}-{number}")
-    before = broker.peak_bytes()
-    with RawClient(broker) as lazy:
-        every = metadata_request()
-        from lamina.wire.codec import encode_request
-        from lamina.wire.versions import request_schema
-        from tests.broker.raw import METADATA
-
-        every = request_schema(METADATA, 1)(topics=None)
-        lazy.send(bytes(encode_request(every, 1, "lazy")) * 3000)
-        with RawClient(broker) as other:
-            assert other.ask(metadata_request()).topics == ()
-        for _ in range(3000):
-            lazy.receive_frame()
-    assert broker.peak_bytes() - before < 32 * 1024 * 1024
-
-
-def test_a_session_tells_only_news(raw: RawClient, topic: str) -> None:
-    ids = [raw.create_topic(f"{topic}-{number}") for number in range(500)]
-    begun = raw.ask(fetch_request([(topic_id, [(0, 0)]) for topic_id in ids], session_epoch=0))
-    assert len(begun.responses) == 500
-    session = begun.session_id
-    assert session != 0
-    quiet = raw.ask(fetch_request([], session_id=session, session_epoch=1))
-    assert quiet.responses == ()
-    assert quiet.session_id == session
-    raw.produce(f"{topic}-7", one())
-    told = raw.ask(fetch_request([], session_id=session, session_epoch=2))
-    assert [response.topic_id for response in told.responses] == [ids[7]]
-    moved = raw.ask(fetch_request([(ids[7], [(0, 1)])], session_id=session, session_epoch=3))
-    assert moved.responses == ()
-    raw.produce(f"{topic}-7", one())
-    forgotten = raw.ask(fetch_request([], session_id=session, session_epoch=4, forgotten=[(ids[7], [0])]))
-    assert forgotten.responses == ()
-    closed = raw.ask(fetch_request([], session_id=session, session_epoch=-1))
-    assert closed.session_id == 0
-    again = raw.ask(fetch_request([], session_id=session, session_epoch=5))
-    assert again.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_the_first_batch_comes_whole_whatever_the_limits_are(raw: RawClient, topic: str) -> None:

@@ -25,6 +25,9 @@ Answer = Sequence[Sized] | None
 
 _SENDFILE_BYTES = 64 * 1024
 _MAX_IOVECS = 64
+_REQUESTS_AT_A_TIME = 32
+_ANSWERS_AT_A_TIME_BYTES = 256 * 1024
+"""Small requests that came together may ask for large answers: no more is made than this before it is sent."""
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
@@ -45,6 +48,7 @@ class Connection:
         "_closed",
         "_fd",
         "_frames",
+        "_is_behind",
         "_is_draining",
         "_is_reading",
         "_is_writing",
@@ -84,6 +88,7 @@ class Connection:
         self._task: asyncio.Future[Answer] | None = None
         self._is_reading = False
         self._is_writing = False
+        self._is_behind = False
         self._is_draining = False
         self._closed = False
         self._on_close = on_close
@@ -109,7 +114,7 @@ class Connection:
             self._loop.remove_reader(self._fd)
 
     def _readable(self) -> None:
-        if self._task is not None or self._pieces:
+        if self._task is not None or self._pieces or self._is_behind:
             self._look_for_end()
             return
         try:
@@ -156,8 +161,12 @@ class Connection:
     # Serving
 
     def _serve_frames(self) -> None:
-        """Serve the frames that are there until one has to wait; answers that come at once leave together."""
+        """Serve frames that are there, until one has to wait or others should have their turn.
+
+        Answers that come at once leave together.
+        """
         answers: list[Sized] = []
+        answers_bytes = served = 0
         try:
             for frame in self._frames.frames():
                 answer = self._service.serve(self, frame)
@@ -165,10 +174,14 @@ class Connection:
                     self._wait_for(answer)
                     break
                 self._frame_done()
+                served += 1
                 if answer is not None:
                     answers += answer
-                    if any(type(piece) is Lease for piece in answer):
-                        break
+                    answers_bytes += sum(map(len, answer))
+                if served == _REQUESTS_AT_A_TIME or answers_bytes >= _ANSWERS_AT_A_TIME_BYTES:
+                    self._is_behind = True
+                    self._loop.call_soon(self._go_on)
+                    break
         except (FrameError, MalformedRequest, ConnectionRefused) as error:
             self._pieces.extend(answers)
             self._refuse(str(error))
@@ -211,8 +224,11 @@ class Connection:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Serve what came in meanwhile, once the last answer is out."""
-        if not self._closed and not self._pieces and self._task is None:
+        """Serve what came in meanwhile, once the last answer is out; nothing new on a connection that ends."""
+        if self._is_draining:
+            self._drain_if_idle()
+        elif not self._closed and not self._pieces and self._task is None:
+            self._is_behind = False
             self._read_more()
             self._serve_frames()
 
@@ -274,7 +290,6 @@ class Connection:
         self._write()
         if not self._is_writing:
             self._go_on()
-            self._drain_if_idle()
 
     # Ending
 
