@@ -157,6 +157,20 @@ def test_two_clients_that_fill_what_they_announced_and_stall(wide_broker: Broker
         assert wide_broker.peak_bytes() < 256 * MEBIBYTE + 64_000_000
 
 
+def test_large_requests_leave_no_memory_behind(wide_broker: BrokerProcess, wide_topic: UUID) -> None:
+    """Connections that once sent much and are idle now hold next to nothing."""
+    before = wide_broker.resident_bytes()
+    huge, large = one(bytes(40 * MEBIBYTE)), one(bytes(1_000_000))
+    with ExitStack() as stack:
+        for _ in range(6):
+            client = stack.enter_context(RawClient(wide_broker))
+            assert client.produce(TOPIC, huge).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        for number in range(120):
+            client = stack.enter_context(RawClient(wide_broker))
+            assert client.produce(TOPIC, large, partition=number).error_code == ErrorCode.NONE
+        assert wide_broker.resident_bytes() - before < 64 * MEBIBYTE
+
+
 def test_two_hundred_parked_connections_do_not_hold_up_a_stop(wide_broker: BrokerProcess, wide_topic: UUID) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(RawClient(wide_broker)) for _ in range(200)]
