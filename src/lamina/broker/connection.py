@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lamina.broker.admission import Admission
 from lamina.log.lease import Lease
-from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter
+from lamina.wire.frames import BASE_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameError, FrameSplitter
 from lamina.wire.primitives import MalformedRequest
 
 logger = logging.getLogger(__name__)
@@ -195,6 +195,10 @@ class Connection:
         if self._admitted_bytes:
             admitted, self._admitted_bytes = self._admitted_bytes, 0
             self._admission.give_back(admitted)
+            if self._frames.buffer_bytes > KEPT_BUFFER_BYTES or self._closed:
+                self._frames.shrink()
+            else:
+                self._admission.keep(self, self._frames.buffer_bytes, self._frames.shrink)
 
     def _wait_for(self, answer: Awaitable[Answer]) -> None:
         self._task = asyncio.ensure_future(answer, loop=self._loop)

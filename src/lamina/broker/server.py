@@ -19,7 +19,7 @@ from lamina.broker.timers import Timers
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.directory import LogDirectory
-from lamina.settings.broker import BROKER_RACK
+from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.network import (
     QUEUED_MAX_REQUEST_BYTES,
@@ -152,10 +152,11 @@ class Server:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
             connection.close()
+        threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         for directory in node.directories:
             if directory.failure is None:
                 directory.write_high_watermarks(timers.high_watermarks(directory))
-            await node.threads.run(directory.close)
+            await node.threads.run(lambda d=directory: d.close(threads))  # type: ignore[misc]
         opened.store.close()
         node.threads.close()
 
