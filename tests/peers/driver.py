@@ -118,9 +118,7 @@ class Driver:
         self._run("abort", producer=producer)
 
     def send_offsets(self, producer: str, group: str, topic: str, partition: int, offset: int) -> None:
-        self._run(
-            "send_offsets", producer=producer, group=group, topic=topic, partition=partition, offset=offset
-        )
+        self._run("send_offsets", producer=producer, group=group, topic=topic, partition=partition, offset=offset)
 
     def consume(self, group: str, topic: str, count: int, configs: Mapping[str, str] | None = None) -> None:
         """A member joins, reads at least `count` records, commits and leaves."""

@@ -1,7 +1,7 @@
-"""Decompress a stream of zeros in a process of its own and print the outcome and the memory it took at its peak.
+"""Decompress a stream of zeros in a process of its own; print the outcome and the memory it took at its peak.
 
-``python -m tests.records.measure_peak CODEC DECODED_BYTES LIMIT_BYTES``; the stream is built piece by piece, so
-that building it does not count.
+``python -m tests.records.measure_peak CODEC DECODED_BYTES LIMIT_BYTES``; the stream is built piece by piece,
+so that building it does not count.
 """
 
 import resource

@@ -66,7 +66,8 @@ def test_a_walk_stops_before_a_batch_whose_last_byte_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"magic": 1}, {"length": 48}, {"base_offset": -1}, {"last_offset_delta": -1}, {"record_count": -1}]
+    "change",
+    [{"magic": 1}, {"length": 48}, {"base_offset": -1}, {"last_offset_delta": -1}, {"record_count": -1}],
 )
 def test_a_header_that_no_batch_can_have_is_corrupt(change: dict[str, int]) -> None:
     header: BatchHeader = read_header(V1)._replace(**change)

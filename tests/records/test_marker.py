@@ -43,7 +43,12 @@ def test_a_marker_is_78_bytes_and_comes_back(control_type: ControlType, epoch: i
 def test_only_the_end_of_a_transaction_is_built_as_a_marker() -> None:
     with pytest.raises(ValueError, match="LEADER_CHANGE"):
         build_marker(
-            ControlType.LEADER_CHANGE, offset=0, timestamp_ms=0, producer_id=1, producer_epoch=0, coordinator_epoch=0
+            ControlType.LEADER_CHANGE,
+            offset=0,
+            timestamp_ms=0,
+            producer_id=1,
+            producer_epoch=0,
+            coordinator_epoch=0,
         )
 
 

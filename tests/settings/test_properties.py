@@ -61,6 +61,10 @@ def test_an_escaped_backslash_does_not_continue_a_line() -> None:
     assert load(b"a=C:\\\\\nb=2") == {"a": "C:\\", "b": "2"}
 
 
+def test_a_comment_may_follow_a_lone_backslash() -> None:
+    assert load(b"\\\n# a=1\nb=2") == {"b": "2"}
+
+
 def test_a_backslash_at_the_very_end_is_dropped() -> None:
     assert load(b"a=b\\") == {"a": "b"}
 

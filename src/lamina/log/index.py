@@ -50,6 +50,8 @@ class OffsetIndex:
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The greatest entry at or below ``offset``; before the first one, the segment's start."""
+        if offset >= self.last_entry.offset:
+            return self.last_entry
         relative = offset - self.base_offset
         unpack, low, high = self.ENTRY.unpack_from, 0, self.file.count
         entries = self.file.map() if high else b""

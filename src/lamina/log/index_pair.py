@@ -23,13 +23,14 @@ class IndexShape(NamedTuple):
 
 
 class IndexPair:
-    __slots__ = ("_bytes_since_entry", "_interval_bytes", "largest", "offsets", "times")
+    __slots__ = ("_bytes_since_entry", "_interval_bytes", "is_full", "largest", "offsets", "times")
 
     def __init__(self, base_offset: int, offsets: IndexFile, times: IndexFile, interval_bytes: int) -> None:
         self.offsets = OffsetIndex(base_offset, offsets)
         self.times = TimeIndex(base_offset, times)
         self.largest = self.times.last
         """The largest timestamp so far and the last offset of the first batch that had it."""
+        self.is_full = self.offsets.is_full or self.times.is_full
         self._interval_bytes = interval_bytes
         self._bytes_since_entry = 0
 
@@ -78,18 +79,16 @@ class IndexPair:
         if self._bytes_since_entry > self._interval_bytes:
             self.offsets.append(last_offset, position)
             self.times.append(self.largest.timestamp, self.largest.offset)
+            self.is_full = self.offsets.is_full or self.times.is_full
             self._bytes_since_entry = 0
         self._bytes_since_entry += size_bytes
-
-    @property
-    def is_full(self) -> bool:
-        return self.offsets.is_full or self.times.is_full
 
     def truncate_to(self, offset: int) -> None:
         """Forget what is at or above ``offset``; the caller counts the batches after the last entry again."""
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self.largest = self.times.last
+        self.is_full = self.offsets.is_full or self.times.is_full
         self._bytes_since_entry = 0
 
     def seal(self) -> None:

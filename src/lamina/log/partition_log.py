@@ -8,11 +8,13 @@ flushing are in modules of their own. Must not know roles, high watermarks or re
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
+from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
 from lamina.log.producer_replay import record_producer
@@ -23,6 +25,8 @@ from lamina.log.snapshots import write_snapshot
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, BatchHeader, Buffer, stamp, walk
 from lamina.records.marker import Marker, read_marker
 from lamina.settings.log_config import LogConfig
+
+_new_tuple = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -36,8 +40,7 @@ class LogState:
     recovery_point: int
 
 
-@dataclass(slots=True, frozen=True)
-class Appended:
+class Appended(NamedTuple):
     """Where a batch is; for a duplicate, where it already was."""
 
     first_offset: int
@@ -100,31 +103,32 @@ class PartitionLog:
         """
         if self.failure is not None:
             raise self._error()
+        _, length, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
         marker = None
-        if header.producer_id >= 0:
-            if header.attributes & CONTROL_BIT:
-                marker = self._check_marker(batch, 0, header)
+        if producer_id >= 0:
+            if attributes & CONTROL_BIT:
+                marker = self._check_marker(batch, header)
             else:
                 duplicate = self.producers.check(header)
                 if duplicate is not None:
                     return Appended(duplicate.first_offset, duplicate.last_offset, True, duplicate.timestamp)
         base_offset = self.log_end_offset
-        last_offset = base_offset + header.last_offset_delta
-        size_bytes = header.length + LOG_OVERHEAD_BYTES
+        last_offset = base_offset + last_offset_delta
+        size_bytes = length + LOG_OVERHEAD_BYTES
         try:
             segment = self.segments.active
-            if self._must_roll(segment, size_bytes, last_offset, header.max_timestamp, now_ms):
+            if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
                 segment = self.roll(now_ms)
             stamp(batch, 0, base_offset, leader_epoch)
             if leader_epoch > self.epochs.latest:
                 self._begin_epoch(leader_epoch, base_offset)
-            segment.append(batch, size_bytes, last_offset, header.max_timestamp)
+            segment.append(batch, size_bytes, last_offset, max_timestamp)
             self.log_end_offset = last_offset + 1
-            if header.producer_id >= 0:
+            if producer_id >= 0:
                 self._record_producer(segment, header, base_offset, marker)
         except OSError as error:
             raise self.fail(error) from error
-        return Appended(base_offset, last_offset, False, header.max_timestamp)
+        return _new_tuple(Appended, (base_offset, last_offset, False, max_timestamp))
 
     def append_as_follower(self, batches: Buffer, now_ms: int) -> None:
         """Append whole batches that already have their place, as a leader sent them."""
@@ -153,8 +157,8 @@ class PartitionLog:
         if header.producer_id >= 0:
             self._record_producer(segment, header, header.base_offset, marker)
 
-    def _check_marker(self, batch: Buffer, position: int, header: BatchHeader) -> Marker | None:
-        marker = read_marker(batch, position, header)
+    def _check_marker(self, batch: Buffer, header: BatchHeader) -> Marker | None:
+        marker = read_marker(batch, 0, header)
         if marker is not None and marker.coordinator_epoch is not None:
             self.producers.check_marker(header, marker.coordinator_epoch)
         return marker
@@ -170,21 +174,18 @@ class PartitionLog:
 
     def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """The conditions of formats.md §2.3 and fact 7. An empty segment rolls only when the offset does not fit."""
-        if not segment.fits(last_offset):
+        if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if not segment.size_bytes:
             return False
         config = self.config
-        if segment.size_bytes > config.segment_bytes - size_bytes or segment.indexes.is_full:
+        if segment.size_bytes + size_bytes > config.segment_bytes or segment.indexes.is_full:
             return True
-        first_timestamp = segment.first_timestamp()
-        if first_timestamp is not None and first_timestamp >= 0:
-            waited_ms = max_timestamp - first_timestamp
-        else:
-            waited_ms = now_ms - segment.created_ms
-        limit_ms = config.segment_ms
-        if config.compact:
-            limit_ms = min(limit_ms, config.max_compaction_lag_ms)
+        first_timestamp = segment.first_timestamp
+        waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
+        if waited_ms <= 0:
+            return False
+        limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
         return waited_ms > limit_ms - self._jitter_ms(segment, limit_ms)
 
     def _jitter_ms(self, segment: Segment, limit_ms: int) -> int:

@@ -10,7 +10,7 @@ from lamina.log.producers import ProducerStates
 from lamina.log.segment import Segment
 from lamina.log.segments import Segments
 from lamina.log.snapshots import read_snapshot, snapshot_offsets, snapshot_path
-from lamina.records.batch import BatchHeader
+from lamina.records.batch import CONTROL_BIT, BatchHeader
 from lamina.records.marker import ControlType, Marker, read_marker
 
 
@@ -18,7 +18,7 @@ def record_producer(
     producers: ProducerStates, header: BatchHeader, base_offset: int, marker: Marker | None
 ) -> AbortedTransaction | None:
     """Take a batch with a producer id into account. Returns what an abort adds to its segment's index."""
-    if not header.is_control:
+    if not header.attributes & CONTROL_BIT:
         producers.record_batch(header, base_offset)
     elif marker is not None and marker.coordinator_epoch is not None:
         is_abort = marker.control_type is ControlType.ABORT
@@ -33,15 +33,18 @@ def rebuild_producers(
     producers: ProducerStates,
     log_start_offset: int,
     end_offset: int,
+    since_ms: int | None = None,
 ) -> None:
     """Make ``producers`` what it is at ``end_offset``, the end of the log or of what is known to be good."""
     producers.clear()
-    start = max(_restore_newest(disk, directory, producers, end_offset), log_start_offset)
+    start = max(_restore_newest(disk, directory, producers, end_offset, since_ms), log_start_offset)
     for segment in segments.between(start, end_offset):
         _replay(segment, producers, start, end_offset)
 
 
-def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, end_offset: int) -> int:
+def _restore_newest(
+    disk: Disk, directory: str, producers: ProducerStates, end_offset: int, since_ms: int | None
+) -> int:
     """Restore the newest good snapshot at or below ``end_offset`` and return its offset. Bad ones are removed."""
     for offset in reversed(snapshot_offsets(disk, directory)):
         if offset > end_offset:
@@ -52,7 +55,8 @@ def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, end_o
             disk.unlink(snapshot_path(directory, offset))
             continue
         for producer in restored:
-            producers.restore(producer)
+            if since_ms is None or producer.open_since is not None or producer.last_timestamp > since_ms:
+                producers.restore(producer)
         return offset
     return 0
 
@@ -70,7 +74,7 @@ def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset:
 
 def marker_at(segment: Segment, position: int, header: BatchHeader) -> Marker | None:
     """What the batch says if it is a control batch."""
-    if not header.is_control:
+    if not header.attributes & CONTROL_BIT:
         return None
     with segment.lease(position, header.size_bytes) as lease:
         return read_marker(lease.read(), 0, header)

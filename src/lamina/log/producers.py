@@ -16,10 +16,19 @@ from lamina.errors import (
     TransactionCoordinatorFenced,
 )
 from lamina.log.aborted import AbortedTransaction
-from lamina.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, BatchHeader, add_to_sequence
+from lamina.records.batch import (
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    add_to_sequence,
+)
 
 REMEMBERED_BATCHES = 5
 NO_COORDINATOR_EPOCH = -1
+
+_new_tuple = tuple.__new__
 
 
 class BatchPlace(NamedTuple):
@@ -55,6 +64,15 @@ class Producer:
     def last_data_offset(self) -> int:
         return self.batches[-1].last_offset if self.batches else -1
 
+    def continues_with(self, header: BatchHeader) -> bool:
+        """Whether this is simply the next batch, as nearly all are."""
+        return (
+            header.producer_epoch == self.epoch
+            and bool(self.batches)
+            and header.base_sequence == (self.batches[-1].last_sequence + 1) & MAX_SEQUENCE
+            and (self.open_since is None or header.is_transactional)
+        )
+
     def find_duplicate(self, header: BatchHeader) -> BatchPlace | None:
         if header.producer_epoch != self.epoch:
             return None
@@ -86,7 +104,7 @@ class ProducerStates:
     def check(self, header: BatchHeader) -> BatchPlace | None:
         """Whether a client's data batch may be appended. Returns the place of the batch it duplicates, if any."""
         producer = self.producers.get(header.producer_id)
-        if producer is None:
+        if producer is None or producer.continues_with(header):
             return None
         duplicate = producer.find_duplicate(header)
         if duplicate is not None:
@@ -115,21 +133,23 @@ class ProducerStates:
 
     def record_batch(self, header: BatchHeader, base_offset: int) -> None:
         """Take a data batch at ``base_offset`` into account."""
-        producer = self._producer(header.producer_id)
-        producer.move_to_epoch(header.producer_epoch)
-        if header.base_sequence != NO_SEQUENCE:
-            delta = header.last_offset_delta
-            producer.batches.append(BatchPlace(header.last_sequence, base_offset + delta, delta, header.max_timestamp))
-        producer.last_timestamp = header.max_timestamp
-        if header.is_transactional and producer.open_since is None:
+        _, _, _, _, _, attributes, delta, _, timestamp, producer_id, epoch, sequence, _ = header
+        producer = self.producers.get(producer_id) or self._new(producer_id)
+        if epoch != producer.epoch:
+            producer.move_to_epoch(epoch)
+        if sequence != NO_SEQUENCE:
+            place = ((sequence + delta) & MAX_SEQUENCE, base_offset + delta, delta, timestamp)
+            producer.batches.append(_new_tuple(BatchPlace, place))
+        producer.last_timestamp = timestamp
+        if attributes & TRANSACTIONAL_BIT and producer.open_since is None:
             producer.open_since = base_offset
-            self._open[base_offset] = header.producer_id
+            self._open[base_offset] = producer_id
 
     def record_marker(
         self, header: BatchHeader, offset: int, coordinator_epoch: int, *, is_abort: bool
     ) -> AbortedTransaction | None:
         """Take a marker at ``offset`` into account. Returns the index entry that an abort has to leave."""
-        producer = self._producer(header.producer_id)
+        producer = self.producers.get(header.producer_id) or self._new(header.producer_id)
         producer.move_to_epoch(header.producer_epoch)
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = header.max_timestamp
@@ -149,10 +169,8 @@ class ProducerStates:
             self._open[producer.open_since] = producer.producer_id
             self._open = dict(sorted(self._open.items()))
 
-    def _producer(self, producer_id: int) -> Producer:
-        producer = self.producers.get(producer_id)
-        if producer is None:
-            producer = self.producers[producer_id] = Producer(producer_id)
+    def _new(self, producer_id: int) -> Producer:
+        producer = self.producers[producer_id] = Producer(producer_id)
         return producer
 
     # Looking

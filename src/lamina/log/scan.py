@@ -32,34 +32,29 @@ def checked_batches(
     The bytes are valid until the next step, and hold only the beginning of a batch larger than the buffer.
     """
     buffer = memoryview(bytearray(buffer_bytes))
-    position, filled, buffer_start = start, 0, start
+    position, at, filled = start, 0, 0
     while position < end:
-        at = position - buffer_start
-        wanted = HEADER_BYTES
         if filled - at >= HEADER_BYTES:
-            wanted = read_header(buffer, at).length + LOG_OVERHEAD_BYTES
-        if filled - at < min(wanted, buffer_bytes):
-            buffer_start, at = position, 0
-            filled = file.pread_into(buffer[: min(buffer_bytes, end - position)], position)
+            header = read_header(buffer, at)
+            size_bytes = header.length + LOG_OVERHEAD_BYTES
+        else:
+            size_bytes = HEADER_BYTES
+        if filled - at < size_bytes and (at or not filled):
+            at, filled = 0, file.pread_into(buffer[: end - position], position)
             if filled < HEADER_BYTES:
-                raise BadBatch(position, f"the file ends after {end - position} bytes of a batch header")
-        header = read_header(buffer, at)
-        size_bytes = header.length + LOG_OVERHEAD_BYTES
+                raise BadBatch(position, f"the file ends after {filled} bytes of a batch header")
+            header = read_header(buffer)
+            size_bytes = header.length + LOG_OVERHEAD_BYTES
         _check_shape(header, position, end)
-        in_buffer = buffer[at : at + min(size_bytes, filled - at)]
-        if len(in_buffer) < size_bytes and filled < buffer_bytes:
-            raise BadBatch(position, f"the file ends inside a batch of {size_bytes} bytes")
-        if len(in_buffer) < size_bytes and at:
-            buffer_start = position  # read again from the batch's own start
-            filled = 0
-            continue
-        crc = crc32c(in_buffer[_COVERED_AT:])
-        if len(in_buffer) < size_bytes:
-            crc = _crc_of_rest(file, position + len(in_buffer), position + size_bytes, crc)
+        batch = buffer[at : min(at + size_bytes, filled)]
+        crc = crc32c(batch[_COVERED_AT:])
+        if len(batch) < size_bytes:
+            crc = _crc_of_rest(file, position + len(batch), position + size_bytes, crc)
         if crc != header.crc:
             raise BadBatch(position, f"the CRC is {crc:#010x}, the header says {header.crc:#010x}")
-        yield position, header, in_buffer
+        yield position, header, batch
         position += size_bytes
+        at += size_bytes
 
 
 def _check_shape(header: BatchHeader, position: int, end: int) -> None:

@@ -15,7 +15,7 @@ from lamina.log.files import Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.lease import Lease
-from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, check_header, read_header
+from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, NO_TIMESTAMP, BatchHeader, check_header, read_header
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
@@ -28,7 +28,6 @@ class Segment:
 
     __slots__ = (
         "_disk",
-        "_first_timestamp",
         "_indexes",
         "_leases",
         "_reader",
@@ -38,6 +37,7 @@ class Segment:
         "aborted",
         "base_offset",
         "created_ms",
+        "first_timestamp",
         "modified_ms",
         "name_is_durable",
         "next_offset",
@@ -58,7 +58,8 @@ class Segment:
         self._disk = disk
         self._shape = shape
         self._indexes: IndexPair | None = None
-        self._first_timestamp: int | None = None
+        self.first_timestamp = NO_TIMESTAMP
+        """The max timestamp of its first batch: what rolling by time goes by."""
         self._writer: File | None = None
         self._reader: File | None = None
         self._leases = 0
@@ -129,23 +130,20 @@ class Segment:
             self._writer = self._disk.open(self.path(), create=True)
 
     def append(self, batch: Bytes, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """Append one batch. Raises ``OSError`` with the file as it was before."""
-        position = self.size_bytes
-        self.write(batch, size_bytes)
-        self.count_batch(position, size_bytes, last_offset, max_timestamp)
-
-    def write(self, batches: Bytes, size_bytes: int) -> None:
-        """Put whole batches at the end of the file, to be counted one by one. A short or failed write is cut back."""
-        if self._writer is None:
+        """Append one batch. A short or failed write is cut back to the last whole batch before the error goes on."""
+        writer, position = self._writer, self.size_bytes
+        if writer is None:
             self.open_for_append()
-        assert self._writer is not None
+            writer = self._writer
+            assert writer is not None
         try:
-            written = self._writer.pwrite(batches, self.size_bytes)
+            written = writer.pwrite(batch, position)
             if written != size_bytes:
                 raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were written", self.path())
         except OSError:
-            self._writer.truncate(self.size_bytes)
+            writer.truncate(position)
             raise
+        self.count_batch(position, size_bytes, last_offset, max_timestamp)
 
     def count_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
         """Take a batch that is in the file into account: the segment's end, its indexes, its age."""
@@ -154,7 +152,7 @@ class Segment:
         self.next_offset = last_offset + 1
         indexes.count_batch(position, size_bytes, last_offset, max_timestamp)
         if position == 0:
-            self._first_timestamp = max_timestamp
+            self.first_timestamp = max_timestamp
 
     def fits(self, offset: int) -> bool:
         """Whether an offset can be stored relative to the base."""
@@ -219,13 +217,6 @@ class Segment:
         """What retention goes by: the largest timestamp, or the file's age where there is none (fact 16)."""
         timestamp = self.indexes.largest.timestamp
         return timestamp if timestamp >= 0 else self.modified_ms
-
-    def first_timestamp(self) -> int | None:
-        """The max timestamp of its first batch: what rolling by time goes by."""
-        if self._first_timestamp is None and self.size_bytes >= HEADER_BYTES:
-            with self.lease(0, HEADER_BYTES) as lease:
-                self._first_timestamp = read_header(lease.read()).max_timestamp
-        return self._first_timestamp
 
     # Reading
 
@@ -309,6 +300,7 @@ class Segment:
         self._writer.truncate(position)
         self.size_bytes = position
         self.next_offset = self.base_offset
+        self.first_timestamp = NO_TIMESTAMP
         self.count_tail()
 
     def cut_file(self) -> None:
@@ -322,5 +314,8 @@ class Segment:
 
     def count_tail(self) -> None:
         """Take the batches after the last index entry into account: all that a clean start has to read."""
+        if self.size_bytes >= HEADER_BYTES:
+            with self.lease(0, HEADER_BYTES) as lease:
+                self.first_timestamp = read_header(lease.read()).max_timestamp
         for position, header in self.headers_from(self.indexes.offsets.last_entry.offset):
             self.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)

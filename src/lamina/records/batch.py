@@ -49,7 +49,7 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
-_MAX_SEQUENCE = 2**31 - 1
+MAX_SEQUENCE = 2**31 - 1
 
 
 class Codec(IntEnum):
@@ -198,4 +198,4 @@ def stamp_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp
 
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequences run from 0 to 2147483647 and start again at 0."""
-    return (sequence + increment) & _MAX_SEQUENCE
+    return (sequence + increment) & MAX_SEQUENCE

@@ -24,6 +24,9 @@ else:
 _PIECE_BYTES = 64 * 1024
 """Data is fed and taken in pieces of this size, so that a library's own buffers stay small."""
 
+_MOST_FRAMES = 1000
+"""Clients send one. Each costs a decoder, and an empty one is 9 bytes: many could hold a core for long."""
+
 _GZIP_WBITS = 31
 _ZSTD_LEVEL = 3
 
@@ -161,17 +164,16 @@ def _decode_frames(
     several: bool,
     bound: Callable[[memoryview, int], int] = _whole_limit,
 ) -> bytearray:
-    """One frame, or ``several`` back to back, and nothing else."""
+    """One frame, or where ``several`` are one stream to Java all of them, and nothing else."""
     view = memoryview(data)
     out = bytearray()
     position = 0
     try:
-        while True:
+        for _ in range(_MOST_FRAMES if several else 1):
             position = _decode_frame(new_frame(), view, position, out, bound(view[position:], limit_bytes))
             if position == len(view):
                 return out
-            if not several:
-                raise CorruptMessage(f"{len(view) - position} bytes follow the compressed records")
+        raise CorruptMessage(f"{len(view) - position} bytes follow the compressed records")
     except (zlib.error, zstd.ZstdError, RuntimeError) as error:
         raise CorruptMessage(f"the compressed records cannot be decoded: {error}") from None
 

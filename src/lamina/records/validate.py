@@ -5,12 +5,17 @@ length inside a record. The order of the checks and their error codes are Kafka'
 stored batch would mean different things to different readers:
 
 - bytes after the batch are refused; Kafka cuts off in silence what is no whole batch;
-- offset deltas must be 0, 1, 2, …; Kafka renumbers them in a compressed batch, ignores them in a plain one;
+- a record's length must be that of its fields, and null is −1 alone; Kafka looks at the first only in a plain
+  batch, and takes every negative length for null;
+- offset deltas must be 0, 1, 2, …; Kafka ignores them in a plain batch, and fails on a compressed one;
+- numbers that overflow their width are refused; Java truncates them;
 - log-append time and a delete horizon are the broker's to set: a batch that claims one is refused everywhere;
-- numbers that overflow their width are refused; Java truncates them.
+- a producer id needs an epoch as well as a sequence.
 
 What is broken inside the records answers INVALID_RECORD, never CORRUPT_MESSAGE: the CRC was right, so sending
-the same bytes again, as clients do on CORRUPT_MESSAGE, cannot help. Must not know producers' state or files.
+the same bytes again, as clients do on CORRUPT_MESSAGE, cannot help. Where Kafka meets an exception of its own
+(data that its codec cannot read, linked lz4 blocks, an unknown codec: UNKNOWN_SERVER_ERROR), the error here
+names the cause. Must not know producers' state, Produce versions or files.
 """
 
 from dataclasses import dataclass
@@ -139,8 +144,7 @@ def walk_records(
         timestamp_delta, position = read_varlong(records, position + 1)  # past the attributes, which mean nothing
         offset_delta, position = read_varint(records, position)
         key_length, position = read_varint(records, position)
-        position = _skip(position, key_length, end)
-        value_length, position = read_varint(records, position)
+        value_length, position = read_varint(records, _skip(position, key_length, end))
         position = _skip_headers(records, _skip(position, value_length, end), end)
         if position != end:
             raise CorruptMessage(f"record {index} claims {length} bytes, its fields take {length + position - end}")
@@ -168,6 +172,8 @@ def _read_only_batch(buffer: Buffer) -> BatchHeader:
     if len(buffer) < HEADER_BYTES:
         raise InvalidRecord(f"{len(buffer)} bytes hold no batch")
     header = read_header(buffer)
+    if not 0 <= header.magic <= MAGIC:
+        raise CorruptMessage(f"the batch has magic {header.magic}, which does not exist")
     if header.magic != MAGIC:
         raise InvalidRecord(f"the batch has magic {header.magic}; only {MAGIC} is taken")
     if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES:

@@ -54,7 +54,9 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     first = 0
     for number, natural in enumerate(_LINE_END.split(text), start=1):
         line = natural.lstrip(BLANKS)
-        if not parts:
+        # Only where a line begins; as in Java, one that has so far been nothing but a backslash still does.
+        if not any(parts):
+            parts.clear()
             if line.startswith(("#", "!")):
                 continue
             first = number
