@@ -59,5 +59,5 @@ def _rows(disk: Disk, path: str, parse: Callable[[bytes], list[Row]]) -> Iterato
     """All or nothing: a text file is not worth half of its lines."""
     try:
         yield from parse(read_small(disk, path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from None

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lamina.log import checkpoints
-from lamina.log.checkpoints import CheckpointError, TopicPartition, parse_lines, parse_offsets
+from lamina.log.checkpoints import TopicPartition, parse_lines, parse_offsets
 from lamina.log.directory import CLEAN_SHUTDOWN, LOCK
 from lamina.log.files import Disk, parent, read_file
-from lamina.log.identity import META_PROPERTIES, IdentityError, parse_id, read_meta_properties
+from lamina.log.identity import META_PROPERTIES, parse_id, read_meta_properties
 from lamina.log.leftovers import segment_logs
 from lamina.log.names import parse_partition_directory
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
@@ -65,9 +65,17 @@ def prepare(disk: Disk, path: str, is_running: Callable[[str], bool]) -> Verific
         is_whole = True
         if not partitions and META_PROPERTIES not in names:
             raise NotALogDirectory(f"{path} holds no partitions and no segments: name a log directory or a partition's")
-    total_bytes = sum(entry.size_bytes for each in partitions.values() for entry in segment_logs(disk.scan(each)))
+    total_bytes = sum(_log_bytes(disk, each) for each in partitions.values())
     is_clean = disk.exists(f"{root}/{CLEAN_SHUTDOWN}")
     return Verification(root, partitions, is_clean, is_running(f"{root}/{LOCK}"), total_bytes, is_whole)
+
+
+def _log_bytes(disk: Disk, path: str) -> int:
+    """For the progress bar only; a partition that cannot be listed is reported when its turn comes."""
+    try:
+        return sum(entry.size_bytes for entry in segment_logs(disk.scan(path)))
+    except OSError:
+        return 0
 
 
 def verify(disk: Disk, verification: Verification, progress: Callable[[int], None]) -> None:
@@ -123,7 +131,7 @@ class DirectoryCheck:
             offsets = parse_offsets(data)
         except FileNotFoundError:
             return None
-        except CheckpointError as error:
+        except ValueError as error:
             self._findings.add(Severity.ERROR, path, str(error), _DELETE_IT)
             return None
         except OSError as error:
@@ -179,7 +187,7 @@ class DirectoryCheck:
             mark = json.loads(data) if data else {"version": 0}
         except FileNotFoundError:
             return
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             mark = None
         if not isinstance(mark, dict) or mark.get("version") != 0:
             what = "it is no clean-shutdown mark of version 0"
@@ -196,7 +204,7 @@ class DirectoryCheck:
                 self._findings.add(Severity.ERROR, path, "it does not name both a cluster and a node", advice)
             elif identity.directory_id is not None:
                 parse_id(identity.directory_id)
-        except IdentityError as error:
+        except ValueError as error:
             self._findings.add(Severity.ERROR, path, str(error).removeprefix(f"{path}: "), advice)
         except OSError as error:
             what = f"it cannot be read: {error.strerror}"

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lamina.log.checkpoints import CheckpointError
 from lamina.log.epochs import FILE_NAME as LEADER_EPOCHS
 from lamina.log.epochs import LeaderEpochs, parse_epochs
 from lamina.log.files import Disk, Entry, read_file
@@ -138,7 +137,7 @@ class PartitionCheck:
         data = self._read(LEADER_EPOCHS)
         try:
             return None if data is None else LeaderEpochs(self._disk, self.path, parse_epochs(data))
-        except CheckpointError as error:
+        except ValueError as error:
             self._add(Severity.ERROR, f"{self.path}/{LEADER_EPOCHS}", str(error), "delete it, then let recovery run")
             return None
 
