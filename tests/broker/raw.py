@@ -1,6 +1,5 @@
 """A Kafka client without mercy: one socket, whole requests or parts of them, answers as kio's classes."""
 
-import socket
 import struct
 from collections.abc import Sequence
 from types import TracebackType
@@ -74,7 +73,7 @@ class RawClient:
 
     def begin(self, request: Any) -> None:
         self._correlation_id += 1
-        self.send(encode_request(request, self._correlation_id, "raw"))
+        self.send(bytes(encode_request(request, self._correlation_id, "raw")))
 
     def answer(self, api_key: int, api_version: int) -> Any:
         _, response = parse_response(api_key, api_version, self.receive_frame())
@@ -180,4 +179,3 @@ def fetch_request(
         ),
         rack_id="",
     )
-

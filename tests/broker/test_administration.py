@@ -149,7 +149,7 @@ def test_partitions_can_be_added(admin: AdminClient, raw: RawClient, topic: str)
     create(admin, topic, partitions=2)
     admin.create_partitions([NewPartitions(topic, 4)])[topic].result(WAIT_SECONDS)
     assert raw.produce(topic, one(), partition=3).error_code == ErrorCode.NONE
-    asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(4)}
+    asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(4)}  # type: ignore[no-untyped-call]
     ends = {one.partition: future.result(WAIT_SECONDS).offset for one, future in admin.list_offsets(asked).items()}
     assert ends == {0: 0, 1: 0, 2: 0, 3: 1}
 

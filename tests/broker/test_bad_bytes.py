@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lamina.broker.apis import APIS
 from lamina.errors import ErrorCode
 from lamina.wire.headers import start_request
+from lamina.wire.versions import request_schema
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import API_VERSIONS, METADATA, RawClient, metadata_request
-from lamina.wire.versions import request_schema
 
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(60)
 
@@ -95,12 +95,11 @@ def test_requests_that_come_together_are_answered_in_order(raw: RawClient) -> No
 
 def survives(broker: BrokerProcess, sent: bytes) -> None:
     """Whatever it was: the client sees answers or the end, and the broker works on."""
-    with RawClient(broker) as bad:
-        with suppress(OSError):
-            bad.send(sent)
-            bad.socket.shutdown(1)
-            while bad.socket.recv(1 << 16):
-                pass
+    with RawClient(broker) as bad, suppress(OSError):
+        bad.send(sent)
+        bad.socket.shutdown(1)
+        while bad.socket.recv(1 << 16):
+            pass
     with RawClient(broker) as good:
         assert good.ask(metadata_request()).topics == ()
 

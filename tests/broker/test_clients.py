@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,7 +75,7 @@ class Confluent:
                 message = consumer.poll(WAIT_SECONDS)
                 assert message is not None
                 assert message.error() is None
-                headers = tuple(message.headers() or ())
+                headers = tuple((str(key), bytes(value)) for key, value in message.headers() or ())
                 read.append(Sent(message.key(), message.value(), message.timestamp()[1], headers))
         finally:
             consumer.close()
@@ -218,10 +218,10 @@ class AioKafka:
         return asyncio.run(look_up())
 
 
-CLIENTS = (Confluent, KafkaPython, AioKafka)
+CLIENTS: tuple[Callable[[str], Client], ...] = (Confluent, KafkaPython, AioKafka)
 
 
-@pytest.fixture(params=CLIENTS, ids=lambda client: client.__name__)
+@pytest.fixture(params=CLIENTS, ids=("confluent-kafka", "kafka-python", "aiokafka"))
 def client(request: pytest.FixtureRequest, broker: BrokerProcess) -> Client:
     made: Client = request.param(broker.address)
     return made

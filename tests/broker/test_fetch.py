@@ -23,7 +23,9 @@ def test_a_long_poll_wakes_at_once(broker: BrokerProcess, raw: RawClient, topic:
         assert answer.records
 
 
-def test_a_long_poll_waits_for_min_bytes_and_ends_with_max_wait(broker: BrokerProcess, raw: RawClient, topic: str) -> None:
+def test_a_long_poll_waits_for_min_bytes_and_ends_with_max_wait(
+    broker: BrokerProcess, raw: RawClient, topic: str
+) -> None:
     topic_id = raw.create_topic(topic)
     batch = one()
     raw.produce(topic, batch)

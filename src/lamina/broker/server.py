@@ -13,8 +13,9 @@ from dataclasses import replace
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
 from lamina.broker.listening import Bound, Listening, bind
-from lamina.broker.opening import Opened, StartError, open_node
+from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import Router
+from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
@@ -157,7 +158,7 @@ class Server:
             if directory.failure is None:
                 directory.write_high_watermarks(timers.high_watermarks(directory))
             await node.threads.run(lambda d=directory: d.close(threads))  # type: ignore[misc]
-        opened.store.close()
+        opened.storage.database.close()
         node.threads.close()
 
 

@@ -40,7 +40,12 @@ Examples:
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name; may be repeated.")
 @click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
 def command(
-    file: str | None, data_dir: str | None, listen: str | None, node_id: str | None, sets: tuple[str, ...], json_logs: bool
+    file: str | None,
+    data_dir: str | None,
+    listen: str | None,
+    node_id: str | None,
+    sets: tuple[str, ...],
+    json_logs: bool,
 ) -> int:
     """Run a broker."""
     from lamina.cli.log_lines import start_logging
@@ -75,8 +80,8 @@ def _settings(file: str | None, flags: dict[str, str], sets: tuple[str, ...]) ->
 
 
 def _run(settings: "BrokerSettings", *, quiet: bool) -> int:
-    from lamina.broker.opening import StartError
     from lamina.broker.server import Server
+    from lamina.broker.storage import StartError
     from lamina.cli.start_lines import print_start, warn
 
     warn(settings)

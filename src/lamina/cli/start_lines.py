@@ -44,13 +44,13 @@ def print_start(opened: Opened, bound: list[Bound], *, quiet: bool) -> None:
             {"name": one.listener.name, "host": one.listener.host, "port": one.port, "address": address}
             for one, address in zip(bound, addresses, strict=True)
         ],
-        "data_dir": opened.data_directory,
+        "data_dir": opened.storage.data_directory,
         "log_dirs": [directory.path for directory in opened.node.directories],
         "node_id": opened.node.id,
         "cluster_id": opened.node.image.cluster_id,
         "version": __version__,
         "pid": os.getpid(),
-        "recovered_partitions": 0 if opened.was_clean else len(opened.node.partitions),
+        "recovered_partitions": 0 if opened.storage.was_clean else len(opened.node.partitions),
         "open_files_limit": opened.open_files_limit,
     }
     click.echo(json.dumps(facts))
@@ -69,7 +69,9 @@ def _print_for_a_person(opened: Opened, addresses: list[str]) -> None:
     bold = click.style(f"lamina {__version__}", bold=True)
     partitions = len(opened.node.partitions)
     click.echo(f"{bold} is listening on {', '.join(addresses)}")
-    click.echo(f"  data        {opened.data_directory} ({partitions} partition{'' if partitions == 1 else 's'})")
+    click.echo(
+        f"  data        {opened.storage.data_directory} ({partitions} partition{'' if partitions == 1 else 's'})"
+    )
     click.echo(f"  open files  up to {opened.open_files_limit}")
     click.echo(f"  compaction  {_COMPACTION}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
