@@ -18,28 +18,17 @@ API_KEY = 60
 BROKERS = 1
 CONTROLLERS = 2
 _NOT_ASKED = -(2**31)
-_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
-    5,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-)
-_ALL_OPERATIONS = sum(
-    1 << operation
-    for operation in (
-        _CREATE,
-        _ALTER,
-        _DESCRIBE,
-        _CLUSTER_ACTION,
-        _DESCRIBE_CONFIGS,
-        _ALTER_CONFIGS,
-        _IDEMPOTENT_WRITE,
-    )
-)
-"""What can be done to a cluster, one bit for each operation (KIP-430)."""
+_OPERATIONS = {
+    "CREATE": 5,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+}
+"""What can be done to a cluster, with the protocol's numbers (KIP-430)."""
+_ALL_OPERATIONS = sum(1 << number for number in _OPERATIONS.values())
 
 
 def handle(node: Node, request: Request, message: Any) -> Any:
