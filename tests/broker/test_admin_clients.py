@@ -15,6 +15,17 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
 )
+from kafka.admin import (
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    KafkaAdminClient,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from kafka.admin import ConfigResource as KafkaPythonResource
+from kafka.errors import SecurityDisabledError
 
 from tests.broker.in_thread import BrokerInThread
 
@@ -58,7 +69,10 @@ class TestConfluentKafka:
         assert described["cleanup.policy"].value == "delete,compact"
         of_broker = only(admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]))
         assert of_broker["node.id"].is_read_only
-        only(admin.alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "t", set_config={"retention.ms": "5"})]))
+        replacing = ConfigResource(ConfigResource.Type.TOPIC, "t", set_config={"retention.ms": "5"})
+        with pytest.warns(DeprecationWarning, match="alter_configs"):
+            replaced = admin.alter_configs([replacing])
+        only(replaced)
         described = only(admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, "t")]))
         assert (described["cleanup.policy"].value, described["retention.ms"].value) == ("delete", "5")
 
@@ -85,21 +99,33 @@ class TestConfluentKafka:
 class TestKafkaPython:
     @pytest.fixture
     def admin(self, broker: BrokerInThread) -> Iterator[Any]:
-        from kafka.admin import KafkaAdminClient
-
         client = KafkaAdminClient(bootstrap_servers=broker.address)
         yield client
         client.close()
 
     def test_topics_are_made_widened_and_deleted(self, admin: Any) -> None:
-        from kafka.admin import NewPartitions, NewTopic
-
-        admin.create_topics([NewTopic(name="t", num_partitions=2, replication_factor=1)])
-        admin.create_partitions({"t": NewPartitions(total_count=3)})
+        admin.create_topics({"t": {"num_partitions": 2, "replication_factor": 1}})
+        admin.create_partitions({"t": 3})
         [described] = admin.describe_topics(["t"])
         assert len(described["partitions"]) == 3
         admin.delete_topics(["t"])
         assert "t" not in admin.list_topics()
 
     def test_configs_are_read_and_changed(self, admin: Any) -> None:
-        pass
+        admin.create_topics({"t": {"num_partitions": 1, "replication_factor": 1}})
+        admin.alter_configs([KafkaPythonResource("TOPIC", "t", {"retention.ms": "1000"})])
+        described = admin.describe_configs([KafkaPythonResource("TOPIC", "t")])
+        modified = described["topic"]["t"]
+        assert {name: config["value"] for name, config in modified.items()} == {"retention.ms": "1000"}
+
+    def test_the_cluster_and_its_directories_are_described_and_there_are_no_access_rules(self, admin: Any) -> None:
+        admin.create_topics({"t": {"num_partitions": 1, "replication_factor": 1}})
+        cluster = admin.describe_cluster()
+        assert (cluster["controller_id"], [broker["broker_id"] for broker in cluster["brokers"]]) == (1, [1])
+        [of_broker] = admin.describe_log_dirs()
+        [directory] = of_broker["log_dirs"]
+        assert [topic["name"] for topic in directory["topics"]] == ["t"]
+        every_resource = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        every = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, every_resource)
+        with pytest.raises(SecurityDisabledError):
+            admin.describe_acls(every)
