@@ -20,7 +20,7 @@ from lamina.wire.primitives import MalformedRequest
 
 logger = logging.getLogger(__name__)
 
-Answer = Sequence[Sized] | None
+Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
 _SENDFILE_BYTES = 64 * 1024
@@ -173,14 +173,16 @@ class Connection:
         for frame in self._frames.frames():
             any_served = True
             answer = self._service.serve(self, frame)
-            if isinstance(answer, Awaitable):
-                self._wait_for(answer)
-                break
-            self._frame_done()
-            if answer is not None:
+            if answer is None:
+                self._frame_done()
+            elif isinstance(answer, list):
+                self._frame_done()
                 self._pieces.extend(answer)
                 if len(answer) > 1:
                     break
+            else:
+                self._wait_for(answer)
+                break
         return any_served
 
     def _frame_done(self) -> None:
