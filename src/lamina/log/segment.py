@@ -209,6 +209,13 @@ class Segment:
             self.open_for_append()
         return indexes
 
+    def time_entry(self, timestamp: int) -> TimestampOffset:
+        """The last entry of the time index at or below ``timestamp``."""
+        try:
+            return self.indexes.times.lookup(timestamp)
+        except FileNotFoundError:
+            return self.rebuild_indexes().times.lookup(timestamp)
+
     def largest_timestamp(self) -> TimestampOffset:
         """The largest timestamp of its batches and the last offset of the first batch that had it."""
         return self.indexes.largest
@@ -259,6 +266,8 @@ class Segment:
         """
         try:
             entry = self.indexes.offsets.lookup(offset)
+            if not 0 <= entry.position < max(self.size_bytes, 1):
+                raise CorruptMessage(f"an index of {self.path()} points to position {entry.position}")
             headers = self.headers(entry.position, self.size_bytes)
             first = next(headers, None)
             confirmed = first is None or first[1].base_offset <= entry.offset or not entry.position
@@ -294,7 +303,10 @@ class Segment:
         """Remove every batch that reaches ``offset``; the segment is writable afterwards."""
         position = self.position_of(offset)
         self.aborted.truncate_to(offset)
-        self.indexes.truncate_to(offset)
+        try:
+            self.indexes.truncate_to(offset)
+        except FileNotFoundError:
+            self.rebuild_indexes().truncate_to(offset)
         self.open_for_append()
         assert self._writer is not None
         self._writer.truncate(position)
@@ -317,5 +329,7 @@ class Segment:
         if self.size_bytes >= HEADER_BYTES:
             with self.lease(0, HEADER_BYTES) as lease:
                 self.first_timestamp = read_header(lease.read()).max_timestamp
-        for position, header in self.headers_from(self.indexes.offsets.last_entry.offset):
+        tail = list(self.headers_from(self.base_offset + MAX_RELATIVE_OFFSET))
+        self.indexes.count_from_last_entry()
+        for position, header in tail:
             self.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
