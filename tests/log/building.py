@@ -5,7 +5,7 @@ and a tombstone; ``reopen()`` stops it as a clean shutdown or as a crash would a
 Time stands still unless a test moves ``now_ms``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,34 @@ def a_batch(*texts: bytes, timestamp: int = NOW_MS, base_offset: int = 0, **fiel
     return build_batch(records, **fields)
 
 
-def records_in(data: bytes) -> Iterator[Record]:
-    """The records of every whole batch."""
-    for position, header in walk(data):
-        yield from read_records(data, position, header, LIMIT_BYTES)
+def read_bytes(log: PartitionLog, offset: int, max_bytes: int = LIMIT_BYTES, bound: int | None = None) -> bytes:
+    lease = log.read(offset, max_bytes, bound)
+    if lease is None:
+        return b""
+    with lease:
+        return lease.read()
+
+
+def batches_of(log: PartitionLog) -> list[tuple[BatchHeader, bytes]]:
+    """Every batch from the log start on, read as a consumer would."""
+    found = []
+    offset = log.log_start_offset
+    while data := read_bytes(log, offset):
+        for position, header in walk(data):
+            found.append((header, data[position : position + header.size_bytes]))
+            offset = header.next_offset
+    return found
+
+
+def records_of(log: PartitionLog) -> list[Record]:
+    """Every record of a client from the log start on."""
+    return [
+        record
+        for header, data in batches_of(log)
+        if not header.is_control
+        for record in read_records(data, 0, header, LIMIT_BYTES)
+        if record.offset >= log.log_start_offset
+    ]
 
 
 class LogBuilder:
@@ -70,6 +94,7 @@ class LogBuilder:
             log_start_offset=log_start_offset,
             now_ms=self.now_ms,
             producer_expiration_ms=DAY_MS,
+            initial_segment_bytes=self.config.initial_segment_bytes,
         )
         shape = shape_of(self.config)
         state, report = open_log(self.disk, str(self.path), shape, opening)
@@ -134,30 +159,13 @@ class LogBuilder:
     # Looking
 
     def read(self, offset: int, max_bytes: int = LIMIT_BYTES, bound: int | None = None) -> bytes:
-        lease = self.log.read(offset, max_bytes, bound)
-        if lease is None:
-            return b""
-        with lease:
-            return lease.read()
+        return read_bytes(self.log, offset, max_bytes, bound)
 
     def batches(self) -> list[tuple[BatchHeader, bytes]]:
-        """Every batch from the log start on, read as a consumer would."""
-        found = []
-        offset = self.log.log_start_offset
-        while data := self.read(offset):
-            for position, header in walk(data):
-                found.append((header, data[position : position + header.size_bytes]))
-                offset = header.next_offset
-        return found
+        return batches_of(self.log)
 
     def records(self) -> list[Record]:
-        """Every record from the log start on, read as a consumer would."""
-        return [
-            record
-            for header, data in self.batches()
-            for record in read_records(data, 0, header, LIMIT_BYTES)
-            if record.offset >= self.log.log_start_offset and not header.is_control
-        ]
+        return records_of(self.log)
 
     def texts(self) -> list[bytes]:
         """The records as they were given to ``append``."""

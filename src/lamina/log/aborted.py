@@ -4,6 +4,7 @@ Owns ``.txnindex`` (formats.md §2.3): 34-byte entries in the segment that holds
 first abort. Must not know producers or markers.
 """
 
+from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -60,6 +61,14 @@ class AbortedIndex:
     @property
     def exists(self) -> bool:
         return self._entries is None or bool(self._entries)
+
+    def is_sound(self, base_offset: int) -> bool:
+        """Whether the file can be read, holds something, and its markers follow each other from ``base_offset`` on."""
+        try:
+            markers = [base_offset - 1, *(entry.last_offset for entry in self.entries())]
+        except ValueError:
+            return False
+        return len(markers) > 1 and all(marker < later for marker, later in pairwise(markers))
 
     def append(self, entry: AbortedTransaction) -> None:
         entries = self.entries()

@@ -167,6 +167,7 @@ class LogDirectory:
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
+            initial_segment_bytes=config.initial_segment_bytes,
         )
         shape = IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps())
         try:

@@ -74,7 +74,8 @@ def close_cleanly(log: PartitionLog) -> None:
     try:
         log.segments.active.seal()
         log.epochs.save()
-        write_snapshot(log.disk, log.path, log.log_end_offset, log.producers.producers.values(), sync=True)
+        if log.segments.active.size_bytes:  # else the state was written when it began
+            write_snapshot(log.disk, log.path, log.log_end_offset, log.producers.producers.values(), sync=True)
         # The active segment's indexes were trimmed just now, so it is synced even if its batches were before.
         for path in log.segments.active.paths():
             sync_file(log.disk, path)

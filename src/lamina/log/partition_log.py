@@ -205,7 +205,9 @@ class PartitionLog:
         write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
         old.seal()
         old.modified_ms = now_ms
-        segment = Segment.create(self.disk, self.path, base_offset, self.shape, now_ms)
+        segment = Segment.create(
+            self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=self.config.initial_segment_bytes
+        )
         self.segments.add(segment)
         if self.on_roll is not None:
             self.on_roll(self)

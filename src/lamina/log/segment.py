@@ -29,6 +29,7 @@ class Segment:
     __slots__ = (
         "_disk",
         "_indexes",
+        "_is_preallocated",
         "_leases",
         "_reader",
         "_shape",
@@ -39,7 +40,6 @@ class Segment:
         "created_ms",
         "first_timestamp",
         "modified_ms",
-        "name_is_durable",
         "next_offset",
         "size_bytes",
         "suffix",
@@ -51,13 +51,12 @@ class Segment:
         self.size_bytes = 0
         self.created_ms = 0
         self.modified_ms = 0
-        self.name_is_durable = False
-        """Whether the directory was synced since the segment's files were made."""
         self.suffix = suffix
         self._stem = f"{directory}/{base_offset:020d}"
         self._disk = disk
         self._shape = shape
         self._indexes: IndexPair | None = None
+        self._is_preallocated = False
         self.first_timestamp = NO_TIMESTAMP
         """The max timestamp of its first batch: what rolling by time goes by."""
         self._writer: File | None = None
@@ -67,13 +66,28 @@ class Segment:
 
     @classmethod
     def create(
-        cls, disk: Disk, directory: str, base_offset: int, shape: IndexShape, now_ms: int, suffix: str = ""
+        cls,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        shape: IndexShape,
+        now_ms: int,
+        *,
+        initial_bytes: int = 0,
+        suffix: str = "",
     ) -> "Segment":
-        """A new, empty, writable segment: its log and both preallocated indexes exist when this returns."""
+        """A new, empty, writable segment: its log and both preallocated indexes exist when this returns.
+
+        The log file is made ``initial_bytes`` large; what is not used of them is given back by ``seal``.
+        """
         segment = cls(disk, directory, base_offset, shape, suffix)
         segment.created_ms = segment.modified_ms = now_ms
         segment._indexes = IndexPair.new(disk, segment._stem, suffix, base_offset, shape)
         segment.open_for_append()
+        if initial_bytes:
+            assert segment._writer is not None
+            segment._writer.truncate(initial_bytes)
+            segment._is_preallocated = True
         return segment
 
     @classmethod
@@ -161,6 +175,8 @@ class Segment:
     def seal(self) -> None:
         """Finish the indexes and let go of the files: at roll and at a clean close."""
         self.indexes.seal()
+        if self._is_preallocated and self._writer is not None:
+            self._writer.truncate(self.size_bytes)
         self.close()
 
     def close(self) -> None:
