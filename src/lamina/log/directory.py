@@ -39,6 +39,7 @@ from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+CLUSTER_METADATA = "__cluster_metadata"
 
 logger = logging.getLogger(__name__)
 
@@ -87,12 +88,12 @@ class LogDirectory:
                 if was_clean:
                     disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
                     disk.sync_dir(path)
+                return cls(disk, path, lock, identity, was_clean=was_clean)
             except BaseException:
                 lock.close()
                 raise
         except OSError as error:
             raise DirectoryError(f"{path} cannot be used: {error.strerror}") from error
-        return cls(disk, path, lock, identity, was_clean=was_clean)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -102,9 +103,9 @@ class LogDirectory:
             return {}
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions that have a directory here, open or not."""
+        """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
         found = (parse_partition_directory(entry.name) for entry in self.disk.scan(self.path) if entry.is_dir)
-        return [partition for partition in found if partition is not None]
+        return [partition for partition in found if partition is not None and partition[0] != CLUSTER_METADATA]
 
     def open_partitions(
         self,
@@ -280,7 +281,10 @@ class LogDirectory:
         return StorageError(self.failure)
 
     def close(self) -> None:
-        """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so."""
+        """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so.
+
+        There is no mark while a log has not been opened since an unclean stop: it still has to be recovered.
+        """
         for log in self.logs.values():
             if log.failure is None:
                 close_cleanly(log)
@@ -289,6 +293,7 @@ class LogDirectory:
         if self.failure is None:
             self.write_recovery_points()
             self.write_log_starts()
+        if self.failure is None and (self.was_clean or self.logs.keys() >= set(self.partitions())):
             mark = json.dumps({"version": 0, "brokerEpoch": -1}, separators=(",", ":")).encode()
             try:
                 write_new_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", mark)

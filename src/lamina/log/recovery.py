@@ -53,12 +53,15 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     segments = _load_segments(disk, directory, shape, opening)
     epochs = LeaderEpochs.load(disk, directory)
     producers = ProducerStates()
-    if opening.clean:
-        segments.active.count_tail()
+    clean = opening.clean and _count_tail(segments.active)
+    if clean:
         recovery_point = segments.active.next_offset
     else:
         recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
-    segments = _start_at_least(disk, directory, shape, segments, opening)
+    if segments.active.next_offset < opening.log_start_offset:
+        segments = _begin_anew(disk, directory, shape, segments, opening)
+        epochs.clear()
+        producers.clear()
     end_offset = segments.active.next_offset
     log_start_offset = max(opening.log_start_offset, segments.first.base_offset)
     epochs.truncate_from_end(end_offset + 1)
@@ -67,7 +70,7 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     for segment in segments:
         if segment.aborted.exists and not segment.aborted.is_sound(segment.base_offset):
             rebuild_aborted(disk, directory, segments, segment, log_start_offset)
-    if opening.clean:
+    if clean:
         rebuild_producers(disk, directory, segments, producers, log_start_offset, end_offset)
     producers.expire(opening.now_ms, opening.producer_expiration_ms)
     producers.high_watermark_moved(end_offset)
@@ -97,10 +100,17 @@ def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Openi
     return Segments(segments)
 
 
-def _start_at_least(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
+def _count_tail(segment: Segment) -> bool:
+    """Whether the log ends as a clean stop left it; if not, somebody was at its files and it is recovered."""
+    try:
+        segment.count_tail()
+    except CorruptMessage:
+        return False
+    return True
+
+
+def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
     """Fact 87: a log that ends below its own start holds nothing that anybody may read."""
-    if segments.active.next_offset >= opening.log_start_offset:
-        return segments
     for segment in segments:
         _remove_segment(disk, segment)
     return Segments([_empty_segment(disk, directory, shape, opening)])
