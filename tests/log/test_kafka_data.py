@@ -152,10 +152,7 @@ def test_opening_and_closing_changes_nothing_that_kafka_wrote(clean: DirectoryTr
         records_of(log)
     directory.close()
     after = contents(clean.directory)
-    changed = {name for name in before if before[name] != after.get(name)}
-    # The mark names no broker epoch, and the lock file is left.
-    assert changed == {".kafka_cleanshutdown"}
-    assert after[".kafka_cleanshutdown"] == b'{"version":0,"brokerEpoch":-1}'
+    assert {name for name in before if before[name] != after.get(name)} == set()
     assert {name for name in after if name not in before} == {".lock"}
 
 

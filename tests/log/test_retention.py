@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from lamina.log.trimming import move_log_start_offset, take_due_paths
 from tests.log.building import NOW_MS, LogBuilder, a_log
 
 
-def hourly(tmp_path: Path, segments: int = 4, **settings: int | bool) -> LogBuilder:
+def hourly(tmp_path: Path, segments: int = 4, **settings: Any) -> LogBuilder:
     """Segments of one batch with one record, an hour apart; the last one is active."""
     builder = a_log(tmp_path, **settings)
     for number in range(segments):

@@ -105,7 +105,7 @@ def test_only_a_cleaned_segment_is_swapped_in(tmp_path: Path) -> None:
     builder = three_segments(tmp_path)
     new, old = keeping(builder, 1, 4)
     new.rename(".swap")
-    with pytest.raises(ValueError, match="was not written under a .cleaned name"):
+    with pytest.raises(ValueError, match=r"was not written under a \.cleaned name"):
         replace_segments(builder.log, [new], old, builder.now_ms)
     assert builder.bases() == [0, 3, 6]
 

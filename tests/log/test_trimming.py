@@ -17,7 +17,7 @@ def sequenced(builder: LogBuilder, batches: int, first: int = 0) -> None:
         builder.append(b"k=%d" % number, producer_id=1, producer_epoch=0, base_sequence=number)
 
 
-@pytest.mark.parametrize("offset", range(0, 26))
+@pytest.mark.parametrize("offset", range(26))
 def test_truncating_to_any_offset_leaves_what_was_below_it(tmp_path: Path, offset: int) -> None:
     builder = a_log(tmp_path, segment_bytes=500)
     sequenced(builder, 25)

@@ -50,12 +50,11 @@ class KafkaFailedError(Exception):
 @cache
 def jars() -> str:
     """Kafka's classpath; fetches the jars with Maven on the first call ever on this machine."""
-    for program, wanted in (("java", "Java 17 or newer"), ("mvn", "Maven")):
-        if shutil.which(program) is None:
-            raise KafkaMissingError(f"Real Kafka needs {wanted}: there is no `{program}` on the PATH.")
+    _need("java", "Java 17 or newer")
     cache_directory = Path(os.environ.get("LAMINA_PEERS_DIR", "~/.cache/lamina")).expanduser()
     libraries = cache_directory / f"kafka-{VERSION}"
     if not libraries.is_dir():
+        _need("mvn", "Maven, once, to fetch it")
         cache_directory.mkdir(parents=True, exist_ok=True)
         # Renamed when complete, so that an interrupted or a simultaneous download leaves no half classpath.
         with tempfile.TemporaryDirectory(dir=cache_directory, ignore_cleanup_errors=True) as scratch:
@@ -67,6 +66,11 @@ def jars() -> str:
                 if not libraries.is_dir():
                     raise
     return str(libraries / "*")
+
+
+def _need(program: str, what: str) -> None:
+    if shutil.which(program) is None:
+        raise KafkaMissingError(f"A real Kafka needs {what}: there is no `{program}` on the PATH.")
 
 
 def _fetch(target: Path) -> None:

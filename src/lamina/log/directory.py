@@ -15,7 +15,7 @@ from lamina.errors import StorageError
 from lamina.log import checkpoints
 from lamina.log.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
 from lamina.log.entries import OpenMaps
-from lamina.log.files import Disk, File, write_new_file
+from lamina.log.files import Disk, File, read_file, write_new_file
 from lamina.log.flushing import close_cleanly
 from lamina.log.identity import (
     Identity,
@@ -39,7 +39,9 @@ from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-CLUSTER_METADATA = "__cluster_metadata"
+NO_BROKER_EPOCH = -1
+KRAFT_METADATA = "__cluster_metadata"
+"""The log of Kafka's own controller, which lies among the partitions and is none."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,12 +51,14 @@ class DirectoryError(Exception):
 
 
 class LogDirectory:
-    def __init__(self, disk: Disk, path: str, lock: File, identity: Identity, *, was_clean: bool) -> None:
+    def __init__(self, disk: Disk, path: str, lock: File, identity: Identity, broker_epoch: int | None) -> None:
         self.disk = disk
         self.path = path
         self.identity = identity
-        self.was_clean = was_clean
+        self.was_clean = broker_epoch is not None
         """Whether the last stop was clean, so that nothing has to be recovered."""
+        self._broker_epoch = NO_BROKER_EPOCH if broker_epoch is None else broker_epoch
+        """Kept for Kafka: its controller takes a mark with another epoch for an unclean stop."""
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.failure: str | None = None
         self.on_failure: Callable[[LogDirectory], None] | None = None
@@ -84,11 +88,11 @@ class LogDirectory:
                 raise DirectoryError(f"{path} is in use by another broker: stop that one, or choose another directory")
             try:
                 identity = _identify(disk, path, node_id, cluster_id)
-                was_clean = disk.exists(f"{path}/{CLEAN_SHUTDOWN}")
-                if was_clean:
+                broker_epoch = _read_clean_shutdown(disk, path)
+                if broker_epoch is not None:
                     disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
                     disk.sync_dir(path)
-                return cls(disk, path, lock, identity, was_clean=was_clean)
+                return cls(disk, path, lock, identity, broker_epoch)
             except BaseException:
                 lock.close()
                 raise
@@ -105,7 +109,7 @@ class LogDirectory:
     def partitions(self) -> list[TopicPartition]:
         """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
         found = (parse_partition_directory(entry.name) for entry in self.disk.scan(self.path) if entry.is_dir)
-        return [partition for partition in found if partition is not None and partition[0] != CLUSTER_METADATA]
+        return [partition for partition in found if partition is not None and partition[0] != KRAFT_METADATA]
 
     def open_partitions(
         self,
@@ -283,7 +287,7 @@ class LogDirectory:
     def close(self) -> None:
         """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so.
 
-        There is no mark while a log has not been opened since an unclean stop: it still has to be recovered.
+        After an unclean stop a partition that nobody opened is still unproven, and there is no mark.
         """
         for log in self.logs.values():
             if log.failure is None:
@@ -293,13 +297,16 @@ class LogDirectory:
         if self.failure is None:
             self.write_recovery_points()
             self.write_log_starts()
-        if self.failure is None and (self.was_clean or self.logs.keys() >= set(self.partitions())):
-            mark = json.dumps({"version": 0, "brokerEpoch": -1}, separators=(",", ":")).encode()
-            try:
-                write_new_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", mark)
-            except OSError as error:
-                raise self.fail(error) from error
+            if self.was_clean or all(key in self.logs for key in self.partitions()):
+                self._mark_clean()
         self.release()
+
+    def _mark_clean(self) -> None:
+        mark = json.dumps({"version": 0, "brokerEpoch": self._broker_epoch}, separators=(",", ":")).encode()
+        try:
+            write_new_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", mark)
+        except OSError as error:
+            raise self.fail(error) from error
 
     def release(self) -> None:
         """Give up the lock without any mark: the next start recovers."""
@@ -319,3 +326,15 @@ def _identify(disk: Disk, path: str, node_id: int, cluster_id: str | None) -> Id
     if cluster_id is not None and identity.cluster_id is not None and identity.cluster_id != cluster_id:
         raise DirectoryError(f"{path} belongs to cluster {identity.cluster_id}, this one is {cluster_id}")
     return identity
+
+
+def _read_clean_shutdown(disk: Disk, path: str) -> int | None:
+    """The broker epoch in the mark of a clean stop; ``None`` without a mark. Its presence is what counts."""
+    try:
+        data = read_file(disk, f"{path}/{CLEAN_SHUTDOWN}")
+    except FileNotFoundError:
+        return None
+    try:
+        return int(json.loads(data)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return NO_BROKER_EPOCH

@@ -13,7 +13,7 @@ from lamina.errors import StorageError
 from lamina.log.files import Disk, sync_file
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
-from lamina.log.snapshots import snapshot_path, write_snapshot
+from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
 
 Run = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
 """``run(work, done)``: do ``work`` on some thread, then call ``done`` with its error on the log's own thread."""
@@ -74,7 +74,7 @@ def close_cleanly(log: PartitionLog) -> None:
     try:
         log.segments.active.seal()
         log.epochs.save()
-        if log.segments.active.size_bytes:  # else the state was written when it began
+        if log.log_end_offset > max(snapshot_offsets(log.disk, log.path), default=0):
             write_snapshot(log.disk, log.path, log.log_end_offset, log.producers.producers.values(), sync=True)
         # The active segment's indexes were trimmed just now, so it is synced even if its batches were before.
         for path in log.segments.active.paths():

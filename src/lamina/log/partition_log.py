@@ -182,10 +182,7 @@ class PartitionLog:
         if segment.size_bytes + size_bytes > config.segment_bytes or segment.indexes.is_full:
             return True
         first_timestamp = segment.first_timestamp
-        if first_timestamp >= 0:
-            waited_ms = max_timestamp - first_timestamp
-        else:
-            waited_ms = now_ms - segment.created_ms
+        waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
         if waited_ms <= 0:
             return False
         limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms

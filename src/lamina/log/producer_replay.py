@@ -34,15 +34,18 @@ def rebuild_producers(
     producers: ProducerStates,
     log_start_offset: int,
     end_offset: int,
+    since_ms: int | None = None,
 ) -> None:
     """Make ``producers`` what it is at ``end_offset``, the end of the log or of what is known to be good."""
     producers.clear()
-    start = max(_restore_newest(disk, directory, producers, end_offset), log_start_offset)
+    start = max(_restore_newest(disk, directory, producers, end_offset, since_ms), log_start_offset)
     for segment in segments.between(start, end_offset):
         _replay(segment, producers, start, end_offset)
 
 
-def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, end_offset: int) -> int:
+def _restore_newest(
+    disk: Disk, directory: str, producers: ProducerStates, end_offset: int, since_ms: int | None
+) -> int:
     """Restore the newest good snapshot at or below ``end_offset`` and return its offset. Bad ones are removed."""
     for offset in reversed(snapshot_offsets(disk, directory)):
         if offset > end_offset:
@@ -53,7 +56,8 @@ def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, end_o
             disk.unlink(snapshot_path(directory, offset))
             continue
         for producer in restored:
-            producers.restore(producer)
+            if since_ms is None or producer.open_since is not None or producer.last_timestamp > since_ms:
+                producers.restore(producer)
         return offset
     return 0
 

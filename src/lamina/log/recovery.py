@@ -34,6 +34,11 @@ class Opening:
     producer_expiration_ms: int
     initial_segment_bytes: int = 0
 
+    @property
+    def producers_since_ms(self) -> int:
+        """A snapshot's producers that were silent since then are forgotten; the log's own are not (Kafka's way)."""
+        return self.now_ms - self.producer_expiration_ms
+
 
 @dataclass(slots=True)
 class Report:
@@ -71,8 +76,9 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
         if segment.aborted.exists and not segment.aborted.is_sound(segment.base_offset):
             rebuild_aborted(disk, directory, segments, segment, log_start_offset)
     if clean:
-        rebuild_producers(disk, directory, segments, producers, log_start_offset, end_offset)
-    producers.expire(opening.now_ms, opening.producer_expiration_ms)
+        rebuild_producers(
+            disk, directory, segments, producers, log_start_offset, end_offset, opening.producers_since_ms
+        )
     producers.high_watermark_moved(end_offset)
     state = LogState(segments, producers, epochs, log_start_offset, min(recovery_point, end_offset))
     return state, report
@@ -153,7 +159,7 @@ def _recover(
         epochs.truncate_from_end(start)
     if not epochs.entries:
         _read_epochs(segments, epochs, start)
-    rebuild_producers(disk, directory, segments, producers, opening.log_start_offset, start)
+    rebuild_producers(disk, directory, segments, producers, opening.log_start_offset, start, opening.producers_since_ms)
     for number, segment in enumerate(unflushed):
         if number:
             write_snapshot(disk, directory, segment.base_offset, producers.producers.values(), sync=False)

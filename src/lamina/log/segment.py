@@ -15,12 +15,11 @@ from lamina.log.files import Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.lease import Lease
-from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, NO_TIMESTAMP, BatchHeader, check_header, read_header
+from lamina.log.scan import headers
+from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader, read_header
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
-
-_SCAN_BYTES = 16 * 1024
 
 
 class Segment:
@@ -248,25 +247,8 @@ class Segment:
 
         Raises :class:`CorruptMessage` at a header that no batch can have or a batch that runs past ``end``.
         """
-        position, chunk, chunk_start = start, b"", start
         with self.lease(start, end - start) as lease:
-            while position < end:
-                at = position - chunk_start
-                if at + HEADER_BYTES > len(chunk):
-                    chunk, chunk_start, at = (
-                        lease.file.pread(min(_SCAN_BYTES, end - position), position),
-                        position,
-                        0,
-                    )
-                    if len(chunk) < HEADER_BYTES:
-                        raise CorruptMessage(f"{self.path()} ends inside the batch at position {position}")
-                header = read_header(chunk, at)
-                check_header(header)
-                next_position = position + header.length + LOG_OVERHEAD_BYTES
-                if next_position > end:
-                    raise CorruptMessage(f"{self.path()} ends inside the batch at position {position}")
-                yield position, header
-                position = next_position
+            yield from headers(lease.file, start, end)
 
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
         """The first batch whose last offset is at or above ``offset``; ``None`` past the last batch."""
