@@ -132,6 +132,18 @@ def test_an_index_that_goes_bad_while_the_log_is_open_is_healed(tmp_path: Path, 
     segment.close()
 
 
+def test_a_time_index_that_lost_its_last_entries_is_made_again(tmp_path: Path) -> None:
+    a_segment(tmp_path, batches=20).seal()
+    before = index_bytes(tmp_path)
+    path = tmp_path / f"{100:020d}.timeindex"
+    for lost in range(1, len(before[1]) // 12):
+        path.write_bytes(before[1][: -12 * lost])
+        segment = loaded(tmp_path)
+        assert segment.largest_timestamp() == (NOW_MS + 19, 119)
+        segment.close()
+        assert index_bytes(tmp_path) == before
+
+
 def test_a_segment_whose_indexes_are_gone_is_truncated_all_the_same(tmp_path: Path) -> None:
     a_segment(tmp_path, batches=20).seal()
     for offset in (120, 115, 110):

@@ -199,12 +199,17 @@ class Segment:
     def indexes(self) -> IndexPair:
         """Opened on first use; rebuilt from the log when they cannot be believed."""
         if self._indexes is None:
-            self._indexes = IndexPair.load(
-                self._disk, self._stem, self.suffix, self.base_offset, self._shape, self.size_bytes
-            )
-            if self._indexes is None:
-                return self.rebuild_indexes()
+            pair = IndexPair.load(self._disk, self._stem, self.suffix, self.base_offset, self._shape, self.size_bytes)
+            self._indexes = pair if pair is not None and self._confirms(pair) else self.rebuild_indexes()
         return self._indexes
+
+    def _confirms(self, pair: IndexPair) -> bool:
+        """Whether the log goes on from the last entry, and nothing there is younger than the time index says."""
+        try:
+            tail = self.headers(pair.offsets.last_entry.position, self.size_bytes)
+            return all(header.max_timestamp <= pair.largest.timestamp for _, header in tail)
+        except CorruptMessage:
+            return False
 
     def begin_indexes(self) -> IndexPair:
         """Both indexes empty again; the caller counts every batch from the start."""
