@@ -51,7 +51,9 @@ def read_bytes(log: PartitionLog, offset: int, max_bytes: int = LIMIT_BYTES, bou
     if lease is None:
         return b""
     with lease:
-        return lease.read()
+        data = lease.read()
+    assert len(data) == lease.size_bytes > 0
+    return data
 
 
 def batches_of(log: PartitionLog) -> list[tuple[BatchHeader, bytes]]:
