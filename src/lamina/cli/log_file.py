@@ -9,7 +9,7 @@ from lamina.log.files import Disk, File
 from lamina.log.scan import BadBatch
 from lamina.log.verify.walk import Walked, records_of, walk_batches
 from lamina.records.batch import BatchHeader, Codec
-from lamina.records.marker import read_marker
+from lamina.records.marker import ControlType, read_marker
 from lamina.records.record import Record
 
 
@@ -101,12 +101,11 @@ def _batch_row(batch: Walked, fault: str | None) -> Row:
 
 def _record_rows(file: File, batch: Walked) -> list[Row]:
     marker = read_marker(batch.data, 0, batch.header) if batch.header.is_control else None
-    control_type = None if marker is None else marker.control_type.name.lower()
     coordinator_epoch = None if marker is None else marker.coordinator_epoch
-    return [_record_row(batch.header, record, control_type, coordinator_epoch) for record in records_of(file, batch)]
+    return [_record_row(batch.header, record, coordinator_epoch) for record in records_of(file, batch)]
 
 
-def _record_row(header: BatchHeader, record: Record, control_type: str | None, coordinator_epoch: int | None) -> Row:
+def _record_row(header: BatchHeader, record: Record, coordinator_epoch: int | None) -> Row:
     key, key_encoding = readable(record.key)
     value, value_encoding = readable(record.value)
     has_sequence = header.base_sequence >= 0
@@ -133,9 +132,14 @@ def _record_row(header: BatchHeader, record: Record, control_type: str | None, c
         "value": value,
         "value_encoding": value_encoding,
         "headers": shown,
-        "control_type": control_type,
+        "control_type": _control_type(record) if header.is_control else None,
         "coordinator_epoch": coordinator_epoch,
     }
+
+
+def _control_type(record: Record) -> str:
+    """Each record's own: KRaft puts several into one batch."""
+    return ControlType(int.from_bytes((record.key or b"")[2:4], "big", signed=True)).name.lower()
 
 
 def _codec_name(header: BatchHeader) -> str:

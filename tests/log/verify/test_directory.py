@@ -97,6 +97,17 @@ def test_preallocated_room_is_expected_of_a_running_broker(crashed: Path) -> Non
     assert verification.findings.kept == []
 
 
+def test_an_index_may_run_ahead_of_a_log_that_is_being_written(crashed: Path) -> None:
+    """The log's size was taken before its indexes were read."""
+    active = files_of(crashed, "orders-0/*.log")[-1]
+    data = active.read_bytes()
+    _, (second, _), *_ = walk(data)
+    active.write_bytes(data[:second])
+    in_motion = verified(crashed, lambda _path: True).findings.kept
+    assert not [each for each in in_motion if each.path.endswith("index")]
+    assert [each for each in findings(crashed) if f"no batch begins at position {second}" in each.what]
+
+
 def test_preallocated_room_after_a_clean_stop_is_an_error(clean: Path) -> None:
     path = files_of(clean, "orders-0/*28.index")[0]
     path.write_bytes(path.read_bytes() + bytes(16))

@@ -5,6 +5,7 @@ Owns the order of the checks in a segment and what each finding advises. What re
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -74,21 +75,19 @@ class SegmentCheck:
         self._is_readable = True
 
     def run(self, names: set[str], size_bytes: int, progress: Callable[[int], None]) -> None:
-        offsets = self._open_index(INDEX, names, OffsetIndexCheck)
-        times = self._open_index(TIME_INDEX, names, TimeIndexCheck)
-        aborted = self._open_aborted(names)
-        file = self._disk.open(self.path)
-        try:
-            self._walk(file, size_bytes, offsets, times, aborted, progress)
-        finally:
-            file.close()
-        self._settle_last(size_bytes)
-        if self._end_offset is None:
-            self._course.next_offset = max(self._course.next_offset, self.base_offset)
-        tail = Tail(self._course.next_offset, is_sealed=not self._is_recovered)
-        for extension, check in ((INDEX, offsets), (TIME_INDEX, times)):
-            if check is not None:
-                self._end_index(extension, check, tail)
+        with ExitStack() as opened:
+            file = self._disk.open(self.path)
+            opened.callback(file.close)
+            offsets = self._open_index(INDEX, names, OffsetIndexCheck, opened)
+            times = self._open_index(TIME_INDEX, names, TimeIndexCheck, opened)
+            self._walk(file, size_bytes, offsets, times, self._open_aborted(names), progress)
+            self._settle_last(size_bytes)
+            if self._end_offset is None:
+                self._course.next_offset = max(self._course.next_offset, self.base_offset)
+            tail = Tail(self._course.next_offset, is_sealed=not self._is_recovered)
+            for extension, check in ((INDEX, offsets), (TIME_INDEX, times)):
+                if check is not None:
+                    self._end_index(extension, check, tail)
 
     # The log
 
@@ -128,9 +127,11 @@ class SegmentCheck:
             marker = read_marker(batch.data, 0, header) if header.is_control else None
         except MessageTooLarge as error:
             self._warn(f"{error}: its records were not looked at", "nothing: only its CRC was verified", batch)
+            self._course.history.forget()
             return
         except KafkaError as error:
             self._error(f"the CRC is right, but {error}", RESTORE, batch)
+            self._course.history.forget()
             return
         if fault is not None:
             self._error(f"the CRC is right, but {fault}", RESTORE, batch)
@@ -211,16 +212,21 @@ class SegmentCheck:
 
     # Indexes
 
-    def _open_index(self, extension: str, names: set[str], check: type[_Check]) -> _Check | None:
+    def _open_index(
+        self, extension: str, names: set[str], check_type: type[_Check], opened: ExitStack
+    ) -> _Check | None:
         name = f"{self.base_offset:020d}{extension}"
         if name not in names:
             self._index_fault(extension, Fault("the file is missing", 0, None))
             return None
+        report = partial(self._index_fault, extension)
         try:
-            return check(self._disk, self._stem + extension, self.base_offset, partial(self._index_fault, extension))
+            check = check_type(self._disk, self._stem + extension, self.base_offset, report)
         except OSError as error:
             self._index_fault(extension, Fault(f"it cannot be read: {error.strerror}", 0, None))
             return None
+        opened.callback(check.close)
+        return check
 
     def _open_aborted(self, names: set[str]) -> AbortedIndexCheck:
         entries: list[AbortedTransaction] = []
@@ -249,10 +255,10 @@ class SegmentCheck:
         )
 
     def _end_index(self, extension: str, check: OffsetIndexCheck | TimeIndexCheck, tail: Tail) -> None:
-        if self._is_readable:
+        in_motion = self._standing.is_running and self._end_offset is None
+        if self._is_readable and not in_motion:
             check.end(tail)
-        check.close()
-        if check.padding_bytes and self._is_recovered and not self._standing.is_running:
+        if check.padding_bytes and self._is_recovered and not in_motion:
             what = f"{check.padding_bytes} preallocated bytes would be cut at recovery"
             self._findings.add(Severity.WARNING, self._stem + extension, what, AT_RECOVERY)
 
