@@ -15,7 +15,7 @@ from lamina.log.files import Disk
 from lamina.log.flushing import close_cleanly
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import Appended, PartitionLog
+from lamina.log.partition_log import Appended, PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, Report, open_log
 from lamina.log.segment import Segment
 from lamina.records.batch import BatchHeader, read_header, walk
@@ -96,7 +96,7 @@ class LogBuilder:
             log_start_offset=log_start_offset,
             now_ms=self.now_ms,
             producer_expiration_ms=DAY_MS,
-            initial_segment_bytes=self.config.initial_segment_bytes,
+            initial_segment_bytes=initial_segment_bytes(self.config),
         )
         shape = shape_of(self.config)
         state, report = open_log(self.disk, str(self.path), shape, opening)

@@ -32,7 +32,7 @@ from lamina.log.names import (
     parse_partition_directory,
     partition_directory,
 )
-from lamina.log.partition_log import PartitionLog
+from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
 from lamina.settings.log_config import DAY_MS, LogConfig
@@ -172,7 +172,7 @@ class LogDirectory:
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
-            initial_segment_bytes=config.initial_segment_bytes,
+            initial_segment_bytes=initial_segment_bytes(config),
         )
         shape = IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps())
         try:

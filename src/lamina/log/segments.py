@@ -42,7 +42,7 @@ class Segments:
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that reach into ``[start, end)``: what a committed reader of it has to skip.
 
-        The search ends at the first abort before which no transaction can have been open below ``end``.
+        An abort whose last stable offset is at or above ``end`` ends the search: what was open below is settled.
         """
         found = []
         for segment in self._items[self.number_of(start) :]:

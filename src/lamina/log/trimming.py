@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lamina.errors import OffsetOutOfRange
 from lamina.log.leftovers import DELETED
-from lamina.log.partition_log import Doomed, PartitionLog
+from lamina.log.partition_log import Doomed, PartitionLog, initial_segment_bytes
 from lamina.log.producer_replay import rebuild_producers
 from lamina.log.segment import Segment
 from lamina.log.snapshots import snapshot_offsets, snapshot_path
@@ -40,7 +40,7 @@ def truncate_fully_and_start_at(log: PartitionLog, offset: int, now_ms: int) -> 
         for segment in reversed(list(log.segments)):
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
-        initial_bytes = log.config.initial_segment_bytes
+        initial_bytes = initial_segment_bytes(log.config)
         log.segments.add(Segment.create(log.disk, log.path, offset, log.shape, now_ms, initial_bytes=initial_bytes))
         log.log_start_offset = offset
         # What the log knew of its producers went with their batches: no snapshot may bring it back.

@@ -37,8 +37,3 @@ class LogConfig:
     timestamp_after_max_ms: int = HOUR_MS
     max_compaction_lag_ms: int = LONG_MAX
     preallocate: bool = False
-
-    @property
-    def initial_segment_bytes(self) -> int:
-        """How large the log file of a new segment is made."""
-        return self.segment_bytes if self.preallocate else 0
