@@ -48,7 +48,7 @@ def offset_of_max_timestamp(log: PartitionLog, bound: int, limit_bytes: int) -> 
 def _first_in_segment(
     segment: Segment, timestamp: int, start: int, bound: int, limit_bytes: int
 ) -> TimestampedOffset | None:
-    entry = segment.indexes.times.lookup(timestamp - 1)
+    entry = segment.time_entry(timestamp - 1)
     for position, header in segment.headers_from(max(entry.offset, start)):
         if header.base_offset >= bound:
             return None
