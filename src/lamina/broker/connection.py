@@ -20,7 +20,7 @@ from lamina.wire.primitives import MalformedRequest
 
 logger = logging.getLogger(__name__)
 
-Answer = Sequence[Sized] | None
+Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
 _SENDFILE_BYTES = 64 * 1024
@@ -170,7 +170,7 @@ class Connection:
         try:
             for frame in self._frames.frames():
                 answer = self._service.serve(self, frame)
-                if isinstance(answer, Awaitable):
+                if answer is not None and not isinstance(answer, list):
                     self._wait_for(answer)
                     break
                 self._frame_done()

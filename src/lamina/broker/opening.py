@@ -12,7 +12,7 @@ from uuid import UUID
 
 from lamina.broker.node import Node
 from lamina.broker.producer_ids import ProducerIdBlock
-from lamina.broker.storage import Storage, open_storage
+from lamina.broker.storage import StartError, Storage, open_storage
 from lamina.broker.threads import Threads
 from lamina.errors import StorageError
 from lamina.image.changes import begin_leader_epochs, mark_made, remove_topic
@@ -26,6 +26,7 @@ from lamina.settings.broker import (
     NUM_RECOVERY_THREADS_PER_DATA_DIR,
     PRODUCER_ID_EXPIRATION_MS,
 )
+from lamina.settings.definition import SettingError
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.values import BrokerSettings
 from lamina.store.metadata import MetadataStore
@@ -51,11 +52,15 @@ def open_node(
     storage = open_storage(settings)
     node_id = settings[NODE_ID]
     image = storage.metadata.image
-    settings = with_dynamic(
-        settings,
-        dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
-        dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
-    )
+    try:
+        settings = with_dynamic(
+            settings,
+            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
+        )
+    except SettingError as error:
+        storage.close()
+        raise StartError(f"with what was set while the broker ran, {error}") from error
     threads = Threads(loop)
     producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
     node = Node(loop, node_id, settings, storage.directories, storage.metadata, producer_ids, threads)

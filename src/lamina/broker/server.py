@@ -7,6 +7,7 @@ import asyncio
 import logging
 import resource
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import Router
 from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
+from lamina.broker.warming import warm
+from lamina.errors import StorageError
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.directory import LogDirectory
@@ -93,10 +96,13 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
         )
         listening.start(bound)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        if threading.current_thread() is threading.main_thread():
+            # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
         timers = Timers(node)
         timers.start()
+        node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
         return opened, bound, listening, timers
 
     def _bind(self) -> list[Bound]:
@@ -155,11 +161,19 @@ class Server:
             connection.close()
         threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         for directory in node.directories:
-            if directory.failure is None:
-                directory.write_high_watermarks(timers.high_watermarks(directory))
-            await node.threads.run(lambda d=directory: d.close(threads))  # type: ignore[misc]
+            try:
+                if directory.failure is None:
+                    directory.write_high_watermarks(timers.high_watermarks(directory))
+                await node.threads.run(lambda d=directory: d.close(threads))  # type: ignore[misc]
+            except StorageError as error:
+                self._fatal = self._fatal or f"the stop was not clean: {error}"
         opened.storage.database.close()
         node.threads.close()
+
+
+def _warmed(error: OSError | None) -> None:
+    if error is not None:
+        logger.warning("warming up failed: %s", error)
 
 
 def raise_descriptor_limit() -> int:

@@ -37,6 +37,12 @@ class Storage:
         """Whether every directory was left by a clean stop."""
         return all(directory.was_clean for directory in self.directories)
 
+    def close(self) -> None:
+        """Leave everything as it was found, with no log opened."""
+        for directory in self.directories:
+            directory.close()
+        self.database.close()
+
 
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""

@@ -32,7 +32,7 @@ from lamina.log.names import (
     parse_partition_directory,
     partition_directory,
 )
-from lamina.log.partition_log import PartitionLog
+from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
 from lamina.settings.log_config import DAY_MS, LogConfig
@@ -92,12 +92,12 @@ class LogDirectory:
                 if broker_epoch is not None:
                     disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
                     disk.sync_dir(path)
+                return cls(disk, path, lock, identity, broker_epoch)
             except BaseException:
                 lock.close()
                 raise
         except OSError as error:
             raise DirectoryError(f"{path} cannot be used: {error.strerror}") from error
-        return cls(disk, path, lock, identity, broker_epoch)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -107,7 +107,7 @@ class LogDirectory:
             return {}
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions that have a directory here, open or not."""
+        """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
         found = (parse_partition_directory(entry.name) for entry in self.disk.scan(self.path) if entry.is_dir)
         return [partition for partition in found if partition is not None and partition[0] != KRAFT_METADATA]
 
@@ -181,6 +181,7 @@ class LogDirectory:
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
+            initial_segment_bytes=initial_segment_bytes(config),
         )
         shape = IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps())
         try:
@@ -311,7 +312,7 @@ class LogDirectory:
         """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so.
 
         Logs are flushed several at a time: what takes long is waiting for the disk. After an unclean stop a
-        partition that nobody opened is still unproven, and there is no mark.
+        partition that nobody opened is still unproven, as is one that failed, and there is no mark.
         """
         with ThreadPoolExecutor(threads, thread_name_prefix="lamina-closing") as pool:
             for _ in pool.map(close_cleanly, self.logs.values()):
@@ -319,7 +320,8 @@ class LogDirectory:
         if self.failure is None:
             self.write_recovery_points()
             self.write_log_starts()
-            if self.was_clean or all(key in self.logs for key in self.partitions()):
+            is_proven = self.was_clean or all(key in self.logs for key in self.partitions())
+            if is_proven and not any(log.failure for log in self.logs.values()):
                 self._mark_clean()
         self.release()
 
