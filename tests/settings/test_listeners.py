@@ -52,7 +52,9 @@ def test_a_listener_that_should_be_secure_is_refused_by_name_and_by_map(protocol
         ({"listeners": "PLAINTEXT://:1,plaintext://:2"}, "must name each listener once"),
         ({"listeners": "FOO://:1"}, "FOO has no protocol in listener.security.protocol.map"),
         ({"listener.security.protocol.map": "FOO"}, "must be NAME:PROTOCOL, one of PLAINTEXT"),
-        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "must be an address that a client can reach"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "no client can connect to 0.0.0.0"),
+        ({"listeners": "PLAINTEXT://0.0.0.0:1"}, "no client can connect to 0.0.0.0: set advertised.listeners"),
+        ({"listeners": "PLAINTEXT://[::]:1"}, "no client can connect to ::: set advertised.listeners"),
         (
             {
                 "advertised.listeners": "X://a:1",

@@ -43,6 +43,12 @@ class Storage:
             directory.close()
         self.database.close()
 
+    def release(self) -> None:
+        """Close without a mark of a clean stop: the next start checks what is there."""
+        for directory in self.directories:
+            directory.release()
+        self.database.close()
+
 
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""

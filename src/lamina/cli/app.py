@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "adopt": "Take partitions in that a broker does not know.",
     "dump": "Show what is in the files of a log directory.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",
@@ -53,6 +54,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
+  lamina serve
   lamina dump /var/lib/lamina/orders-0/00000000000000000000.log
   lamina verify --dir /var/lib/lamina""",
 )

@@ -1,6 +1,6 @@
 """``lamina serve``: from a command line to a running broker, and to the status that it ends with.
 
-Owns the options and how they become settings. What is printed lives in ``start_lines`` and ``log_lines``. Must
+Owns the order of it. What is printed lives in ``start_lines`` and ``log_lines``. Must
 not know requests or files.
 """
 
@@ -10,14 +10,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import click
 
+from lamina.cli.given import settings_from, settings_options
 from lamina.cli.status import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG
-
-if TYPE_CHECKING:
-    from lamina.settings.values import BrokerSettings
+from lamina.settings.definition import SettingError
+from lamina.settings.properties import PropertiesError
+from lamina.settings.values import BrokerSettings
 
 
 @click.command(
@@ -31,30 +31,25 @@ Examples:
   lamina serve --data-dir /var/lib/lamina --listen 127.0.0.1:0
   lamina serve --config server.properties --set log.retention.hours=24""",
 )
-@click.option("--config", "file", metavar="FILE", help="Kafka's server.properties.")
-@click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./lamina-data]")
+@settings_options
 @click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.  [default: 127.0.0.1:9092]"
 )
-@click.option("--node-id", metavar="N", help="The number of this broker.  [default: 1]")
-@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name; may be repeated.")
 @click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
 def command(
     file: str | None,
     data_dir: str | None,
-    listen: str | None,
     node_id: str | None,
     sets: tuple[str, ...],
+    listen: str | None,
     json_logs: bool,
 ) -> int:
     """Run a broker."""
     from lamina.cli.log_lines import start_logging
-    from lamina.settings.definition import SettingError
-    from lamina.settings.properties import PropertiesError
 
-    flags = {"lamina.data.dir": data_dir, "node.id": node_id, "listeners": listen and f"PLAINTEXT://{listen}"}
+    listeners = None if listen is None else f"PLAINTEXT://{listen}"
     try:
-        settings = _settings(file, {name: text for name, text in flags.items() if text is not None}, sets)
+        settings = settings_from(file, data_dir, node_id, sets, listeners=listeners)
     except (SettingError, PropertiesError) as error:
         click.echo(f"lamina: {error}", err=True)
         return BAD_INPUT
@@ -62,24 +57,7 @@ def command(
     return _run(settings, quiet=json_logs)
 
 
-def _settings(file: str | None, flags: dict[str, str], sets: tuple[str, ...]) -> "BrokerSettings":
-    from lamina.settings.properties import load
-    from lamina.settings.resolve import resolve_broker
-
-    given: dict[str, str] = {}
-    if file is not None:
-        with open(file, "rb") as opened:
-            given = load(opened.read())
-    named: dict[str, str] = {}
-    for text in sets:
-        name, separator, value = text.partition("=")
-        if not separator or not name.strip():
-            raise click.BadParameter(f"{text!r} is not of the form key=value", param_hint="--set")
-        named[name.strip()] = value.strip()
-    return resolve_broker(file=given, flags=flags, sets=named)
-
-
-def _run(settings: "BrokerSettings", *, quiet: bool) -> int:
+def _run(settings: BrokerSettings, *, quiet: bool) -> int:
     from lamina.broker.server import Server
     from lamina.broker.storage import StartError
     from lamina.cli.start_lines import print_start, warn

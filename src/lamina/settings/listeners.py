@@ -20,7 +20,7 @@ from lamina.settings.values import BrokerSettings
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 BUILT_PROTOCOLS = ("PLAINTEXT",)
-ANY_ADDRESS = "0.0.0.0"
+ANY_ADDRESSES = ("0.0.0.0", "::")
 PORT_MAX = 65535
 
 _LISTENER = re.compile(
@@ -57,10 +57,13 @@ def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
     advertised = tuple(_read(settings, ADVERTISED_LISTENERS))
     names = {listener.name for listener in opened}
     for listener in advertised:
-        if listener.host == ANY_ADDRESS:
-            raise SettingError(f"advertised.listeners = {listener.name}: must be an address that a client can reach")
         if listener.name not in names:
             raise SettingError(f"advertised.listeners = {listener.name}: must be one of the names in listeners")
+    for listener in advertised or opened:
+        if listener.host in ANY_ADDRESSES:
+            where = f"advertised.listeners = {listener.name}" if advertised else f"listeners = {listener.name}"
+            remedy = "" if advertised else ": set advertised.listeners to one that it can"
+            raise SettingError(f"{where}: no client can connect to {listener.host}{remedy}")
     return advertised or opened
 
 

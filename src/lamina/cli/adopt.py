@@ -1,0 +1,77 @@
+"""``lamina adopt``: shows what the broker room takes in."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from lamina.cli.given import settings_from, settings_options
+from lamina.cli.output import print_table
+from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.settings.definition import SettingError
+from lamina.settings.properties import PropertiesError
+
+
+@click.command(
+    "adopt",
+    epilog="""\b
+Exit status: 0 fine, 1 nothing was adopted, 2 bad settings.
+
+\b
+Examples:
+  lamina adopt lamina-data/logs/orders-0
+  lamina adopt /var/lib/kafka/data --data-dir /var/lib/lamina""",
+)
+@settings_options
+@click.argument("directory", metavar="DIR")
+def command(file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], directory: str) -> int:
+    """Take partitions in that a broker does not know.
+
+    DIR is a partition's directory, or one that holds partitions. What lies in the broker's log directories stays
+    in place; anything else is copied there. The broker must be stopped. Retention and compaction stay off for an
+    adopted topic until its cleanup.policy is set.
+    """
+    from lamina.broker.adoption import AdoptionError, adopt
+    from lamina.broker.storage import StartError, open_storage
+
+    try:
+        settings = settings_from(file, data_dir, node_id, sets)
+        storage = open_storage(settings)
+    except (SettingError, PropertiesError) as error:
+        click.echo(f"lamina: {error}", err=True)
+        return BAD_INPUT
+    except StartError as error:
+        click.echo(f"lamina: {error}", err=True)
+        return SOMETHING_WRONG
+    try:
+        with _progress() as copied:
+            adopted = adopt(settings, storage, directory, copied)
+    except AdoptionError as error:
+        storage.close()
+        click.echo(f"lamina: {error}", err=True)
+        return SOMETHING_WRONG
+    if not adopted:
+        storage.close()
+        click.echo("lamina: the broker knows all of it already", err=True)
+        return FINE
+    storage.release()
+    rows = ((one.topic, str(one.index), "in place" if one.is_in_place else "copied", one.path) for one in adopted)
+    print_table(("topic", "partition", "how", "from"), rows)
+    click.echo("Retention and compaction are off for these topics until their cleanup.policy is set.")
+    return FINE
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for a person who watches; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    columns = ("copying", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

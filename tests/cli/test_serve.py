@@ -1,0 +1,159 @@
+"""``lamina serve``: what it says, and how it refuses."""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lamina import __version__
+from tests.broker.process import COMMAND, SOURCES, BrokerProcess
+from tests.broker.raw import METADATA, METADATA_VERSION, RawClient, metadata_request
+from tests.cli.running import Outcome
+
+
+def serve(*args: str | Path, cwd: Path | None = None) -> Outcome:
+    """A broker that does not start, or that is stopped as soon as it has said all that it says."""
+    process = subprocess.Popen(
+        [*COMMAND, "serve", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        first = process.stdout.readline()
+        if first:
+            process.send_signal(signal.SIGTERM)
+        out, err = process.stdout.read(), process.stderr.read()
+    return Outcome(process.wait(60), first + out, err)
+
+
+def refusal(*args: str | Path, status: int = 1) -> str:
+    outcome = serve(*args)
+    assert (outcome.status, outcome.out) == (status, ""), outcome
+    assert outcome.err.count("\n") == 1, outcome.err
+    return outcome.err
+
+
+def test_the_first_line_is_for_programs_and_the_rest_for_people(tmp_path: Path) -> None:
+    outcome = serve("--listen", "127.0.0.1:0", cwd=tmp_path)
+    assert outcome.status == 0
+    facts = json.loads(outcome.out.splitlines()[0])
+    assert facts["data_dir"] == str(tmp_path / "lamina-data")
+    assert facts["log_dirs"] == [str(tmp_path / "lamina-data" / "logs")]
+    assert (facts["node_id"], facts["version"], facts["recovered_partitions"]) == (1, __version__, 0)
+    address = facts["listening"][0]["address"]
+    for said in (address, facts["data_dir"], __version__, "compacted topics are not being compacted", "Ctrl-C", "kcat"):
+        assert said in outcome.out.partition("\n")[2]
+    assert {path.name for path in (tmp_path / "lamina-data").iterdir()} >= {"logs", "metadata.db", ".gitignore"}
+    assert "*" in (tmp_path / "lamina-data" / ".gitignore").read_text().splitlines()
+
+
+def test_logs_may_be_json(tmp_path: Path) -> None:
+    outcome = serve("--data-dir", tmp_path, "--listen", "127.0.0.1:0", "--json-logs", "--set", "no.such.name=1")
+    assert len(outcome.out.splitlines()) == 1
+    lines = [json.loads(line) for line in outcome.err.splitlines()]
+    assert any(line["level"] == "warning" and "no.such.name" in line["message"] for line in lines)
+
+
+def test_a_file_a_flag_and_a_setting(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"node.id=3\nlog.dirs={tmp_path}/a,{tmp_path}/b\nlisteners=PLAINTEXT://127.0.0.1:1\n")
+    outcome = serve("--config", file, "--listen", "127.0.0.1:0", "--set", "node.id=5", "--node-id", "4")
+    facts = json.loads(outcome.out.splitlines()[0])
+    assert facts["node_id"] == 5
+    assert facts["log_dirs"] == [f"{tmp_path}/a", f"{tmp_path}/b"]
+
+
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    """A port in use, which is what makes it known."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield int(server.getsockname()[1])
+
+
+def test_a_port_in_use(tmp_path: Path, free_port: int) -> None:
+    said = refusal("--data-dir", tmp_path / "data", "--listen", f"127.0.0.1:{free_port}")
+    assert f"127.0.0.1:{free_port}" in said
+    assert "--listen" in said
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = refusal("--data-dir", tmp_path / "file" / "data", "--listen", "127.0.0.1:0")
+    assert str(tmp_path / "file") in said
+
+
+def test_a_directory_of_another_node_or_cluster_or_in_use(tmp_path: Path) -> None:
+    arguments = ("--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0")
+    with BrokerProcess(tmp_path / "data"):
+        assert "in use" in refusal(*arguments)
+    mark = tmp_path / "data" / "logs" / ".kafka_cleanshutdown"
+    assert mark.is_file()
+    assert "node 1" in refusal(*arguments, "--node-id", "2")
+    identity = tmp_path / "data" / "logs" / "meta.properties"
+    identity.write_text(identity.read_text().replace("cluster.id=", "cluster.id=another-"))
+    assert "cluster another-" in refusal(*arguments)
+    assert mark.is_file(), "a refused start leaves the mark of a clean stop"
+
+
+def test_metadata_from_a_newer_lamina(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path):
+        pass
+    database = sqlite3.connect(tmp_path / "metadata.db")
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    assert "newer" in refusal("--data-dir", tmp_path, "--listen", "127.0.0.1:0")
+    assert (tmp_path / "logs" / ".kafka_cleanshutdown").is_file()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--listen", "9092"), "NAME://host:port"),
+        (("--listen", "0.0.0.0:0"), "advertised.listeners"),
+        (("--node-id", "x"), "node.id"),
+        (("--set", "listeners=SASL_SSL://127.0.0.1:0"), "SASL_SSL"),
+        (("--set", "authorizer.class.name=x"), "refused"),
+        (("--config", "/no/such/file"), "/no/such/file"),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, args: tuple[str, ...], said: str) -> None:
+    assert said in refusal("--data-dir", tmp_path, *args, status=2)
+
+
+def test_listening_beyond_loopback_is_warned_of_loudly(tmp_path: Path) -> None:
+    outcome = serve("--data-dir", tmp_path, "--listen", ":0")
+    assert "OPEN TO OTHERS" in outcome.err
+    assert "OPEN TO OTHERS" not in serve("--data-dir", tmp_path, "--listen", "127.0.0.1:0").err
+
+
+def test_listeners_and_what_is_advertised_of_each(tmp_path: Path) -> None:
+    listeners = "INSIDE://127.0.0.1:0,SIX://[::1]:0"
+    broker = BrokerProcess(
+        tmp_path,
+        "--set",
+        f"listeners={listeners}",
+        "--set",
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,SIX:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "--set",
+        "advertised.listeners=INSIDE://inside.example.org:19092,SIX://[::1]:0",
+    )
+    with broker, RawClient(broker) as client:
+        told = client.ask(metadata_request()).brokers[0]
+        assert (told.host, told.port) == ("inside.example.org", 19092)
+        port = broker.facts["listening"][1]["port"]
+        client.socket.close()
+        client.socket = socket.create_connection(("::1", port), timeout=30)
+        client.begin(metadata_request())
+        told = client.answer(METADATA, METADATA_VERSION).brokers[0]
+        assert (told.host, told.port) == ("::1", port)
