@@ -171,6 +171,20 @@ def test_large_requests_leave_no_memory_behind(wide_broker: BrokerProcess, wide_
         assert wide_broker.resident_bytes() - before < 64 * MEBIBYTE
 
 
+def test_a_client_that_went_silent_is_given_up_and_its_memory_with_it(own_broker: Callable[..., BrokerProcess]) -> None:
+    """Two stalled requests fill what large ones may take; a third is served once they are given up."""
+    broker = own_broker("--set", "connections.max.idle.ms=1000", "--set", "queued.max.request.bytes=120000000")
+    with RawClient(broker) as stalled, RawClient(broker) as waiting, RawClient(broker) as third:
+        topic_id = third.create_topic(TOPIC)
+        waiting.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=3000))
+        stalled.send(struct.pack(">i", 100_000_000) + bytes(70_000))
+        answer = third.produce(TOPIC, one(bytes(30_000_000)))
+        assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+        assert stalled.is_closed()
+        assert "silence" in broker.wait_for_log(stalled.peer)
+        assert waiting.answer(FETCH, FETCH_VERSION).error_code == 0, "who waits for an answer is not silent"
+
+
 def test_two_hundred_parked_connections_do_not_hold_up_a_stop(own_broker: Callable[..., BrokerProcess]) -> None:
     broker = own_broker("--set", "num.partitions=10")
     with ExitStack() as stack:

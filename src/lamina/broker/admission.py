@@ -23,6 +23,9 @@ class Admission:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    def is_waiting(self, holder: object) -> bool:
+        return holder in self._waiting
+
     def admit(self, holder: object, frame_bytes: int, retry: Callable[[], None]) -> bool:
         """Take room for a frame; if there is none, ``retry`` is called when some was given back."""
         if not self._fits(frame_bytes):

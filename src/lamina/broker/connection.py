@@ -58,6 +58,7 @@ class Connection:
         "_service",
         "_socket",
         "_task",
+        "active_at",
         "client_software",
         "listener_name",
         "peer",
@@ -77,6 +78,8 @@ class Connection:
         self.peer = peer
         self.listener_name = listener_name
         self.client_software = ""
+        self.active_at = loop.time()
+        """When bytes last went either way."""
         self._loop = loop
         self._socket = accepted
         self._fd = accepted.fileno()
@@ -98,8 +101,8 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request is being served that did not answer at once."""
-        return self._task is not None
+        """Whether the client waits for the broker: for an answer, or for room for its request."""
+        return self._task is not None or self._admission.is_waiting(self)
 
     # Reading
 
@@ -133,6 +136,7 @@ class Connection:
         if count == 0:
             self.close()
             return
+        self.active_at = self._loop.time()
         self._frames.received(count)
         self._serve_frames()
 
@@ -141,10 +145,14 @@ class Connection:
         frame_bytes = self._frames.pending_frame_bytes
         if frame_bytes <= BASE_BUFFER_BYTES or self._admitted_bytes:
             return True
-        if not self._admission.admit(self, frame_bytes, self._read_more):
+        if not self._admission.admit(self, frame_bytes, self._found_room):
             return False
         self._admitted_bytes = frame_bytes
         return True
+
+    def _found_room(self) -> None:
+        self.active_at = self._loop.time()
+        self._read_more()
 
     def _look_for_end(self) -> None:
         """While a request is under way: notice that the client is gone, and leave what it sent for later."""
@@ -218,6 +226,7 @@ class Connection:
                 logger.error("%s: an answer failed", self.peer, exc_info=error)
                 self.close()
             return
+        self.active_at = self._loop.time()
         answer = task.result()
         if self._closed:
             _give_back(answer or ())
@@ -289,6 +298,7 @@ class Connection:
             pieces.popleft()
 
     def _writable(self) -> None:
+        self.active_at = self._loop.time()
         self._is_writing = False
         self._loop.remove_writer(self._fd)
         self._write()

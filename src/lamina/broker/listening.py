@@ -15,6 +15,7 @@ from lamina.settings.listeners import Listener
 logger = logging.getLogger(__name__)
 
 _ACCEPTS_AT_A_TIME = 64
+_SWEEPS_PER_IDLE_TIME = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,18 @@ class Bound:
 
 class Listening:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, service: Service, admission: Admission, max_frame_bytes: int
+        self,
+        loop: asyncio.AbstractEventLoop,
+        service: Service,
+        admission: Admission,
+        max_frame_bytes: int,
+        max_idle_ms: int,
     ) -> None:
         self._loop = loop
         self._service = service
         self._admission = admission
         self._max_frame_bytes = max_frame_bytes
+        self._max_idle_seconds = max_idle_ms / 1000
         self._bound: list[Bound] = []
         self.connections: set[Connection] = set()
 
@@ -44,6 +51,21 @@ class Listening:
         for one in bound:
             self._bound.append(one)
             self._loop.add_reader(one.socket.fileno(), self._accept, one)
+        if self._max_idle_seconds >= 0:
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        self._loop.call_later(self._max_idle_seconds / _SWEEPS_PER_IDLE_TIME, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close connections that nobody uses: a client that died without a word, a request that never ends."""
+        idle_since = self._loop.time() - self._max_idle_seconds
+        for connection in list(self.connections):
+            if connection.active_at < idle_since and not connection.is_waiting:
+                logger.info("%s: closed after %g s of silence", connection.peer, self._max_idle_seconds)
+                connection.close()
+        if self._bound:
+            self._sweep_later()
 
     def _accept(self, bound: Bound) -> None:
         for _ in range(_ACCEPTS_AT_A_TIME):

@@ -26,6 +26,7 @@ from lamina.log.directory import LogDirectory
 from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.network import (
+    CONNECTIONS_MAX_IDLE_MS,
     QUEUED_MAX_REQUEST_BYTES,
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
@@ -94,6 +95,7 @@ class Server:
             service,
             Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
             self._settings[SOCKET_REQUEST_MAX_BYTES],
+            self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
         listening.start(bound)
         if threading.current_thread() is threading.main_thread():

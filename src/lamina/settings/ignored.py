@@ -90,7 +90,7 @@ BROKER_IGNORED = (
             add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
             auto.leader.rebalance.enable compression.gzip.level
             compression.lz4.level compression.zstd.level
-            connection.failed.authentication.delay.ms connections.max.idle.ms controlled.shutdown.enable
+            connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms cordoned.log.dirs
             inter.broker.listener.name
             leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage

@@ -50,6 +50,13 @@ QUEUED_MAX_REQUEST_BYTES = broker_setting(
     rule=at_least(MEBIBYTE),
     difference="Kafka's default is no limit (-1)",
 )
+CONNECTIONS_MAX_IDLE_MS = broker_setting(
+    "connections.max.idle.ms",
+    LONG,
+    600_000,
+    "A connection over which nothing went for so long is closed, unless its request is waiting here; -1 for never.",
+    rule=at_least(-1),
+)
 FETCH_MAX_BYTES = broker_setting(
     "fetch.max.bytes", INT, 55 * MEBIBYTE, "The most that one Fetch answer carries.", rule=at_least(1024)
 )
