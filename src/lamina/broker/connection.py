@@ -1,20 +1,18 @@
 """One client's connection: bytes in, one request at a time, answers out in order.
 
-Owns its socket, its receive buffer and the answer that is on its way. It reads straight from the socket and
-writes with ``sendmsg`` and ``sendfile`` (network facts §5.4). While a request waits or an answer is stuck, the
-next frame is not served, so a slow client holds one answer and nothing else. Must not know any API.
+Owns its socket, its receive buffer and what is done next. It reads straight from the socket (network facts §5.4).
+While a request waits or an answer is stuck, the next frame is not served, so a slow client holds one answer and
+nothing else. Must not know any API.
 """
 
 import asyncio
 import logging
-import os
 import socket
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Sized
 from typing import Protocol
 
 from lamina.broker.admission import Admission
-from lamina.log.lease import Lease
+from lamina.broker.outbox import Outbox, drop
 from lamina.wire.frames import BASE_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameError, FrameSplitter
 from lamina.wire.primitives import MalformedRequest
 
@@ -23,12 +21,9 @@ logger = logging.getLogger(__name__)
 Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
-_SENDFILE_BYTES = 64 * 1024
-_MAX_IOVECS = 64
 _REQUESTS_AT_A_TIME = 32
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large answers: no more is made than this before it is sent."""
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
 class ConnectionRefused(Exception):
@@ -54,7 +49,7 @@ class Connection:
         "_is_writing",
         "_loop",
         "_on_close",
-        "_pieces",
+        "_outbox",
         "_service",
         "_socket",
         "_task",
@@ -87,7 +82,7 @@ class Connection:
         self._admission = admission
         self._admitted_bytes = 0
         self._frames = FrameSplitter(max_frame_bytes)
-        self._pieces: deque[Sized] = deque()
+        self._outbox = Outbox(accepted)
         self._task: asyncio.Future[Answer] | None = None
         self._is_reading = False
         self._is_writing = False
@@ -117,7 +112,7 @@ class Connection:
             self._loop.remove_reader(self._fd)
 
     def _readable(self) -> None:
-        if self._task is not None or self._pieces or self._is_behind:
+        if self._task is not None or self._outbox or self._is_behind:
             self._look_for_end()
             return
         try:
@@ -191,11 +186,11 @@ class Connection:
                     self._loop.call_soon(self._go_on)
                     break
         except (FrameError, MalformedRequest, ConnectionRefused) as error:
-            self._pieces.extend(answers)
+            self._outbox.add(answers)
             self._refuse(str(error))
             return
         if answers:
-            self._pieces.extend(answers)
+            self._outbox.add(answers)
             self._write()
         self._drain_if_idle()
 
@@ -229,10 +224,10 @@ class Connection:
         self.active_at = self._loop.time()
         answer = task.result()
         if self._closed:
-            _give_back(answer or ())
+            drop(answer or ())
             return
         if answer is not None:
-            self._pieces.extend(answer)
+            self._outbox.add(answer)
         self._write()
         self._go_on()
 
@@ -240,7 +235,7 @@ class Connection:
         """Serve what came in meanwhile, once the last answer is out; nothing new on a connection that ends."""
         if self._is_draining:
             self._drain_if_idle()
-        elif not self._closed and not self._pieces and self._task is None:
+        elif not self._closed and not self._outbox and self._task is None:
             self._is_behind = False
             self._read_more()
             self._serve_frames()
@@ -249,53 +244,13 @@ class Connection:
 
     def _write(self) -> None:
         try:
-            while self._pieces:
-                if type(self._pieces[0]) is Lease and len(self._pieces[0]) >= _SENDFILE_BYTES:
-                    self._send_range(self._pieces[0])
-                else:
-                    self._send_bytes()
+            self._outbox.send()
         except (BlockingIOError, InterruptedError):
             if not self._is_writing:
                 self._is_writing = True
                 self._loop.add_writer(self._fd, self._writable)
         except OSError:
             self.close()
-
-    def _send_range(self, lease: Lease) -> None:
-        sent = os.sendfile(self._fd, lease.file.fileno(), lease.position, lease.size_bytes)
-        if sent == 0:
-            raise OSError("the file is shorter than what was promised of it")
-        lease.advance(sent)
-        if not lease.size_bytes:
-            self._pieces.popleft()
-            lease.give_back()
-
-    def _send_bytes(self) -> None:
-        pieces = self._pieces
-        vectors: list[bytes | bytearray | memoryview] = []
-        more = 0
-        for number, piece in enumerate(pieces):
-            if type(piece) is Lease:
-                if len(piece) >= _SENDFILE_BYTES:
-                    more = _MSG_MORE
-                    break
-                data = piece.read()
-                piece.give_back()
-                pieces[number] = piece = data
-            assert isinstance(piece, bytes | bytearray | memoryview)
-            vectors.append(piece)
-            if len(vectors) == _MAX_IOVECS:
-                break
-        if len(vectors) == 1 and not more:
-            sent = self._socket.send(vectors[0])
-        else:
-            sent = self._socket.sendmsg(vectors, (), more)
-        for vector in vectors:
-            if sent < len(vector):
-                pieces[0] = memoryview(vector)[sent:]
-                break
-            sent -= len(vector)
-            pieces.popleft()
 
     def _writable(self) -> None:
         self.active_at = self._loop.time()
@@ -313,12 +268,12 @@ class Connection:
         self._drain_if_idle()
 
     def _drain_if_idle(self) -> None:
-        if self._is_draining and self._task is None and not self._pieces:
+        if self._is_draining and self._task is None and not self._outbox:
             self.close()
 
     def _refuse(self, reason: str) -> None:
         logger.warning("%s: %s", self.peer, reason)
-        if self._pieces:
+        if self._outbox:
             self._is_draining = True
             self._write()
             self._drain_if_idle()
@@ -337,13 +292,6 @@ class Connection:
         self._admission.forget(self)
         if self._task is not None:
             self._task.cancel()
-        _give_back(self._pieces)
-        self._pieces.clear()
+        self._outbox.drop()
         self._socket.close()
         self._on_close(self)
-
-
-def _give_back(pieces: Sequence[Sized] | deque[Sized]) -> None:
-    for piece in pieces:
-        if type(piece) is Lease:
-            piece.give_back()

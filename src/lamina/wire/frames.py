@@ -13,6 +13,7 @@ writable, so that batches can be stamped in place. Must not know what is in a fr
 """
 
 from collections.abc import Iterator
+from mmap import mmap
 from struct import Struct
 from typing import Final
 
@@ -25,6 +26,7 @@ KEPT_BUFFER_BYTES: Final = 2 * 1024 * 1024
 """A grown buffer up to this size stays while large frames keep coming; a larger one is given back at once."""
 
 _GROWTH: Final = 8
+_MAPPED_BYTES: Final = 256 * 1024
 
 _HTTP_STARTS: Final = frozenset({b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN"})
 _TLS_HANDSHAKE: Final = b"\x16\x03"
@@ -50,7 +52,7 @@ class FrameSplitter:
     def __init__(self, max_frame_bytes: int, base_buffer_bytes: int = BASE_BUFFER_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._base_bytes = base_buffer_bytes
-        self._buffer = memoryview(bytearray(base_buffer_bytes))
+        self._buffer = _allocate(base_buffer_bytes)
         self._start = 0
         self._end = 0
         self._last_frame_bytes = 0
@@ -84,7 +86,7 @@ class FrameSplitter:
             raise ValueError("A complete frame has not been taken yet.")
         capacity = self._capacity_for(needed_bytes, held_bytes)
         if capacity != len(self._buffer):
-            self._move_to(memoryview(bytearray(capacity)))
+            self._move_to(_allocate(capacity))
         elif self._start + needed_bytes > capacity or held_bytes == 0:
             self._move_to(self._buffer)
         return self._buffer[self._end :]
@@ -92,7 +94,7 @@ class FrameSplitter:
     def shrink(self) -> None:
         """Go back to the base buffer, taking along what is held of the next frames; not if that is too much."""
         if len(self._buffer) > self._base_bytes and self._end - self._start <= self._base_bytes:
-            self._move_to(memoryview(bytearray(self._base_bytes)))
+            self._move_to(_allocate(self._base_bytes))
 
     def received(self, count: int) -> None:
         """`count` bytes were put at the start of what `buffer_for_recv` returned."""
@@ -153,3 +155,8 @@ class FrameSplitter:
         self._buffer = buffer
         self._start = 0
         self._end = held_bytes
+
+
+def _allocate(size_bytes: int) -> memoryview:
+    """A large buffer comes from the system and goes back to it: the allocator would keep some for other uses."""
+    return memoryview(mmap(-1, size_bytes) if size_bytes >= _MAPPED_BYTES else bytearray(size_bytes))

@@ -1,0 +1,88 @@
+"""The answers of one connection that are on their way: bytes and ranges of files, in order.
+
+Small pieces leave together by ``sendmsg``, large ranges by ``sendfile`` without passing through the process
+(network facts §5.4). Owns the leases of ranges until their last byte is out. Must not know when a socket is ready.
+"""
+
+import os
+import socket
+from collections import deque
+from collections.abc import Iterable, Sized
+
+from lamina.log.lease import Lease
+
+_SENDFILE_BYTES = 64 * 1024
+_MAX_IOVECS = 64
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+class Outbox:
+    __slots__ = ("_fd", "_pieces", "_socket")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._fd = connected.fileno()
+        self._pieces: deque[Sized] = deque()
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def add(self, pieces: Iterable[Sized]) -> None:
+        self._pieces.extend(pieces)
+
+    def drop(self) -> None:
+        """Send nothing more."""
+        drop(self._pieces)
+        self._pieces.clear()
+
+    def send(self) -> None:
+        """Send everything; raises BlockingIOError when the socket takes no more for now."""
+        while self._pieces:
+            first = self._pieces[0]
+            if type(first) is Lease and len(first) >= _SENDFILE_BYTES:
+                self._send_range(first)
+            else:
+                self._send_bytes()
+
+    def _send_range(self, lease: Lease) -> None:
+        sent = os.sendfile(self._fd, lease.file.fileno(), lease.position, lease.size_bytes)
+        if sent == 0:
+            raise OSError("the file is shorter than what was promised of it")
+        lease.advance(sent)
+        if not lease.size_bytes:
+            self._pieces.popleft()
+            lease.give_back()
+
+    def _send_bytes(self) -> None:
+        pieces = self._pieces
+        vectors: list[bytes | bytearray | memoryview] = []
+        more = 0
+        for number, piece in enumerate(pieces):
+            if type(piece) is Lease:
+                if len(piece) >= _SENDFILE_BYTES:
+                    more = _MSG_MORE
+                    break
+                data = piece.read()
+                piece.give_back()
+                pieces[number] = piece = data
+            assert isinstance(piece, bytes | bytearray | memoryview)
+            vectors.append(piece)
+            if len(vectors) == _MAX_IOVECS:
+                break
+        if len(vectors) == 1 and not more:
+            sent = self._socket.send(vectors[0])
+        else:
+            sent = self._socket.sendmsg(vectors, (), more)
+        for vector in vectors:
+            if sent < len(vector):
+                pieces[0] = memoryview(vector)[sent:]
+                break
+            sent -= len(vector)
+            pieces.popleft()
+
+
+def drop(pieces: Iterable[Sized]) -> None:
+    """Give back what an answer that will not be sent holds."""
+    for piece in pieces:
+        if type(piece) is Lease:
+            piece.give_back()
