@@ -142,6 +142,7 @@ def fetch_request(
     session_id: int = 0,
     session_epoch: int = -1,
     leader_epoch: int = -1,
+    partition_max_bytes: int = 1 << 20,
     forgotten: Sequence[tuple[UUID, Sequence[int]]] = (),
 ) -> Any:
     """``topics``: (id or name, ((partition, offset), …)). Names are asked in the last version that has them."""
@@ -158,7 +159,7 @@ def fetch_request(
                     partition=partition,
                     current_leader_epoch=leader_epoch,
                     fetch_offset=offset,
-                    partition_max_bytes=1 << 20,
+                    partition_max_bytes=partition_max_bytes,
                 )
                 for partition, offset in partitions
             ),
