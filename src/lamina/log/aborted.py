@@ -74,6 +74,9 @@ class AbortedIndex:
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) == len(entries):
             return
+        if not kept:
+            self.clear()  # an empty file would not be part of the segment, nor of its flush
+            return
         file = self._file or self._disk.open(self.path, create=True)
         try:
             file.truncate(len(kept) * _ENTRY.size)
@@ -81,6 +84,12 @@ class AbortedIndex:
             if file is not self._file:
                 file.close()
         self._entries = kept
+
+    def clear(self) -> None:
+        """Forget everything, unread: what a crash left may be torn."""
+        self.close()
+        self._disk.unlink(self.path)
+        self._entries = []
 
     def close(self) -> None:
         if self._file is not None:
