@@ -14,6 +14,7 @@ from lamina.log.flushing import Flusher, flush
 from lamina.log.trimming import move_log_start_offset
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.record import Record, build_batch
+from lamina.settings.log_config import LogConfig
 from tests.log.faulty import FaultyDisk
 from tests.log.oracle import check_reopening
 from tests.log.story import NOW_MS, TOPIC, TOPIC_ID, Moment, Story, open_directory, run_inline
@@ -119,10 +120,19 @@ def check_acknowledged(story: Story, moment: Moment, path: Path) -> None:
     check_reopening(str(path), FaultyDisk(), kept, story.config)
 
 
+def _start(path: str, disk: FaultyDisk, config: LogConfig) -> None:
+    directory = open_directory(path, disk)
+    try:
+        directory.open_partitions(lambda _: config, NOW_MS)
+    finally:
+        directory.release()
+
+
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_at_any_operation_of_a_start_is_one_sentence(quick_path: Path, error: int) -> None:
     _, story, _ = tell(quick_path / "good", "roll", 0)
     config = story.config
+    story.directory.release()
     shutil.rmtree(quick_path / "good/other-0")
     disk = FaultyDisk()
     directory = open_directory(str(quick_path / "good"), disk)
@@ -135,7 +145,7 @@ def test_an_error_at_any_operation_of_a_start_is_one_sentence(quick_path: Path, 
         shutil.rmtree(path / "other-0")
         disk.arm(nth, error)
         with pytest.raises((DirectoryError, StorageError)):
-            open_directory(str(path), disk).open_partitions(lambda _: config, NOW_MS)
+            _start(str(path), disk, config)
         check_reopening(str(path), FaultyDisk(), Moment("start", 0, 0, story.known, story.known), config)
         shutil.rmtree(path)
 

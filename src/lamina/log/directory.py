@@ -6,7 +6,7 @@ beyond their names: settings and ids are given.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
@@ -39,6 +39,9 @@ from lamina.settings.log_config import DAY_MS, LogConfig
 LOCK = ".lock"
 KRAFT_METADATA = "__cluster_metadata"
 """The log of Kafka's own controller, which lies among the partitions and is none."""
+
+Checkpoints = dict[str, dict[TopicPartition, int]]
+"""Contents of checkpoint files by their names."""
 
 logger = logging.getLogger(__name__)
 
@@ -115,11 +118,12 @@ class LogDirectory:
         config_of: Callable[[str], LogConfig],
         now_ms: int,
         *,
+        partitions: Sequence[TopicPartition] | None = None,
         producer_expiration_ms: int = DAY_MS,
         threads: int = 1,
         opened: Callable[[int, int], None] | None = None,
     ) -> list[PartitionLog]:
-        """Open and recover every partition that has a directory here, several at a time.
+        """Open and recover these partitions, or all that have a directory here, several at a time.
 
         ``opened`` is told after each how many of how many are open.
         """
@@ -149,18 +153,28 @@ class LogDirectory:
     def create_partition(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> PartitionLog:
-        """Make a new, empty partition. What an interrupted attempt left is taken over."""
+        """Make a new, empty partition and open it."""
         self._require_online()
-        path = f"{self.path}/{partition_directory(topic, partition)}"
-        if not self.disk.exists(path):
-            self._forget_checkpoints((topic, partition))
+        self.write_checkpoints(self.forget([(topic, partition)]))
+        self.make_partitions([(topic, partition, topic_id)])
+        log = self.open_partition(topic, partition, config, now_ms)
+        self.write_recovery_points()
+        return log
+
+    def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
+        """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
+
+        What an interrupted attempt left is taken over.
+        """
+        self._require_online()
         try:
-            self.disk.make_dir(path)
-            write_topic_id(self.disk, path, topic_id)
+            for topic, partition, topic_id in partitions:
+                path = f"{self.path}/{partition_directory(topic, partition)}"
+                self.disk.make_dir(path)
+                write_topic_id(self.disk, path, topic_id)
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
-        return self.open_partition(topic, partition, config, now_ms)
 
     def _open(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
@@ -217,7 +231,7 @@ class LogDirectory:
         log.require_online()
         self._lower_checkpoints(log, min(offset, log.log_start_offset))
         self.log_starts[log.topic, log.partition] = offset
-        self._write(checkpoints.LOG_START, self.log_starts)
+        self.write_checkpoints({checkpoints.LOG_START: self.log_starts})
         truncate_fully_and_start_at(log, offset, now_ms)
 
     def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
@@ -228,14 +242,24 @@ class LogDirectory:
             self.write_recovery_points()
         if self.log_starts.get(key, 0) > offset:
             self.log_starts[key] = offset
-            self._write(checkpoints.LOG_START, self.log_starts)
+            self.write_checkpoints({checkpoints.LOG_START: self.log_starts})
 
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""
+        self.close_partition(topic, partition)
+        gone = self.rename_deleted(topic, partition)
+        self.write_checkpoints(self.forget([(topic, partition)]))
+        return gone
+
+    def close_partition(self, topic: str, partition: int) -> None:
+        """Stop using a partition that goes away."""
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close()
             log.failure = f"{log.name} was deleted"
+
+    def rename_deleted(self, topic: str, partition: int) -> str | None:
+        """Rename the directory of a partition that was closed. May run on any thread."""
         path = f"{self.path}/{partition_directory(topic, partition)}"
         gone = f"{self.path}/{deleted_directory(topic, partition, uuid4().hex)}"
         try:
@@ -247,16 +271,22 @@ class LogDirectory:
             raise self.fail(error) from error
         return gone
 
-    def _forget_checkpoints(self, key: TopicPartition) -> None:
-        """What is on disk of an earlier partition of that name must not speak for a new one."""
-        for name, offsets in (
-            (checkpoints.RECOVERY_POINT, self.recovery_points),
-            (checkpoints.LOG_START, self.log_starts),
-            (checkpoints.HIGH_WATERMARK, self.high_watermarks),
-            (checkpoints.CLEANER, self.cleaner_offsets),
-        ):
-            if offsets.pop(key, None) is not None:
-                self._write(name, offsets)
+    def forget(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
+        """Drop what the checkpoints say of partitions that are gone or new, and return those that said something.
+
+        They have to be written before a partition of that name is made: an old one must not speak for it.
+        """
+        changed: Checkpoints = {}
+        for key in partitions:
+            for name, offsets in (
+                (checkpoints.RECOVERY_POINT, self.recovery_points),
+                (checkpoints.LOG_START, self.log_starts),
+                (checkpoints.HIGH_WATERMARK, self.high_watermarks),
+                (checkpoints.CLEANER, self.cleaner_offsets),
+            ):
+                if offsets.pop(key, None) is not None:
+                    changed[name] = offsets
+        return {name: dict(offsets) for name, offsets in changed.items()}
 
     def deleted_directories(self) -> list[str]:
         """Directories that were renamed away and not removed yet."""
@@ -269,32 +299,43 @@ class LogDirectory:
     # Checkpoints
 
     def write_recovery_points(self) -> None:
+        self.write_checkpoints({checkpoints.RECOVERY_POINT: self.collect_recovery_points()})
+
+    def collect_recovery_points(self) -> dict[TopicPartition, int]:
+        self._require_online()
         self.recovery_points |= {key: log.recovery_point for key, log in self.logs.items()}
-        self._write(checkpoints.RECOVERY_POINT, self.recovery_points)
+        return dict(self.recovery_points)
 
     def write_log_starts(self) -> None:
+        self.write_checkpoints({checkpoints.LOG_START: self.collect_log_starts()})
+
+    def collect_log_starts(self) -> dict[TopicPartition, int]:
         """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
         self._require_online()
         for key, log in self.logs.items():
             self.log_starts.pop(key, None)
             if log.log_start_offset > log.segments.first.base_offset:
                 self.log_starts[key] = log.log_start_offset
-        self._write(checkpoints.LOG_START, self.log_starts)
+        return dict(self.log_starts)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self.high_watermarks |= high_watermarks
-        self._write(checkpoints.HIGH_WATERMARK, self.high_watermarks)
+        self.write_checkpoints({checkpoints.HIGH_WATERMARK: self.high_watermarks})
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Fact 89: an update keeps only partitions that still exist."""
         known = self.cleaner_offsets | dict(offsets)
         self.cleaner_offsets = {key: offset for key, offset in known.items() if key in self.logs}
-        self._write(checkpoints.CLEANER, self.cleaner_offsets)
+        self.write_checkpoints({checkpoints.CLEANER: self.cleaner_offsets})
 
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_checkpoints(self, changed: Checkpoints) -> None:
+        """Write some of the four files whole. May run on any thread, one at a time for each file."""
+        if not changed:
+            return
         self._require_online()
         try:
-            write_offsets(self.disk, f"{self.path}/{name}", offsets)
+            for name, offsets in changed.items():
+                write_offsets(self.disk, f"{self.path}/{name}", offsets)
         except OSError as error:
             raise self.fail(error) from error
 

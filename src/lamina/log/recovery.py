@@ -154,15 +154,10 @@ def _recover(
     opening: Opening,
     report: Report,
 ) -> int:
-    """Check every segment from the one that holds the recovery point on. Returns the offset that is safe on disk.
-
-    The batches of the segment before that one are safe, but it may have been closed after they were flushed.
-    """
+    """Check every segment from the one that holds the recovery point on. Returns the offset that is safe on disk."""
     first = segments.number_of(min(opening.recovery_point, segments.active.base_offset))
     unflushed = segments.between(segments[first].base_offset, segments.active.base_offset + 1)
     start = unflushed[0].base_offset
-    if first:
-        segments[first - 1].confirm_indexes()
     for offset in snapshot_offsets(disk, directory):
         if offset > start:
             disk.unlink(snapshot_path(directory, offset))

@@ -242,17 +242,6 @@ class Segment:
         except FileNotFoundError:
             return self.rebuild_indexes().times.lookup(timestamp)
 
-    def confirm_indexes(self) -> None:
-        """Rebuild the indexes unless they are those of a closed segment: cut to size, with the last time entry true.
-
-        Only what closing the segment wrote is in doubt; the entries before that are taken to be safe.
-        """
-        offset, largest = self.indexes.offsets.last_entry.offset, self.indexes.largest
-        timestamps = {header.last_offset: header.max_timestamp for _, header in self.headers_from(largest.offset)}
-        newer = [header for _, header in self.headers_from(offset) if header.max_timestamp > largest.timestamp]
-        if self.size_bytes and (newer or timestamps.get(largest.offset) != largest.timestamp):
-            self.rebuild_indexes()
-
     def largest_timestamp(self) -> TimestampOffset:
         """The largest timestamp of its batches and the last offset of the first batch that had it."""
         return self.indexes.largest
