@@ -17,6 +17,7 @@ from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic, TopicPartition
+from lamina.log.checkpoints import RECOVERY_POINT
 from lamina.log.directory import LogDirectory
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import PartitionLog
@@ -63,14 +64,23 @@ class Publisher:
             self.directory_of[topic.name, index] = directory
         for directory in {id(directory): directory for _, _, directory in placed}.values():
             mine = [(topic.name, index, topic.id) for topic, index, other in placed if other is directory]
+            await self._forget(directory, [(name, index) for name, index, _ in mine])
             await self._node.threads.run(lambda d=directory, m=mine: d.make_partitions(m))  # type: ignore[misc]
         for topic, index, directory in placed:
             config = self._node.config_of(topic.name)
             log = directory.open_partition(topic.name, index, config, self._node.now_ms())
             self.lead(log, topic)
             await asyncio.sleep(0)
+        for directory in {id(directory): directory for _, _, directory in placed}.values():
+            await self._node.checkpoint(
+                directory,
+                lambda d=directory: {RECOVERY_POINT: d.collect_recovery_points()},  # type: ignore[misc]
+            )
         made = [(topic.name, index) for topic, index in wanted]
         await change(lambda image: mark_made(image, self._node.id, made))
+
+    async def _forget(self, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
+        await self._node.checkpoint(directory, lambda: directory.forget(partitions))
 
     def _least_full(self) -> LogDirectory:
         online = [directory for directory in self._node.directories if directory.failure is None]
@@ -138,6 +148,7 @@ class Publisher:
                     lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
                 )
                 gone += [] if renamed is None else [renamed]
+                await self._forget(directory, [(topic.name, index)])
         node.partitions.forget_topic(UUID(bytes=topic.id))
         await change(lambda image: remove_topic(image, topic.name))
         self.remove_later(gone, delay_ms)

@@ -139,5 +139,4 @@ class Timers:
     async def _checkpoint(self, name: str, collect: Callable[[LogDirectory], dict[tuple[str, int], int]]) -> None:
         for directory in self._node.directories:
             if directory.failure is None:
-                offsets = collect(directory)
-                await self._node.threads.run(lambda d=directory, o=offsets: d.write_checkpoint(name, o))  # type: ignore[misc]
+                await self._node.checkpoint(directory, lambda d=directory: {name: collect(d)})  # type: ignore[misc]

@@ -95,7 +95,12 @@ def format_epochs(entries: list[EpochStart]) -> bytes:
 
 
 def parse_epochs(data: bytes) -> list[EpochStart]:
-    """The entries of a checkpoint; raises :class:`CheckpointError` for anything but increasing epochs."""
+    """The entries of a checkpoint; raises :class:`CheckpointError` for anything but increasing epochs.
+
+    It is written unsynced on the append path, so its last line may be torn: one without its end is not believed.
+    """
+    if data and not data.endswith(b"\n"):
+        raise CheckpointError("a leader epoch checkpoint ends inside a line")
     entries: list[EpochStart] = []
     for line in parse_lines(data, fields=2):
         entry = EpochStart(int(line[0]), int(line[1]))

@@ -21,8 +21,11 @@ def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> list[
         if expired and expired[-1] is log.segments.active:
             log.roll(now_ms)
         if expired:
+            # The names of what stays come first: were they lost with the old ones gone, offsets would begin anew.
+            log.disk.sync_dir(log.path)
             move_log_start_offset(log, log.segments[log.segments.number_of(expired[-1].base_offset) + 1].base_offset)
             remove_segments(log, expired, now_ms)
+            log.disk.sync_dir(log.path)
     except OSError as error:
         raise log.fail(error) from error
     return expired
