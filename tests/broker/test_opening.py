@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.opening import METADATA_DB, StartError
+from lamina.broker.storage import METADATA_DB, StartError
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.store.metadata import MetadataStore
