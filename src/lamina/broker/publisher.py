@@ -7,7 +7,9 @@ decide what the metadata is.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_TOPICS_AT_A_TIME = 8
+
 Change = Callable[[Callable[[Image], Image]], Awaitable[Image]]
 """Makes a further metadata change that belongs to the one being published."""
 
@@ -40,7 +44,7 @@ class Publisher:
 
     async def publish(self, changes: Changes, change: Change) -> None:
         if any(resource.type is ResourceType.BROKER for resource in changes.configs):
-            self._apply_broker_configs()
+            await self._apply_broker_configs()
         for resource in changes.configs:
             if resource.type is ResourceType.TOPIC:
                 self._configure(resource.name)
@@ -59,7 +63,8 @@ class Publisher:
 
     async def _make(self, wanted: list[tuple[Topic, int]], change: Change) -> None:
         """Make directories on a thread, then open and lead the new logs; last, remember that they were made."""
-        placed = [(topic, index, self._least_full()) for topic, index in wanted]
+        directories = self._emptiest_first(len(wanted))
+        placed = [(topic, index, directory) for (topic, index), directory in zip(wanted, directories, strict=True)]
         for topic, index, directory in placed:
             self.directory_of[topic.name, index] = directory
         for directory in {id(directory): directory for _, _, directory in placed}.values():
@@ -82,15 +87,20 @@ class Publisher:
     async def _forget(self, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
         await self._node.checkpoint(directory, lambda: directory.forget(partitions))
 
-    def _least_full(self) -> LogDirectory:
+    def _emptiest_first(self, count: int) -> list[LogDirectory]:
+        """A directory for each of so many new partitions: always the one that has fewest by then."""
         online = [directory for directory in self._node.directories if directory.failure is None]
         if not online:
             raise StorageError("every log directory is offline")
-        count = {id(directory): 0 for directory in online}
-        for directory in self.directory_of.values():
-            if id(directory) in count:
-                count[id(directory)] += 1
-        return min(online, key=lambda directory: count[id(directory)])
+        held = Counter(id(directory) for directory in self.directory_of.values())
+        heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
+        heapify(heap)
+        chosen = []
+        for _ in range(count):
+            partitions, number = heap[0]
+            heapreplace(heap, (partitions + 1, number))
+            chosen.append(online[number])
+        return chosen
 
     def lead(self, log: PartitionLog, topic: Topic) -> Partition:
         """Serve a log that is open, in the epoch that the metadata says."""
@@ -108,7 +118,7 @@ class Publisher:
 
     # Changing
 
-    def _apply_broker_configs(self) -> None:
+    async def _apply_broker_configs(self) -> None:
         node = self._node
         configs = node.image.configs_of
         node.settings = with_dynamic(
@@ -116,8 +126,10 @@ class Publisher:
             dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
             dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
         )
-        for name in {partition.topic for partition in node.partitions}:
+        for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
             self._configure(name)
+            if number % _TOPICS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
 
     def _configure(self, name: str) -> None:
         topic = self._node.image.topics.get(name)
@@ -137,6 +149,7 @@ class Publisher:
         node = self._node
         delay_ms = node.config_of(topic.name).file_delete_delay_ms
         gone: list[str] = []
+        left: dict[str, tuple[LogDirectory, list[TopicPartition]]] = {}
         for index in range(len(topic.partitions)):
             partition = node.partitions.remove(topic.name, index)
             directory = self.directory_of.pop((topic.name, index), None)
@@ -148,9 +161,12 @@ class Publisher:
                     lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
                 )
                 gone += [] if renamed is None else [renamed]
-                await self._forget(directory, [(topic.name, index)])
+                left.setdefault(directory.path, (directory, []))[1].append((topic.name, index))
+        for directory, partitions in left.values():
+            await self._forget(directory, partitions)
         node.partitions.forget_topic(UUID(bytes=topic.id))
         await change(lambda image: remove_topic(image, topic.name))
+        node.encoded_topics.pop(topic.name, None)
         self.remove_later(gone, delay_ms)
 
     def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:

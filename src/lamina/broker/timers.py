@@ -7,13 +7,14 @@ anything: the log room does.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log import checkpoints
 from lamina.log.directory import LogDirectory
-from lamina.log.retention import delete_expired
+from lamina.log.retention import begin_expiry, finish_expiry, sync_names
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
@@ -85,13 +86,19 @@ class Timers:
 
     async def retain(self) -> None:
         now_ms = self._node.now_ms()
-
-        def visit(partition: Partition) -> None:
-            removed = delete_expired(partition.log, now_ms, partition.high_watermark)
-            if removed:
-                logger.info("%s: %d segments expired", partition.log.name, len(removed))
-
-        await self._visit(visit)
+        for number, partition in enumerate(list(self._node.partitions), 1):
+            log = partition.log
+            try:
+                expired = begin_expiry(log, now_ms, partition.high_watermark)
+                if expired:
+                    await self._node.threads.run(partial(sync_names, log))
+                    finish_expiry(log, expired, now_ms)
+                    await self._node.threads.run(partial(sync_names, log))
+                    logger.info("%s: %d segments expired", log.name, len(expired))
+            except StorageError as error:
+                logger.warning("%s", error)
+            if number % _VISITS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
 
     async def remove_due(self) -> None:
         now_ms = self._node.now_ms()

@@ -78,16 +78,17 @@ class LeaderEpochs:
         number = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if number:
             first = EpochStart(self.entries[number - 1].epoch, start_offset)
-            self._replace([first, *self.entries[number:]])
+            # Unsynced: a log start that is moved again after a crash cuts the epochs again.
+            self._replace([first, *self.entries[number:]], sync=False)
 
     def clear(self) -> None:
         self._replace([])
 
-    def _replace(self, entries: list[EpochStart]) -> None:
+    def _replace(self, entries: list[EpochStart], *, sync: bool = True) -> None:
         if entries != self.entries:
             self.entries = entries
             self.latest = entries[-1].epoch if entries else -1
-            self.save()
+            self.save(sync=sync)
 
 
 def format_epochs(entries: list[EpochStart]) -> bytes:

@@ -2,7 +2,8 @@
 
 Behaviour: brokers as this listener advertises them, the controller, and the topics asked for: all of them for
 a null list (an empty list in v0), none for an empty one. A topic that is not there is made if the client and
-`auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes.
+`auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes. Everybody may do
+everything, and if asked the answer says so.
 Version notes: by topic id from v12 (v10 and v11 carry ids but may not be asked by them).
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
+from lamina.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from lamina.broker.connection import Answer
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
@@ -23,7 +25,6 @@ from lamina.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from lamina.image.image import Broker
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import check_topic_name
 from lamina.settings.topics import AUTO_CREATE_TOPICS_ENABLE
@@ -33,7 +34,6 @@ from lamina.wire.codec import encode_entity, encode_response_around
 API_KEY = 3
 _FIRST_WITH_AUTO_CREATION_FLAG = 4
 _FIRST_BY_ID = 12
-_NO_AUTHORIZED_OPERATIONS = -(2**31)
 
 
 def handle(node: Node, request: Request, message: Any) -> Answer | Awaitable[Answer]:
@@ -53,14 +53,16 @@ def _missing(node: Node, request: Request, message: Any) -> list[str]:
 
 
 async def _create_and_answer(node: Node, request: Request, message: Any, missing: list[str]) -> Answer:
-    errors: dict[str, KafkaError] = {}
-    for name in missing:
-        try:
-            await create_topics(node, [NewTopic(name)])
-        except TopicAlreadyExists:
-            continue
-        except KafkaError as error:
-            errors[name] = error
+    try:
+        made = await create_topics(node, [NewTopic(name) for name in missing])
+    except KafkaError as error:
+        made = dict.fromkeys(missing, error)
+    # One that exists by now was made by another client's request, and is as good.
+    errors = {
+        name: error
+        for name, error in made.items()
+        if isinstance(error, KafkaError) and not isinstance(error, TopicAlreadyExists)
+    }
     return _answer(node, request, message, errors)
 
 
@@ -68,30 +70,28 @@ def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaE
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     image = node.image
+    operations = ALL_ON_TOPIC if getattr(message, "include_topic_authorized_operations", False) else NOT_ASKED
     encoded = [
-        _topic(node, request.api_version, topic_shape, asked) for asked in _asked(node, request, message, errors)
+        _topic(node, request.api_version, topic_shape, asked, operations)
+        for asked in _asked(node, request, message, errors)
     ]
     broker_shape = shape.of("brokers")
     response = shape(
         throttle_time=0,
         brokers=tuple(
-            broker_shape(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            broker_shape(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             for broker in image.brokers.values()
-            for host, port in [_endpoint(broker, request.connection.listener_name)]
+            for endpoint in [broker.endpoint_for(request.connection.listener_name)]
         ),
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=(),
-        cluster_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
+        cluster_authorized_operations=(
+            ALL_ON_CLUSTER if getattr(message, "include_cluster_authorized_operations", False) else NOT_ASKED
+        ),
         error_code=ErrorCode.NONE,
     )
     return [encode_response_around(response, "topics", encoded, request.correlation_id)]
-
-
-def _endpoint(broker: Broker, listener_name: str) -> tuple[str, int]:
-    """Where clients of this listener find the broker."""
-    listener = broker.endpoints.get(listener_name) or next(iter(broker.endpoints.values()))
-    return listener.host, listener.port
 
 
 _Asked = Topic | tuple[str | None, UUID | None, ErrorCode]
@@ -126,7 +126,7 @@ def _asked(node: Node, request: Request, message: Any, errors: dict[str, KafkaEr
     return asked
 
 
-def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked) -> bytes | bytearray:
+def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked, operations: int) -> bytes | bytearray:
     if not isinstance(asked, Topic):
         name, topic_id, error_code = asked
         nothing = shape(
@@ -135,18 +135,22 @@ def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked) -> bytes |
             topic_id=topic_id,
             is_internal=name in INTERNAL_TOPICS,
             partitions=(),
-            topic_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
+            topic_authorized_operations=NOT_ASKED,
         )
         return encode_entity(nothing)
-    kept = node.encoded_topics.get((api_version, asked.name))
-    if kept is not None and kept[0] is asked:
-        return kept[1]
-    encoded = encode_entity(_whole_topic(shape, asked))
-    node.encoded_topics[api_version, asked.name] = (asked, encoded)
-    return encoded
+    if operations != NOT_ASKED:
+        # Seldom asked for, so not worth keeping.
+        return encode_entity(_whole_topic(shape, asked, operations))
+    kept = node.encoded_topics.get(asked.name)
+    if kept is None or kept[0] is not asked:
+        kept = node.encoded_topics[asked.name] = (asked, {})
+    by_version = kept[1]
+    if api_version not in by_version:
+        by_version[api_version] = encode_entity(_whole_topic(shape, asked, NOT_ASKED))
+    return by_version[api_version]
 
 
-def _whole_topic(shape: Shape, topic: Topic) -> Any:
+def _whole_topic(shape: Shape, topic: Topic, operations: int) -> Any:
     partition_shape = shape.of("partitions")
     return shape(
         error_code=ErrorCode.NONE,
@@ -165,7 +169,7 @@ def _whole_topic(shape: Shape, topic: Topic) -> Any:
             )
             for index, partition in enumerate(topic.partitions)
         ),
-        topic_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from lamina.broker.storage import METADATA_DB, StartError
+from lamina.image.changes import set_configs
+from lamina.image.image import ConfigResource, ResourceType
+from lamina.store.metadata import MetadataStore
+from lamina.store.sqlite import SqliteStore
+from tests.broker.in_process import InProcessBroker
+
+
+def test_several_new_log_directories_and_one_that_is_added_belong_to_one_cluster(tmp_path: Path) -> None:
+    one, two, three = (str(tmp_path / name) for name in ("one", "two", "three"))
+    broker = InProcessBroker(tmp_path / "data", {"log.dirs": f"{one},{two}"})
+    cluster_id = broker.node.image.cluster_id
+    broker.create("t", partitions=2)
+    broker.restart(**{"log.dirs": f"{three},{one},{two}"})
+    assert {directory.identity.cluster_id for directory in broker.node.directories} == {cluster_id}
+    assert [directory.path for directory in broker.node.directories] == [three, one, two]
+    assert broker.produce("t", 1, partition=1) == 0
+    broker.close()
+
+
+def test_a_new_store_takes_the_id_of_the_directories_that_are_there(tmp_path: Path) -> None:
+    logs = {"log.dirs": str(tmp_path / "logs")}
+    first = InProcessBroker(tmp_path / "first", logs)
+    cluster_id = first.node.image.cluster_id
+    first.close()
+    second = InProcessBroker(tmp_path / "second", logs)
+    assert second.node.image.cluster_id == cluster_id
+    second.close()
+
+
+def test_what_was_set_while_running_and_cannot_be_used_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
+    InProcessBroker(tmp_path / "data", {}).close()
+    database = SqliteStore(str(tmp_path / "data" / METADATA_DB))
+    store = MetadataStore(database, "unused")
+    resource = ConfigResource(ResourceType.BROKER, "1")
+    store.save(set_configs(store.image, resource, {"log.dirs": "/elsewhere"}))
+    database.close()
+    with pytest.raises(StartError, match=r"^with what was set while the broker ran, log.dirs: cannot change"):
+        InProcessBroker(tmp_path / "data", {})
