@@ -17,7 +17,8 @@ from lamina.errors import (
 from lamina.records.batch import HEADER_BYTES, Codec, check_crc, read_header, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch, read_records
-from lamina.records.validate import MAX_RECORD_ERRORS, BatchRules, validate_batch, walk_records
+from lamina.records.record_walk import MAX_RECORD_ERRORS, walk_records
+from lamina.records.validate import BatchRules, validate_batch
 from tests.records.forgery import reseal, with_payload
 from tests.records.strategies import records
 from tests.records.vectors import V1, V1_RECORDS, V4
