@@ -17,6 +17,7 @@ from lamina.broker.producer_ids import ProducerIdBlock
 from lamina.broker.publisher import Publisher
 from lamina.broker.router import Router
 from lamina.broker.threads import Threads
+from lamina.broker.warming import Warming
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
@@ -48,6 +49,7 @@ class Node:
         self.settings = settings
         self.directories = directories
         self.threads = threads
+        self.warming = Warming(loop, threads)
         self.partitions = Partitions()
         self.producer_ids = producer_ids
         self.publisher = Publisher(self)
