@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import importlib.util
 import logging
 import os
@@ -53,6 +54,9 @@ def test_the_compiled_walk_takes_over_when_it_is_loaded(caplog: pytest.LogCaptur
         assert warming.walk_records is walk_records
         await task
         assert warming.walk_records.__module__ == "lamina.records.kernel"
+        assert gc.isenabled()
+        assert gc.get_freeze_count()
+        gc.unfreeze()
 
     with caplog.at_level(logging.INFO):
         warm("lamina.records.kernel", steps)

@@ -152,6 +152,13 @@ def test_a_batch_that_decompresses_past_the_limit_is_too_large(codec: Codec) -> 
     rejects(MessageTooLarge, batch, replace(RULES, max_decompressed_bytes=size - 1))
 
 
+def test_the_limit_of_decompressed_bytes_holds_for_plain_batches_too() -> None:
+    """Who reads the batch later goes by the same limit."""
+    size = len(V1) - HEADER_BYTES
+    validate_batch(V1, replace(RULES, max_decompressed_bytes=size), NOW_MS)
+    rejects(MessageTooLarge, V1, replace(RULES, max_decompressed_bytes=size - 1))
+
+
 def test_linked_lz4_blocks_are_refused_because_java_cannot_read_them() -> None:
     value = b"".join(b"%d" % number for number in range(40_000))
     plain = build_batch([Record(0, 0, b"k", value)])

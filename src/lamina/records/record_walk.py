@@ -34,6 +34,9 @@ class RecordWalk(NamedTuple):
     faults: list[tuple[int, RecordFault]]
 
 
+_new_tuple = tuple.__new__
+
+
 class Walk(Protocol):
     """:func:`walk_records`, or what does the same faster."""
 
@@ -105,7 +108,7 @@ def walk_records(
             faults.append((index, fault))
     if position != size:
         raise CorruptMessage(f"{size - position} bytes follow the last of {record_count} records")
-    return RecordWalk(max_timestamp, offset_delta_of_max_timestamp, faults)
+    return _new_tuple(RecordWalk, (max_timestamp, offset_delta_of_max_timestamp, faults))
 
 
 def _skip_headers(records: Buffer, position: int, count: int) -> int:
