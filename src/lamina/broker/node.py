@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from random import getrandbits
 
 from lamina.broker.fetch_sessions import FetchSessions
+from lamina.broker.kernel_loading import KernelLoading
 from lamina.broker.partition import Partition
 from lamina.broker.partitions import Partitions
 from lamina.broker.producer_ids import ProducerIdBlock
@@ -48,6 +49,7 @@ class Node:
         self.settings = settings
         self.directories = directories
         self.threads = threads
+        self.kernel_loading = KernelLoading(loop, threads)
         self.partitions = Partitions()
         self.producer_ids = producer_ids
         self.publisher = Publisher(self)
