@@ -21,7 +21,8 @@ from lamina.broker.threads import Threads
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
-from lamina.log.directory import Checkpoints, LogDirectory
+from lamina.log.directory import LogDirectory
+from lamina.log.remembered import Checkpoints
 from lamina.settings.log_config import LogConfig
 from lamina.settings.network import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from lamina.settings.topic_config import topic_config

@@ -19,7 +19,6 @@ from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic, TopicPartition
-from lamina.log.checkpoints import RECOVERY_POINT
 from lamina.log.directory import LogDirectory
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import PartitionLog
@@ -77,10 +76,7 @@ class Publisher:
             self.lead(log, topic)
             await asyncio.sleep(0)
         for directory in {id(directory): directory for _, _, directory in placed}.values():
-            await self._node.checkpoint(
-                directory,
-                lambda d=directory: {RECOVERY_POINT: d.collect_recovery_points()},  # type: ignore[misc]
-            )
+            await self._node.checkpoint(directory, directory.collect_recovery_points)
         made = [(topic.name, index) for topic, index in wanted]
         await change(lambda image: mark_made(image, self._node.id, made))
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
-from lamina.log import checkpoints
 from lamina.log.directory import LogDirectory
+from lamina.log.remembered import Checkpoints
 from lamina.log.retention import begin_expiry, finish_expiry, sync_names
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
@@ -128,13 +128,15 @@ class Timers:
         await self._visit(visit)
 
     async def write_recovery_points(self) -> None:
-        await self._checkpoint(checkpoints.RECOVERY_POINT, lambda directory: directory.collect_recovery_points())
+        await self._checkpoint(LogDirectory.collect_recovery_points)
 
     async def write_log_starts(self) -> None:
-        await self._checkpoint(checkpoints.LOG_START, lambda directory: directory.collect_log_starts())
+        await self._checkpoint(LogDirectory.collect_log_starts)
 
     async def write_high_watermarks(self) -> None:
-        await self._checkpoint(checkpoints.HIGH_WATERMARK, self.high_watermarks)
+        await self._checkpoint(
+            lambda directory: directory.remembered.of_high_watermarks(self.high_watermarks(directory))
+        )
 
     def high_watermarks(self, directory: LogDirectory) -> dict[tuple[str, int], int]:
         return {
@@ -143,7 +145,7 @@ class Timers:
             if directory.logs.get((partition.topic, partition.index)) is partition.log
         }
 
-    async def _checkpoint(self, name: str, collect: Callable[[LogDirectory], dict[tuple[str, int], int]]) -> None:
+    async def _checkpoint(self, collect: Callable[[LogDirectory], Checkpoints]) -> None:
         for directory in self._node.directories:
             if directory.failure is None:
-                await self._node.checkpoint(directory, lambda d=directory: {name: collect(d)})  # type: ignore[misc]
+                await self._node.checkpoint(directory, partial(collect, directory))

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 from lamina.errors import StorageError
-from lamina.log import checkpoints
-from lamina.log.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from lamina.log.checkpoints import TopicPartition
 from lamina.log.clean_shutdown import (
     NO_BROKER_EPOCH,
     read_clean_shutdown,
@@ -33,15 +32,13 @@ from lamina.log.names import (
 )
 from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
+from lamina.log.remembered import Checkpoints, Remembered
 from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
 from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
 KRAFT_METADATA = "__cluster_metadata"
 """The log of Kafka's own controller, which lies among the partitions and is none."""
-
-Checkpoints = dict[str, dict[TopicPartition, int]]
-"""Contents of checkpoint files by their names."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +60,7 @@ class LogDirectory:
         self.failure: str | None = None
         self.on_failure: Callable[[LogDirectory], None] | None = None
         """Told once when the directory goes offline."""
-        self.recovery_points = self._read(checkpoints.RECOVERY_POINT)
-        self.log_starts = self._read(checkpoints.LOG_START)
-        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK)
-        self.cleaner_offsets = self._read(checkpoints.CLEANER)
+        self.remembered = Remembered(disk, path)
         self._lock = lock
 
     # Opening
@@ -100,13 +94,6 @@ class LogDirectory:
             raise DirectoryError(str(error)) from None
         except OSError as error:
             raise DirectoryError(f"{path} cannot be used: {error.strerror}") from error
-
-    def _read(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return read_offsets(self.disk, f"{self.path}/{name}")
-        except CheckpointError as error:
-            logger.warning("%s/%s is taken for empty: %s", self.path, name, error)
-            return {}
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
@@ -181,13 +168,13 @@ class LogDirectory:
     ) -> PartitionLog:
         path = f"{self.path}/{partition_directory(topic, partition)}"
         key = (topic, partition)
-        log_start_offset = self.log_starts.get(key, 0)
+        log_start_offset = self.remembered.log_starts.get(key, 0)
         opening = Opening(
             clean=self.was_clean,
-            recovery_point=self.recovery_points.get(key, log_start_offset),
+            recovery_point=self.remembered.recovery_points.get(key, log_start_offset),
             log_start_offset=log_start_offset,
             # Without a checkpoint nothing says that a gap was not there when the batches were flushed.
-            may_have_gaps=config.compact or key not in self.recovery_points,
+            may_have_gaps=config.compact or key not in self.remembered.recovery_points,
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
             initial_segment_bytes=initial_segment_bytes(config),
@@ -230,19 +217,17 @@ class LogDirectory:
         """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
         log.require_online()
         self._lower_checkpoints(log, min(offset, log.log_start_offset))
-        self.log_starts[log.topic, log.partition] = offset
-        self.write_checkpoints({checkpoints.LOG_START: self.log_starts})
+        self.write_checkpoints(self.remembered.log_start_at((log.topic, log.partition), offset))
         truncate_fully_and_start_at(log, offset, now_ms)
 
     def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
         """Make sure that no checkpoint on disk speaks of anything at or above ``offset``."""
         key = (log.topic, log.partition)
         log.recovery_point = min(log.recovery_point, offset)
-        if self.recovery_points.get(key, 0) > offset:
+        if self.remembered.recovery_points.get(key, 0) > offset:
             self.write_recovery_points()
-        if self.log_starts.get(key, 0) > offset:
-            self.log_starts[key] = offset
-            self.write_checkpoints({checkpoints.LOG_START: self.log_starts})
+        if self.remembered.log_starts.get(key, 0) > offset:
+            self.write_checkpoints(self.remembered.log_start_at(key, offset))
 
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""
@@ -272,21 +257,8 @@ class LogDirectory:
         return gone
 
     def forget(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
-        """Drop what the checkpoints say of partitions that are gone or new, and return those that said something.
-
-        They have to be written before a partition of that name is made: an old one must not speak for it.
-        """
-        changed: Checkpoints = {}
-        for key in partitions:
-            for name, offsets in (
-                (checkpoints.RECOVERY_POINT, self.recovery_points),
-                (checkpoints.LOG_START, self.log_starts),
-                (checkpoints.HIGH_WATERMARK, self.high_watermarks),
-                (checkpoints.CLEANER, self.cleaner_offsets),
-            ):
-                if offsets.pop(key, None) is not None:
-                    changed[name] = offsets
-        return {name: dict(offsets) for name, offsets in changed.items()}
+        """Drop what the checkpoints say of partitions that are gone or new; what has to be written for it."""
+        return self.remembered.without(partitions)
 
     def deleted_directories(self) -> list[str]:
         """Directories that were renamed away and not removed yet."""
@@ -299,34 +271,24 @@ class LogDirectory:
     # Checkpoints
 
     def write_recovery_points(self) -> None:
-        self.write_checkpoints({checkpoints.RECOVERY_POINT: self.collect_recovery_points()})
+        self.write_checkpoints(self.collect_recovery_points())
 
-    def collect_recovery_points(self) -> dict[TopicPartition, int]:
+    def collect_recovery_points(self) -> Checkpoints:
         self._require_online()
-        self.recovery_points |= {key: log.recovery_point for key, log in self.logs.items()}
-        return dict(self.recovery_points)
+        return self.remembered.of_recovery_points(self.logs)
 
     def write_log_starts(self) -> None:
-        self.write_checkpoints({checkpoints.LOG_START: self.collect_log_starts()})
+        self.write_checkpoints(self.collect_log_starts())
 
-    def collect_log_starts(self) -> dict[TopicPartition, int]:
-        """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
+    def collect_log_starts(self) -> Checkpoints:
         self._require_online()
-        for key, log in self.logs.items():
-            self.log_starts.pop(key, None)
-            if log.log_start_offset > log.segments.first.base_offset:
-                self.log_starts[key] = log.log_start_offset
-        return dict(self.log_starts)
+        return self.remembered.of_log_starts(self.logs)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self.high_watermarks |= high_watermarks
-        self.write_checkpoints({checkpoints.HIGH_WATERMARK: self.high_watermarks})
+        self.write_checkpoints(self.remembered.of_high_watermarks(high_watermarks))
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Fact 89: an update keeps only partitions that still exist."""
-        known = self.cleaner_offsets | dict(offsets)
-        self.cleaner_offsets = {key: offset for key, offset in known.items() if key in self.logs}
-        self.write_checkpoints({checkpoints.CLEANER: self.cleaner_offsets})
+        self.write_checkpoints(self.remembered.of_cleaner_offsets(offsets, self.logs))
 
     def write_checkpoints(self, changed: Checkpoints) -> None:
         """Write some of the four files whole. May run on any thread, one at a time for each file."""
@@ -334,8 +296,7 @@ class LogDirectory:
             return
         self._require_online()
         try:
-            for name, offsets in changed.items():
-                write_offsets(self.disk, f"{self.path}/{name}", offsets)
+            self.remembered.write(changed)
         except OSError as error:
             raise self.fail(error) from error
 
