@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log peers-files fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate peers-files fixture clean
 
 venv: $(VENV)/.ready
 
@@ -39,10 +39,13 @@ docs: venv
 lock:
 	uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
 
-bench: bench-log
+bench: bench-log bench-validate
 
 bench-log: venv
 	$(BIN)/python -m bench.log
+
+bench-validate: venv
+	$(BIN)/python -m bench.validate
 
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv

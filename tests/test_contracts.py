@@ -18,6 +18,7 @@ FORBIDDEN = {
     "pure": ("records/batch.py", "import time"),
     "await": ("log/segment.py", "import asyncio"),
     "spark": ("log/segment.py", "import pyspark"),
+    "kernel": ("records/validate.py", "import lamina.records.kernel"),
 }
 
 

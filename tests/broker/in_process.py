@@ -47,7 +47,11 @@ class InProcessBroker:
 
     def _open(self) -> Opened:
         self._loop = asyncio.new_event_loop()
-        opened = open_node(self._loop, resolve_broker(sets=self._given))
+        try:
+            opened = open_node(self._loop, resolve_broker(sets=self._given))
+        except BaseException:
+            self._loop.close()
+            raise
         node = opened.node
         broker = Broker(node.id, {"PLAINTEXT": Listener("PLAINTEXT", "PLAINTEXT", "broker.test", 9092)}, "here")
         self._loop.run_until_complete(

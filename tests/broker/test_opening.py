@@ -1,5 +1,12 @@
 from pathlib import Path
 
+import pytest
+
+from lamina.broker.storage import METADATA_DB, StartError
+from lamina.image.changes import set_configs
+from lamina.image.image import ConfigResource, ResourceType
+from lamina.store.metadata import MetadataStore
+from lamina.store.sqlite import SqliteStore
 from tests.broker.in_process import InProcessBroker
 
 
@@ -23,3 +30,14 @@ def test_a_new_store_takes_the_id_of_the_directories_that_are_there(tmp_path: Pa
     second = InProcessBroker(tmp_path / "second", logs)
     assert second.node.image.cluster_id == cluster_id
     second.close()
+
+
+def test_what_was_set_while_running_and_cannot_be_used_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
+    InProcessBroker(tmp_path / "data", {}).close()
+    database = SqliteStore(str(tmp_path / "data" / METADATA_DB))
+    store = MetadataStore(database, "unused")
+    resource = ConfigResource(ResourceType.BROKER, "1")
+    store.save(set_configs(store.image, resource, {"log.dirs": "/elsewhere"}))
+    database.close()
+    with pytest.raises(StartError, match=r"^with what was set while the broker ran, log.dirs: cannot change"):
+        InProcessBroker(tmp_path / "data", {})

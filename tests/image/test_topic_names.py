@@ -27,6 +27,11 @@ def test_a_very_long_name_is_not_repeated_in_the_sentence() -> None:
         check_topic_name("x" * 30_000)
 
 
+def test_the_name_of_kafkas_own_metadata_log_is_not_given() -> None:
+    with pytest.raises(InvalidTopic, match="controller"):
+        check_new_topic_name(EMPTY, "__cluster_metadata")
+
+
 def test_a_name_is_taken_until_the_topic_is_removed() -> None:
     image = create_topic(EMPTY, "orders", topic_id(1), [(0,)])
     with pytest.raises(TopicAlreadyExists, match="already exists"):

@@ -94,6 +94,7 @@ class LogBuilder:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            may_have_gaps=True,
             now_ms=self.now_ms,
             producer_expiration_ms=DAY_MS,
             initial_segment_bytes=initial_segment_bytes(self.config),

@@ -126,7 +126,7 @@ def test_a_bad_checkpoint_is_taken_for_empty_with_a_warning(
     (tmp_path / "log-start-offset-checkpoint").write_text(text)
     with caplog.at_level(logging.WARNING):
         directory = opened(tmp_path)
-    assert directory.log_starts == {}
+    assert directory.remembered.log_starts == {}
     assert "taken for empty" in caplog.text
     directory.release()
 
@@ -139,7 +139,7 @@ def test_a_clean_stop_leaves_a_mark_that_the_next_start_takes_away(tmp_path: Pat
     again = opened(tmp_path)
     assert again.was_clean
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
-    assert again.recovery_points == {("topic", 0): 3}
+    assert again.remembered.recovery_points == {("topic", 0): 3}
     again.release()
 
 
@@ -204,7 +204,7 @@ def test_a_deleted_partition_leaves_the_checkpoints_and_waits_under_another_name
     gone = directory.delete_partition("topic", 0)
     assert gone is not None
     assert directory.deleted_directories() == [gone]
-    assert (directory.partitions(), directory.logs, directory.recovery_points) == ([], {}, {})
+    assert (directory.partitions(), directory.logs, directory.remembered.recovery_points) == ([], {}, {})
     with pytest.raises(StorageError, match="was deleted"):
         append(log, 1)
     assert directory.delete_partition("topic", 0) is None

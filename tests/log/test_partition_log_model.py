@@ -77,7 +77,8 @@ class LogAgainstModel(RuleBasedStateMachine):
         if offset < 0:
             return
         bases = self.builder.bases()
-        truncate_to(self.builder.log, offset, NOW_MS)
+        cut = truncate_fully_and_start_at if offset < bases[0] else truncate_to
+        cut(self.builder.log, offset, NOW_MS)
         if offset >= self.end:
             return
         self.batches = [batch for batch in self.batches if batch.last_offset < offset]

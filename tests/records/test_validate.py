@@ -17,7 +17,8 @@ from lamina.errors import (
 from lamina.records.batch import HEADER_BYTES, Codec, check_crc, read_header, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch, read_records
-from lamina.records.validate import MAX_RECORD_ERRORS, BatchRules, validate_batch, walk_records
+from lamina.records.record_walk import MAX_RECORD_ERRORS, walk_records
+from lamina.records.validate import BatchRules, validate_batch
 from tests.records.forgery import reseal, with_payload
 from tests.records.strategies import records
 from tests.records.vectors import V1, V1_RECORDS, V4
@@ -149,6 +150,13 @@ def test_a_batch_that_decompresses_past_the_limit_is_too_large(codec: Codec) -> 
     assert size > 5000 > len(batch)
     validate_batch(batch, replace(RULES, max_decompressed_bytes=size), NOW_MS)
     rejects(MessageTooLarge, batch, replace(RULES, max_decompressed_bytes=size - 1))
+
+
+def test_the_limit_of_decompressed_bytes_holds_for_plain_batches_too() -> None:
+    """Who reads the batch later goes by the same limit."""
+    size = len(V1) - HEADER_BYTES
+    validate_batch(V1, replace(RULES, max_decompressed_bytes=size), NOW_MS)
+    rejects(MessageTooLarge, V1, replace(RULES, max_decompressed_bytes=size - 1))
 
 
 def test_linked_lz4_blocks_are_refused_because_java_cannot_read_them() -> None:

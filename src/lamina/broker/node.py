@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from random import getrandbits
 
 from lamina.broker.fetch_sessions import FetchSessions
+from lamina.broker.kernel_loading import KernelLoading
 from lamina.broker.partition import Partition
 from lamina.broker.partitions import Partitions
 from lamina.broker.producer_ids import ProducerIdBlock
@@ -21,6 +22,7 @@ from lamina.errors import KafkaError, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
+from lamina.log.remembered import Checkpoints
 from lamina.settings.log_config import LogConfig
 from lamina.settings.network import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from lamina.settings.topic_config import topic_config
@@ -48,6 +50,7 @@ class Node:
         self.settings = settings
         self.directories = directories
         self.threads = threads
+        self.kernel_loading = KernelLoading(loop, threads)
         self.partitions = Partitions()
         self.producer_ids = producer_ids
         self.publisher = Publisher(self)
@@ -64,6 +67,7 @@ class Node:
         """Told why the broker cannot go on."""
         self._store = store
         self._changing = asyncio.Lock()
+        self._checkpointing = asyncio.Lock()
 
     # Clocks
 
@@ -129,6 +133,12 @@ class Node:
         for future_of_one in waiting:
             await future_of_one
         return failed
+
+    async def checkpoint(self, directory: LogDirectory, collect: Callable[[], Checkpoints]) -> None:
+        """Write checkpoints of a directory as they are when its turn comes: an older one never overtakes a newer."""
+        async with self._checkpointing:
+            changed = collect()
+            await self.threads.run(lambda: directory.write_checkpoints(changed))
 
     def partition_failed(self, topic: str, index: int, error: Exception) -> None:
         """An unexpected exception while a partition was written or read: it goes offline, the rest goes on."""

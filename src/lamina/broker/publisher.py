@@ -68,14 +68,20 @@ class Publisher:
             self.directory_of[topic.name, index] = directory
         for directory in {id(directory): directory for _, _, directory in placed}.values():
             mine = [(topic.name, index, topic.id) for topic, index, other in placed if other is directory]
+            await self._forget(directory, [(name, index) for name, index, _ in mine])
             await self._node.threads.run(lambda d=directory, m=mine: d.make_partitions(m))  # type: ignore[misc]
         for topic, index, directory in placed:
             config = self._node.config_of(topic.name)
             log = directory.open_partition(topic.name, index, config, self._node.now_ms())
             self.lead(log, topic)
             await asyncio.sleep(0)
+        for directory in {id(directory): directory for _, _, directory in placed}.values():
+            await self._node.checkpoint(directory, directory.collect_recovery_points)
         made = [(topic.name, index) for topic, index in wanted]
         await change(lambda image: mark_made(image, self._node.id, made))
+
+    async def _forget(self, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
+        await self._node.checkpoint(directory, lambda: directory.forget(partitions))
 
     def _emptiest_first(self, count: int) -> list[LogDirectory]:
         """A directory for each of so many new partitions: always the one that has fewest by then."""
@@ -139,6 +145,7 @@ class Publisher:
         node = self._node
         delay_ms = node.config_of(topic.name).file_delete_delay_ms
         gone: list[str] = []
+        left: dict[str, tuple[LogDirectory, list[TopicPartition]]] = {}
         for index in range(len(topic.partitions)):
             partition = node.partitions.remove(topic.name, index)
             directory = self.directory_of.pop((topic.name, index), None)
@@ -150,6 +157,9 @@ class Publisher:
                     lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
                 )
                 gone += [] if renamed is None else [renamed]
+                left.setdefault(directory.path, (directory, []))[1].append((topic.name, index))
+        for directory, partitions in left.values():
+            await self._forget(directory, partitions)
         node.partitions.forget_topic(UUID(bytes=topic.id))
         await change(lambda image: remove_topic(image, topic.name))
         node.encoded_topics.pop(topic.name, None)

@@ -152,6 +152,7 @@ class Server:
         listening.stop_accepting()
         node.is_stopping = True
         await timers.stop()
+        await node.kernel_loading.stop()
         for partition in node.partitions:
             partition.release_all()
         for connection in list(listening.connections):

@@ -7,13 +7,14 @@ anything: the log room does.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
-from lamina.log import checkpoints
 from lamina.log.directory import LogDirectory
-from lamina.log.retention import delete_expired
+from lamina.log.remembered import Checkpoints
+from lamina.log.retention import begin_expiry, finish_expiry, sync_names
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
@@ -85,13 +86,19 @@ class Timers:
 
     async def retain(self) -> None:
         now_ms = self._node.now_ms()
-
-        def visit(partition: Partition) -> None:
-            removed = delete_expired(partition.log, now_ms, partition.high_watermark)
-            if removed:
-                logger.info("%s: %d segments expired", partition.log.name, len(removed))
-
-        await self._visit(visit)
+        for number, partition in enumerate(list(self._node.partitions), 1):
+            log = partition.log
+            try:
+                expired = begin_expiry(log, now_ms, partition.high_watermark)
+                if expired:
+                    await self._node.threads.run(partial(sync_names, log))
+                    finish_expiry(log, expired, now_ms)
+                    await self._node.threads.run(partial(sync_names, log))
+                    logger.info("%s: %d segments expired", log.name, len(expired))
+            except StorageError as error:
+                logger.warning("%s", error)
+            if number % _VISITS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
 
     async def remove_due(self) -> None:
         now_ms = self._node.now_ms()
@@ -121,13 +128,15 @@ class Timers:
         await self._visit(visit)
 
     async def write_recovery_points(self) -> None:
-        await self._checkpoint(checkpoints.RECOVERY_POINT, lambda directory: directory.collect_recovery_points())
+        await self._checkpoint(LogDirectory.collect_recovery_points)
 
     async def write_log_starts(self) -> None:
-        await self._checkpoint(checkpoints.LOG_START, lambda directory: directory.collect_log_starts())
+        await self._checkpoint(LogDirectory.collect_log_starts)
 
     async def write_high_watermarks(self) -> None:
-        await self._checkpoint(checkpoints.HIGH_WATERMARK, self.high_watermarks)
+        await self._checkpoint(
+            lambda directory: directory.remembered.of_high_watermarks(self.high_watermarks(directory))
+        )
 
     def high_watermarks(self, directory: LogDirectory) -> dict[tuple[str, int], int]:
         return {
@@ -136,8 +145,7 @@ class Timers:
             if directory.logs.get((partition.topic, partition.index)) is partition.log
         }
 
-    async def _checkpoint(self, name: str, collect: Callable[[LogDirectory], dict[tuple[str, int], int]]) -> None:
+    async def _checkpoint(self, collect: Callable[[LogDirectory], Checkpoints]) -> None:
         for directory in self._node.directories:
             if directory.failure is None:
-                offsets = collect(directory)
-                await self._node.threads.run(lambda d=directory, o=offsets: d.write_checkpoint(name, o))  # type: ignore[misc]
+                await self._node.checkpoint(directory, partial(collect, directory))

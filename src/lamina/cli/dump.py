@@ -12,7 +12,7 @@ from lamina.cli.output import Row, print_json, print_table
 from lamina.cli.refusals import describe
 from lamina.cli.status import BAD_INPUT, FINE
 from lamina.log import checkpoints
-from lamina.log.directory import CLEAN_SHUTDOWN
+from lamina.log.clean_shutdown import CLEAN_SHUTDOWN
 from lamina.log.epochs import FILE_NAME as LEADER_EPOCHS
 from lamina.log.files import Disk
 from lamina.log.identity import META_PROPERTIES, PARTITION_METADATA

@@ -12,6 +12,9 @@ from lamina.image.image import Image
 MAX_LENGTH = 249
 """With a dash and five digits a partition's directory fills the 255 bytes that a file system grants a name."""
 
+RESERVED = "__cluster_metadata"
+"""The log of Kafka's own controller, which lies among the partitions and is none."""
+
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -29,6 +32,8 @@ def check_topic_name(name: str) -> None:
 def check_new_topic_name(image: Image, name: str) -> None:
     """A legal name that is free, and that no other name looks like where '.' and '_' are one, as in metrics."""
     check_topic_name(name)
+    if name == RESERVED:
+        raise InvalidTopic(f"{name!r} cannot be a topic's name: Kafka's controller keeps its log under it")
     topic = image.topics.get(name)
     if topic is not None:
         state = "is still being deleted" if topic.is_being_deleted else "already exists"

@@ -84,7 +84,7 @@ class AbortedIndex:
         if len(kept) == len(entries):
             return
         if not kept:
-            self.clear()
+            self.clear()  # an empty file would not be part of the segment, nor of its flush
             return
         file = self._file or self._disk.open(self.path, create=True)
         try:
@@ -95,7 +95,7 @@ class AbortedIndex:
         self._entries = kept
 
     def clear(self) -> None:
-        """Forget every entry, readable or not, and the file with them."""
+        """Forget every entry, unread: a crash or an operator may have torn them; the file goes with them."""
         self.close()
         self._disk.unlink(self.path)
         self._entries = []

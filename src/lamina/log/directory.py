@@ -5,27 +5,25 @@ takes the directory offline with every partition in it, for good; other director
 beyond their names: settings and ids are given.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 from lamina.errors import StorageError
-from lamina.log import checkpoints
-from lamina.log.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
-from lamina.log.entries import OpenMaps
-from lamina.log.files import Disk, File, read_file, write_new_file
-from lamina.log.flushing import close_cleanly
-from lamina.log.identity import (
-    Identity,
-    IdentityError,
-    new_id,
-    read_meta_properties,
-    write_meta_properties,
-    write_topic_id,
+from lamina.log.checkpoints import TopicPartition
+from lamina.log.clean_shutdown import (
+    NO_BROKER_EPOCH,
+    read_clean_shutdown,
+    remove_clean_shutdown,
+    write_clean_shutdown,
 )
+from lamina.log.entries import OpenMaps
+from lamina.log.files import Disk, File, make_durable_dir
+from lamina.log.flushing import close_cleanly
+from lamina.log.identity import Identity, IdentityError, identify, write_topic_id
 from lamina.log.index_pair import IndexShape
+from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import (
     deleted_directory,
     is_deleted_directory,
@@ -34,12 +32,11 @@ from lamina.log.names import (
 )
 from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
+from lamina.log.remembered import Checkpoints, Remembered
 from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
 from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-NO_BROKER_EPOCH = -1
 KRAFT_METADATA = "__cluster_metadata"
 """The log of Kafka's own controller, which lies among the partitions and is none."""
 
@@ -63,10 +60,7 @@ class LogDirectory:
         self.failure: str | None = None
         self.on_failure: Callable[[LogDirectory], None] | None = None
         """Told once when the directory goes offline."""
-        self.recovery_points = self._read(checkpoints.RECOVERY_POINT)
-        self.log_starts = self._read(checkpoints.LOG_START)
-        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK)
-        self.cleaner_offsets = self._read(checkpoints.CLEANER)
+        self.remembered = Remembered(disk, path)
         self._lock = lock
 
     # Opening
@@ -81,30 +75,25 @@ class LogDirectory:
         """
         disk = disk or Disk()
         try:
-            disk.make_dir(path)
             path = disk.absolute(path)
+            make_durable_dir(disk, path)
             lock = disk.lock(f"{path}/{LOCK}")
             if lock is None:
                 raise DirectoryError(f"{path} is in use by another broker: stop that one, or choose another directory")
             try:
-                identity = _identify(disk, path, node_id, cluster_id)
-                broker_epoch = _read_clean_shutdown(disk, path)
+                remove_temporary_files(disk, path)
+                identity = identify(disk, path, node_id, cluster_id)
+                broker_epoch = read_clean_shutdown(disk, path)
                 if broker_epoch is not None:
-                    disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
-                    disk.sync_dir(path)
+                    remove_clean_shutdown(disk, path)
                 return cls(disk, path, lock, identity, broker_epoch)
             except BaseException:
                 lock.close()
                 raise
+        except IdentityError as error:
+            raise DirectoryError(str(error)) from None
         except OSError as error:
             raise DirectoryError(f"{path} cannot be used: {error.strerror}") from error
-
-    def _read(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return read_offsets(self.disk, f"{self.path}/{name}")
-        except CheckpointError as error:
-            logger.warning("%s/%s is taken for empty: %s", self.path, name, error)
-            return {}
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
@@ -125,7 +114,10 @@ class LogDirectory:
 
         ``opened`` is told after each how many of how many are open.
         """
-        partitions = self.partitions() if partitions is None else partitions
+        try:
+            partitions = self.partitions() if partitions is None else partitions
+        except OSError as error:
+            raise self.fail(error) from error
         logs: list[PartitionLog] = []
         with ThreadPoolExecutor(threads, thread_name_prefix="lamina-recovery") as pool:
             for log in pool.map(
@@ -142,24 +134,26 @@ class LogDirectory:
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int = DAY_MS
     ) -> PartitionLog:
         """Open one partition that has a directory here; one without raises :class:`StorageError`."""
-        if self.failure is not None:
-            raise StorageError(self.failure)
+        self._require_online()
         return self._adopt(self._open(topic, partition, config, now_ms, producer_expiration_ms))
 
     def create_partition(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> PartitionLog:
         """Make a new, empty partition and open it."""
+        self._require_online()
+        self.write_checkpoints(self.forget([(topic, partition)]))
         self.make_partitions([(topic, partition, topic_id)])
-        return self.open_partition(topic, partition, config, now_ms)
+        log = self.open_partition(topic, partition, config, now_ms)
+        self.write_recovery_points()
+        return log
 
     def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
         """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
 
         What an interrupted attempt left is taken over.
         """
-        if self.failure is not None:
-            raise StorageError(self.failure)
+        self._require_online()
         try:
             for topic, partition, topic_id in partitions:
                 path = f"{self.path}/{partition_directory(topic, partition)}"
@@ -174,11 +168,13 @@ class LogDirectory:
     ) -> PartitionLog:
         path = f"{self.path}/{partition_directory(topic, partition)}"
         key = (topic, partition)
-        log_start_offset = self.log_starts.get(key, 0)
+        log_start_offset = self.remembered.log_starts.get(key, 0)
         opening = Opening(
             clean=self.was_clean,
-            recovery_point=self.recovery_points.get(key, log_start_offset),
+            recovery_point=self.remembered.recovery_points.get(key, log_start_offset),
             log_start_offset=log_start_offset,
+            # Without a checkpoint nothing says that a gap was not there when the batches were flushed.
+            may_have_gaps=config.compact or key not in self.remembered.recovery_points,
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
             initial_segment_bytes=initial_segment_bytes(config),
@@ -200,6 +196,7 @@ class LogDirectory:
 
     def _adopt(self, log: PartitionLog) -> PartitionLog:
         log.on_failure = self.fail
+        log.failure = self.failure
         self.logs[log.topic, log.partition] = log
         return log
 
@@ -207,33 +204,44 @@ class LogDirectory:
 
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Cut the end of a log. The recovery point goes down on disk first: what is written again is unproven."""
-        if offset < log.log_end_offset:
-            self._lower_recovery_point(log, offset)
+        log.require_online()
+        if offset < log.segments.first.base_offset:
+            self.truncate_fully(log, offset, now_ms)
+        elif offset < log.log_end_offset:
+            self._lower_checkpoints(log, offset)
             truncate_to(log, offset, now_ms)
+            # The cut is at the start of a batch, which may lie below the offset that was asked for.
+            self._lower_checkpoints(log, log.log_end_offset)
 
     def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Empty a log and begin it at ``offset``."""
-        self._lower_recovery_point(log, min(offset, log.log_start_offset))
+        """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
+        log.require_online()
+        self._lower_checkpoints(log, min(offset, log.log_start_offset))
+        self.write_checkpoints(self.remembered.log_start_at((log.topic, log.partition), offset))
         truncate_fully_and_start_at(log, offset, now_ms)
 
-    def _lower_recovery_point(self, log: PartitionLog, offset: int) -> None:
-        if log.recovery_point > offset:
-            log.recovery_point = offset
+    def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
+        """Make sure that no checkpoint on disk speaks of anything at or above ``offset``."""
+        key = (log.topic, log.partition)
+        log.recovery_point = min(log.recovery_point, offset)
+        if self.remembered.recovery_points.get(key, 0) > offset:
             self.write_recovery_points()
+        if self.remembered.log_starts.get(key, 0) > offset:
+            self.write_checkpoints(self.remembered.log_start_at(key, offset))
 
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""
         self.close_partition(topic, partition)
-        return self.rename_deleted(topic, partition)
+        gone = self.rename_deleted(topic, partition)
+        self.write_checkpoints(self.forget([(topic, partition)]))
+        return gone
 
     def close_partition(self, topic: str, partition: int) -> None:
-        """Forget a partition: its log can no longer be used, and no checkpoint speaks of it again."""
+        """Stop using a partition that goes away."""
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close()
             log.failure = f"{log.name} was deleted"
-        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets):
-            offsets.pop((topic, partition), None)
 
     def rename_deleted(self, topic: str, partition: int) -> str | None:
         """Rename the directory of a partition that was closed. May run on any thread."""
@@ -248,6 +256,10 @@ class LogDirectory:
             raise self.fail(error) from error
         return gone
 
+    def forget(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
+        """Drop what the checkpoints say of partitions that are gone or new; what has to be written for it."""
+        return self.remembered.without(partitions)
+
     def deleted_directories(self) -> list[str]:
         """Directories that were renamed away and not removed yet."""
         return [
@@ -259,43 +271,40 @@ class LogDirectory:
     # Checkpoints
 
     def write_recovery_points(self) -> None:
-        self.write_checkpoint(checkpoints.RECOVERY_POINT, self.collect_recovery_points())
+        self.write_checkpoints(self.collect_recovery_points())
 
-    def collect_recovery_points(self) -> dict[TopicPartition, int]:
-        self.recovery_points |= {key: log.recovery_point for key, log in self.logs.items()}
-        return dict(self.recovery_points)
+    def collect_recovery_points(self) -> Checkpoints:
+        self._require_online()
+        return self.remembered.of_recovery_points(self.logs)
 
     def write_log_starts(self) -> None:
-        self.write_checkpoint(checkpoints.LOG_START, self.collect_log_starts())
+        self.write_checkpoints(self.collect_log_starts())
 
-    def collect_log_starts(self) -> dict[TopicPartition, int]:
-        """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
-        for key, log in self.logs.items():
-            self.log_starts.pop(key, None)
-            if log.log_start_offset > log.segments.first.base_offset:
-                self.log_starts[key] = log.log_start_offset
-        return dict(self.log_starts)
+    def collect_log_starts(self) -> Checkpoints:
+        self._require_online()
+        return self.remembered.of_log_starts(self.logs)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self.high_watermarks |= high_watermarks
-        self.write_checkpoint(checkpoints.HIGH_WATERMARK, self.high_watermarks)
+        self.write_checkpoints(self.remembered.of_high_watermarks(high_watermarks))
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Fact 89: an update keeps only partitions that still exist."""
-        known = self.cleaner_offsets | dict(offsets)
-        self.cleaner_offsets = {key: offset for key, offset in known.items() if key in self.logs}
-        self.write_checkpoint(checkpoints.CLEANER, self.cleaner_offsets)
+        self.write_checkpoints(self.remembered.of_cleaner_offsets(offsets, self.logs))
 
-    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write one of the four files whole. May run on any thread, one at a time for each file."""
-        if self.failure is not None:
-            raise StorageError(self.failure)
+    def write_checkpoints(self, changed: Checkpoints) -> None:
+        """Write some of the four files whole. May run on any thread, one at a time for each file."""
+        if not changed:
+            return
+        self._require_online()
         try:
-            write_offsets(self.disk, f"{self.path}/{name}", offsets)
+            self.remembered.write(changed)
         except OSError as error:
             raise self.fail(error) from error
 
     # Going offline and closing
+
+    def _require_online(self) -> None:
+        if self.failure is not None:
+            raise StorageError(self.failure)
 
     def fail(self, error: OSError) -> StorageError:
         """Take the directory and all its partitions offline."""
@@ -314,51 +323,27 @@ class LogDirectory:
         Logs are flushed several at a time: what takes long is waiting for the disk. After an unclean stop a
         partition that nobody opened is still unproven, as is one that failed, and there is no mark.
         """
-        with ThreadPoolExecutor(threads, thread_name_prefix="lamina-closing") as pool:
-            for _ in pool.map(close_cleanly, self.logs.values()):
-                pass
-        if self.failure is None:
-            self.write_recovery_points()
-            self.write_log_starts()
-            is_proven = self.was_clean or all(key in self.logs for key in self.partitions())
-            if is_proven and not any(log.failure for log in self.logs.values()):
+        try:
+            with ThreadPoolExecutor(threads, thread_name_prefix="lamina-closing") as pool:
+                for _ in pool.map(close_cleanly, self.logs.values()):
+                    pass
+            if self.failure is None:
+                self.write_recovery_points()
+                self.write_log_starts()
                 self._mark_clean()
-        self.release()
+        finally:
+            for log in self.logs.values():
+                log.close()
+            self.release()
 
     def _mark_clean(self) -> None:
-        mark = json.dumps({"version": 0, "brokerEpoch": self._broker_epoch}, separators=(",", ":")).encode()
         try:
-            write_new_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", mark)
+            is_proven = self.was_clean or self.logs.keys() >= set(self.partitions())
+            if is_proven and not any(log.failure for log in self.logs.values()):
+                write_clean_shutdown(self.disk, self.path, self._broker_epoch)
         except OSError as error:
             raise self.fail(error) from error
 
     def release(self) -> None:
         """Give up the lock without any mark: the next start recovers."""
         self._lock.close()
-
-
-def _identify(disk: Disk, path: str, node_id: int, cluster_id: str | None) -> Identity:
-    try:
-        identity = read_meta_properties(disk, path)
-    except IdentityError as error:
-        raise DirectoryError(str(error)) from None
-    if identity is None:
-        identity = Identity(cluster_id or new_id(), node_id, new_id())
-        write_meta_properties(disk, path, identity)
-    if identity.node_id is not None and identity.node_id != node_id:
-        raise DirectoryError(f"{path} belongs to node {identity.node_id}, this is node {node_id}")
-    if cluster_id is not None and identity.cluster_id is not None and identity.cluster_id != cluster_id:
-        raise DirectoryError(f"{path} belongs to cluster {identity.cluster_id}, this one is {cluster_id}")
-    return identity
-
-
-def _read_clean_shutdown(disk: Disk, path: str) -> int | None:
-    """The broker epoch in the mark of a clean stop; ``None`` without a mark. Its presence is what counts."""
-    try:
-        data = read_file(disk, f"{path}/{CLEAN_SHUTDOWN}")
-    except FileNotFoundError:
-        return None
-    try:
-        return int(json.loads(data)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
-        return NO_BROKER_EPOCH

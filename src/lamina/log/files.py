@@ -5,6 +5,7 @@ done and fail it at will. Errors are ordinary ``OSError``; what they mean is dec
 know what is inside a file.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -17,6 +18,9 @@ Map = mmap.mmap
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _PROBE_BYTES = 128 * 1024
 _LOAD_BYTES = 1024 * 1024
+
+TEMPORARY = ".tmp"
+"""The suffix of a file that is not finished; one that a crash left means nothing."""
 
 
 class Entry(NamedTuple):
@@ -216,12 +220,15 @@ def write_fully(file: File, data: Bytes, position: int) -> None:
     view = memoryview(data)
     written = 0
     while written < len(view):
-        written += file.pwrite(view[written:], position + written)
+        count = file.pwrite(view[written:], position + written)
+        if count == 0:
+            raise OSError(errno.ENOSPC, f"only {written} of {len(view)} bytes were written", file.path)
+        written += count
 
 
 def write_new_file(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> None:
     """Make the file at ``path`` hold ``data``, by way of a ``.tmp`` beside it: a reader sees old or new, never half."""
-    temporary = path + ".tmp"
+    temporary = path + TEMPORARY
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
@@ -232,6 +239,14 @@ def write_new_file(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> 
         file.close()
     disk.rename(temporary, path)
     if sync:
+        disk.sync_dir(parent(path))
+
+
+def make_durable_dir(disk: Disk, path: str) -> None:
+    """Make a directory, and those above it that are missing, so that their names survive a power cut."""
+    if not disk.exists(path):
+        make_durable_dir(disk, parent(path))
+        disk.make_dir(path)
         disk.sync_dir(parent(path))
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from lamina.errors import StorageError
 from lamina.log.files import Disk, sync_file
 from lamina.log.partition_log import PartitionLog
-from lamina.log.segment import Segment
 from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
 
 Run = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
@@ -28,7 +27,6 @@ class Flush:
     disk: Disk
     directory: str
     end_offset: int
-    segments: list[Segment]
     paths: list[str]
 
     def run(self) -> None:
@@ -43,19 +41,27 @@ def begin_flush(log: PartitionLog, end_offset: int) -> Flush | None:
     end_offset = min(end_offset, log.log_end_offset)
     if end_offset <= log.recovery_point:
         return None
-    segments = log.segments.between(log.recovery_point, end_offset)
+    return Flush(log.disk, log.path, end_offset, _paths(log, end_offset))
+
+
+def _paths(log: PartitionLog, end_offset: int) -> list[str]:
+    """All that may not be safe yet. The segment of the last flushed batch is part of it: it may be closed since."""
+    segments = log.segments.between(log.recovery_point - 1, end_offset)
     paths = [path for segment in segments for path in segment.paths()]
-    paths += [snapshot_path(log.path, segment.base_offset) for segment in segments[1:]]
-    paths += [snapshot_path(log.path, end_offset), log.epochs.path]
-    return Flush(log.disk, log.path, end_offset, segments, paths)
+    paths += [
+        snapshot_path(log.path, base) for segment in segments if (base := segment.base_offset) >= log.recovery_point
+    ]
+    return [*paths, snapshot_path(log.path, end_offset), log.epochs.path]
 
 
 def finish_flush(log: PartitionLog, flush: Flush) -> None:
+    log.require_online()
     log.recovery_point = max(log.recovery_point, min(flush.end_offset, log.log_end_offset))
 
 
 def flush(log: PartitionLog, end_offset: int | None = None) -> None:
     """Begin, run and finish in one go, on this thread."""
+    log.require_online()
     begun = begin_flush(log, log.log_end_offset if end_offset is None else end_offset)
     if begun is None:
         return
@@ -76,13 +82,12 @@ def close_cleanly(log: PartitionLog) -> None:
         log.epochs.save()
         if log.log_end_offset > max(snapshot_offsets(log.disk, log.path), default=0):
             write_snapshot(log.disk, log.path, log.log_end_offset, log.producers.producers.values(), sync=True)
-        # The active segment's indexes were trimmed just now, so it is synced even if its batches were before.
-        for path in log.segments.active.paths():
-            sync_file(log.disk, path)
-        log.disk.sync_dir(log.path)
+        # Indexes are trimmed when a segment closes, so its files are synced even if its batches were before.
+        begun = Flush(log.disk, log.path, log.log_end_offset, _paths(log, log.log_end_offset + 1))
+        begun.run()
     except OSError as error:
         raise log.fail(error) from error
-    flush(log)
+    finish_flush(log, begun)
     log.close()
 
 
@@ -101,6 +106,9 @@ class Flusher:
     def flush_to(self, end_offset: int, waiter: Waiter | None = None) -> None:
         """Make everything below ``end_offset`` durable; ``waiter`` is told when the fsync that covers it returned."""
         if waiter is not None:
+            if self._log.failure is not None:
+                waiter(StorageError(self._log.failure))
+                return
             if end_offset <= self._log.recovery_point:
                 waiter(None)
                 return
@@ -122,6 +130,10 @@ class Flusher:
         if self._running is not None:
             self._running.end_offset = min(self._running.end_offset, end_offset)
         self._wanted = min(self._wanted, end_offset)
+        cut = [waiter for wanted, waiter in self._waiters if wanted > end_offset]
+        self._waiters = [entry for entry in self._waiters if entry[0] <= end_offset]
+        for waiter in cut:
+            waiter(StorageError(f"{self._log.name} was cut to {end_offset} while its flush was waited for"))
 
     def _start(self) -> None:
         if self._running is not None:
@@ -136,10 +148,13 @@ class Flusher:
     def _done(self, error: OSError | None) -> None:
         running, self._running = self._running, None
         assert running is not None
-        if error is not None:
-            self._refuse(self._log.fail(error))
+        try:
+            if error is not None:
+                raise self._log.fail(error)
+            finish_flush(self._log, running)
+        except StorageError as failure:
+            self._refuse(failure)
             return
-        finish_flush(self._log, running)
         ready = [waiter for end_offset, waiter in self._waiters if end_offset <= self._log.recovery_point]
         self._waiters = [entry for entry in self._waiters if entry[0] > self._log.recovery_point]
         for waiter in ready:

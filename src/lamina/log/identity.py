@@ -87,6 +87,19 @@ def write_meta_properties(disk: Disk, directory: str, identity: Identity) -> Non
     write_new_file(disk, f"{directory}/{META_PROPERTIES}", dump(known))
 
 
+def identify(disk: Disk, path: str, node_id: int, cluster_id: str | None) -> Identity:
+    """Who a log directory belongs to, which must be this node; a new one is given an identity."""
+    identity = read_meta_properties(disk, path)
+    if identity is None:
+        identity = Identity(cluster_id or new_id(), node_id, new_id())
+        write_meta_properties(disk, path, identity)
+    if identity.node_id is not None and identity.node_id != node_id:
+        raise IdentityError(f"{path} belongs to node {identity.node_id}, this is node {node_id}")
+    if cluster_id is not None and identity.cluster_id is not None and identity.cluster_id != cluster_id:
+        raise IdentityError(f"{path} belongs to cluster {identity.cluster_id}, this one is {cluster_id}")
+    return identity
+
+
 def format_partition_metadata(topic_id: bytes) -> bytes:
     return f"version: 0\ntopic_id: {format_id(topic_id)}".encode()
 

@@ -72,9 +72,10 @@ class OffsetIndex:
         self.last_entry = self._read_last()
 
     def is_plausible(self, log_bytes: int) -> bool:
-        """Whether the last entry can be true."""
-        last = self.last_entry
-        return last.offset >= self.base_offset and 0 <= last.position < max(log_bytes, 1)
+        """Whether the last entry can be true. The first batch never has one: zeros mean that data was lost."""
+        if not self.file.count:
+            return True
+        return self.last_entry.offset > self.base_offset and 0 < self.last_entry.position < log_bytes
 
 
 class TimestampOffset(NamedTuple):
@@ -138,4 +139,7 @@ class TimeIndex:
         """Whether the last entry can be true; a segment with batches has at least one entry once it is closed."""
         if not self.file.count:
             return not log_bytes
+        if self.file.count > 1:
+            before = self.entry(self.file.count - 2)
+            return self.last.timestamp > before.timestamp and self.last.offset > before.offset
         return self.last.timestamp >= 0 and self.last.offset >= self.base_offset

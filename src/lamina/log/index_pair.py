@@ -7,7 +7,7 @@ the segment counts them and, when the pair is not believed, counts them all agai
 from typing import NamedTuple
 
 from lamina.log.entries import IndexFile, OpenMaps
-from lamina.log.files import Disk
+from lamina.log.files import Disk, sync_file
 from lamina.log.index import OffsetIndex, TimeIndex, TimestampOffset
 
 INDEX = ".index"
@@ -104,6 +104,13 @@ class IndexPair:
     def close(self) -> None:
         self.offsets.file.close()
         self.times.file.close()
+
+    def install(self, disk: Disk, stem: str, suffix: str) -> None:
+        """Sync both files and give them their names, in place of what is there."""
+        for file, extension in ((self.offsets.file, INDEX), (self.times.file, TIME_INDEX)):
+            sync_file(disk, file.path)
+            disk.rename(file.path, stem + extension + suffix)
+        self.moved(stem, suffix)
 
     def moved(self, stem: str, suffix: str) -> None:
         self.offsets.file.path = stem + INDEX + suffix

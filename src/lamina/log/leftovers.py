@@ -5,7 +5,7 @@ ones, never both, never half. Directories inside a partition's directory are not
 """
 
 from lamina.errors import CorruptMessage
-from lamina.log.files import Disk, Entry
+from lamina.log.files import TEMPORARY, Disk, Entry
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.scan import headers
 from lamina.log.segment import ABORTED_INDEX, LOG
@@ -13,7 +13,6 @@ from lamina.log.segment import ABORTED_INDEX, LOG
 CLEANED = ".cleaned"
 SWAP = ".swap"
 DELETED = ".deleted"
-TEMPORARY = ".tmp"
 
 
 def settle(disk: Disk, directory: str) -> None:
@@ -28,15 +27,18 @@ def settle(disk: Disk, directory: str) -> None:
 
 
 def _undo_unfinished(disk: Disk, directory: str, names: list[str]) -> None:
-    """Fact 82: what is doomed goes; from the first unfinished segment on, so does everything that is not final."""
+    """Fact 82: what is doomed goes; from the first unfinished segment on, so does everything that is not final.
+
+    The ``.swap`` files go first and for good: without a ``.cleaned`` beside them they would be taken for complete.
+    """
     cleaned = [offset for name in names if name.endswith(CLEANED) and (offset := _offset(name)) is not None]
-    first_unfinished = min(cleaned, default=None)
+    swaps = [name for name in names if name.endswith(SWAP) and cleaned and (_offset(name) or 0) >= min(cleaned)]
+    for name in swaps:
+        _remove(disk, directory, names, name)
+    if swaps:
+        disk.sync_dir(directory)
     for name in list(names):
-        offset = _offset(name)
-        unfinished_swap = (
-            name.endswith(SWAP) and first_unfinished is not None and offset is not None and offset >= first_unfinished
-        )
-        if name.endswith((DELETED, CLEANED, TEMPORARY)) or unfinished_swap:
+        if name.endswith((DELETED, CLEANED, TEMPORARY)):
             _remove(disk, directory, names, name)
 
 
@@ -49,6 +51,7 @@ def _finish_swaps(disk: Disk, directory: str, names: list[str]) -> None:
             offset = _offset(name)
             if not name.endswith(SWAP) and offset is not None and start <= offset < end:
                 _remove(disk, directory, names, name)
+        disk.sync_dir(directory)
     # The log comes last: as long as its .swap is there, a crash in between repeats all of this.
     for name in sorted((name for name in names if name.endswith(SWAP)), key=lambda name: name.endswith(LOG + SWAP)):
         final = name.removesuffix(SWAP)
@@ -59,9 +62,9 @@ def _finish_swaps(disk: Disk, directory: str, names: list[str]) -> None:
 
 
 def _range_of(disk: Disk, path: str, name: str) -> tuple[int, int]:
-    """Base and next offset of a complete new segment, from its batch headers."""
+    """Base and next offset of a complete new segment, from its batch headers; an empty one still has its base."""
     base = _offset(name) or 0
-    next_offset = base
+    next_offset = base + 1
     file = disk.open(path)
     try:
         for _, header in headers(file, 0, file.size()):
@@ -79,6 +82,12 @@ def _remove_orphaned_indexes(disk: Disk, directory: str, names: list[str]) -> No
         stem, dot, extension = name.rpartition(".")
         if dot + extension in (INDEX, TIME_INDEX, ABORTED_INDEX) and stem + LOG not in names:
             _remove(disk, directory, names, name)
+
+
+def remove_temporary_files(disk: Disk, directory: str) -> None:
+    for name in _file_names(disk, directory):
+        if name.endswith(TEMPORARY):
+            disk.unlink(f"{directory}/{name}")
 
 
 def _file_names(disk: Disk, directory: str) -> list[str]:

@@ -204,12 +204,16 @@ class PartitionLog:
         old = self.segments.active
         if old.base_offset == base_offset:
             return old
-        write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
-        old.seal()
-        old.modified_ms = now_ms
-        segment = Segment.create(
-            self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self.config)
-        )
+        self.require_online()
+        try:
+            write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
+            old.seal()
+            old.modified_ms = now_ms
+            segment = Segment.create(
+                self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self.config)
+            )
+        except OSError as error:
+            raise self.fail(error) from error
         self.segments.add(segment)
         if self.on_roll is not None:
             self.on_roll(self)
@@ -255,6 +259,11 @@ class PartitionLog:
             if self.on_failure is not None:
                 self.on_failure(error)
         return self._error()
+
+    def require_online(self) -> None:
+        """Raise :class:`StorageError` once the log has failed: nothing is tried a second time."""
+        if self.failure is not None:
+            raise self._error()
 
     def _error(self) -> StorageError:
         return StorageError(self.failure)

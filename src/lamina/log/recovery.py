@@ -30,6 +30,8 @@ class Opening:
     clean: bool
     recovery_point: int
     log_start_offset: int
+    may_have_gaps: bool
+    """Whether segments may lie apart, as cleaning leaves them."""
     now_ms: int
     producer_expiration_ms: int
     initial_segment_bytes: int = 0
@@ -61,6 +63,7 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     clean = opening.clean and _count_tail(segments.active)
     if clean:
         recovery_point = segments.active.next_offset
+        _remove_stray_snapshots(disk, directory, segments)
     else:
         recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
     if segments.active.next_offset < opening.log_start_offset:
@@ -71,7 +74,6 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     log_start_offset = max(opening.log_start_offset, segments.first.base_offset)
     epochs.truncate_from_end(end_offset + 1)
     epochs.truncate_from_start(log_start_offset)
-    _remove_stray_snapshots(disk, directory, segments, end_offset)
     for segment in segments:
         if segment.aborted.exists and not segment.aborted.is_sound(segment.base_offset):
             rebuild_aborted(disk, directory, segments, segment, log_start_offset)
@@ -117,9 +119,13 @@ def _count_tail(segment: Segment) -> bool:
 
 def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
     """Fact 87: a log that ends below its own start holds nothing that anybody may read."""
+    for offset in snapshot_offsets(disk, directory):
+        disk.unlink(snapshot_path(directory, offset))
     for segment in segments:
         _remove_segment(disk, segment)
-    return Segments([_empty_segment(disk, directory, shape, opening)])
+    first = _empty_segment(disk, directory, shape, opening)
+    disk.sync_dir(directory)
+    return Segments([first])
 
 
 def _empty_segment(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> Segment:
@@ -155,19 +161,20 @@ def _recover(
     for offset in snapshot_offsets(disk, directory):
         if offset > start:
             disk.unlink(snapshot_path(directory, offset))
-    if epochs.entries:
-        epochs.truncate_from_end(start)
-    if not epochs.entries:
-        _read_epochs(segments, epochs, start)
+    _remove_stray_snapshots(disk, directory, segments)
+    epochs.truncate_from_end(start)
+    _read_missing_epochs(segments, epochs, max(opening.log_start_offset, segments.first.base_offset), start)
     rebuild_producers(disk, directory, segments, producers, opening.log_start_offset, start, opening.producers_since_ms)
     for number, segment in enumerate(unflushed):
         if number:
             write_snapshot(disk, directory, segment.base_offset, producers.producers.values(), sync=False)
         size_bytes = segment.size_bytes
+        later = unflushed[number + 1 :]
         bad = _recover_segment(segment, epochs, producers)
+        if bad is None and later and not opening.may_have_gaps:
+            bad = _gap_before(later[0], segment)
         report.recovered_bytes += segment.size_bytes
         if bad is not None:
-            later = unflushed[number + 1 :]
             report.reason = f"{segment.path()} {bad}"
             report.truncated_bytes += size_bytes - segment.size_bytes + sum(other.size_bytes for other in later)
             report.removed_segments = len(later)
@@ -175,6 +182,13 @@ def _recover(
             break
     epochs.save()
     return opening.recovery_point
+
+
+def _gap_before(following: Segment, segment: Segment) -> BadBatch | None:
+    """Whether a segment lost its last batches, or a whole segment its name, while later ones reached the disk."""
+    if segment.next_offset == following.base_offset:
+        return None
+    return BadBatch(segment.size_bytes, f"offset {segment.next_offset} is missing before {following.base_offset}")
 
 
 def _cut_after(disk: Disk, directory: str, segments: Segments, segment: Segment, later: list[Segment]) -> None:
@@ -216,20 +230,32 @@ def _recover_segment(segment: Segment, epochs: LeaderEpochs, producers: Producer
     return bad
 
 
-def _read_epochs(segments: Segments, epochs: LeaderEpochs, end_offset: int) -> None:
-    """The epochs of everything below ``end_offset``, from the batch headers: the checkpoint did not survive."""
-    for segment in segments:
-        if segment.base_offset >= end_offset:
-            return
+def _read_missing_epochs(segments: Segments, epochs: LeaderEpochs, log_start_offset: int, end_offset: int) -> None:
+    """Read from the batch headers what the checkpoint does not tell of ``[log_start_offset, end_offset)``.
+
+    It did not survive, or was cut for a log start that did not.
+    """
+    known = epochs.entries
+    first_known = known[0].start_offset if known else end_offset
+    if first_known <= log_start_offset:
+        return
+    epochs.clear()
+    for segment in segments.between(log_start_offset, first_known):
         for _, header in segment.headers(0, segment.size_bytes):
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
+    for entry in known:
+        epochs.assign(entry.epoch, entry.start_offset)
 
 
-def _remove_stray_snapshots(disk: Disk, directory: str, segments: Segments, end_offset: int) -> None:
-    """Snapshots belong to the start of a segment; one may lie above the last base, at most at the end."""
+def _remove_stray_snapshots(disk: Disk, directory: str, segments: Segments) -> None:
+    """Snapshots belong to the start of a segment; one may lie above the last base, at most at the end.
+
+    Any other belonged to a segment that is gone: the batches between it and the next segment cannot be replayed.
+    """
     bases = {segment.base_offset for segment in segments}
     offsets = snapshot_offsets(disk, directory)
+    end_offset = segments.active.next_offset
     above = [offset for offset in offsets if segments.active.base_offset < offset <= end_offset]
     for offset in offsets:
         if offset not in bases and offset not in above[-1:]:

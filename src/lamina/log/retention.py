@@ -12,7 +12,20 @@ from lamina.log.trimming import move_log_start_offset, remove_segments
 def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
     """Remove what retention says may go, never at or above ``high_watermark``. Returns the removed segments.
 
-    When everything is expired the active segment rolls first, so that the log is never without one.
+    A broker takes the same steps with the directory synced on a thread.
+    """
+    expired = begin_expiry(log, now_ms, high_watermark)
+    if expired:
+        sync_names(log)
+        finish_expiry(log, expired, now_ms)
+        sync_names(log)
+    return expired
+
+
+def begin_expiry(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
+    """What may go. When that is everything the active segment rolls, so that the log is never without one.
+
+    The names of what stays have to be synced next: were they lost with the old ones gone, offsets would begin anew.
     """
     if log.failure is not None:
         return []
@@ -20,12 +33,30 @@ def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> list[
         expired = expired_segments(log, now_ms, high_watermark)
         if expired and expired[-1] is log.segments.active:
             log.roll(now_ms)
-        if expired:
-            move_log_start_offset(log, log.segments[log.segments.number_of(expired[-1].base_offset) + 1].base_offset)
-            remove_segments(log, expired, now_ms)
     except OSError as error:
         raise log.fail(error) from error
     return expired
+
+
+def finish_expiry(log: PartitionLog, expired: list[Segment], now_ms: int) -> None:
+    """Take the expired segments out of the log; one that went meanwhile is passed over."""
+    log.require_online()
+    present = [segment for segment in expired if any(segment is member for member in log.segments)]
+    if not present:
+        return
+    try:
+        move_log_start_offset(log, log.segments[log.segments.number_of(present[-1].base_offset) + 1].base_offset)
+        remove_segments(log, present, now_ms)
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def sync_names(log: PartitionLog) -> None:
+    """Make the names of a log's files durable. May run on any thread."""
+    try:
+        log.disk.sync_dir(log.path)
+    except OSError as error:
+        raise log.fail(error) from error
 
 
 def expired_segments(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:

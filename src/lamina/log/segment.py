@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedIndex
-from lamina.log.files import Bytes, Disk, File
+from lamina.log.files import TEMPORARY, Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.lease import Lease
@@ -218,13 +218,19 @@ class Segment:
         return self._indexes
 
     def rebuild_indexes(self) -> IndexPair:
-        """Write both indexes again from the batch headers in the log, as far as those can be read."""
+        """Write both indexes again from the batch headers in the log, as far as those can be read.
+
+        Synced before they take their names: below the recovery point nothing will check them after a crash.
+        """
         was_appending = self._writer is not None
-        indexes = self.begin_indexes()
+        self.close()
+        indexes = IndexPair.new(self._disk, self._stem, self.suffix + TEMPORARY, self.base_offset, self._shape)
         with suppress(CorruptMessage):
             for position, header in self.headers(0, self.size_bytes):
                 indexes.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
         indexes.seal()
+        indexes.install(self._disk, self._stem, self.suffix)
+        self._indexes = indexes
         if was_appending:
             self.open_for_append()
         return indexes
@@ -312,7 +318,9 @@ class Segment:
             self.rebuild_indexes().truncate_to(offset)
         self.open_for_append()
         assert self._writer is not None
+        # Synced, so that no batch from before the cut can follow one that is written after it.
         self._writer.truncate(position)
+        self._writer.fsync()
         self.size_bytes = position
         self.next_offset = self.base_offset
         self.first_timestamp = NO_TIMESTAMP

@@ -1,8 +1,8 @@
 """Putting rewritten segments in the place of the ones they were made from (facts 78-80).
 
 Owns the order of the steps; ``leftovers.settle`` owns what it means when they are interrupted. The directory is
-synced before the old segments are renamed away and again at the end, so that no reordering of names by the
-disk can lose both. Must not know why segments are replaced.
+synced after every step that the next one relies on, so that no reordering of names by the disk can lose a
+batch or bring one back. Must not know why segments are replaced.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,13 @@ def replace_segments(log: PartitionLog, new: Sequence[Segment], old: Sequence[Se
     An old segment that retention removed meanwhile is passed over (fact 80). Readers see the new segments as
     soon as their names are safe; ranges out on lease stay readable.
     """
+    log.require_online()
     try:
+        _remove_strays(log, new)
         _make_durable(log, new)
         for segment in sorted(new, key=lambda segment: -segment.base_offset):
             segment.rename(SWAP)
-        log.disk.sync_dir(log.path)
+            log.disk.sync_dir(log.path)
         present = [segment for segment in old if any(segment is member for member in log.segments)]
         log.segments.remove(present)
         for segment in new:
@@ -33,12 +35,22 @@ def replace_segments(log: PartitionLog, new: Sequence[Segment], old: Sequence[Se
             segment.rename(DELETED)
             segment.close()
             log.doomed.append(Doomed(now_ms + log.config.file_delete_delay_ms, segment.paths()))
+        log.disk.sync_dir(log.path)
         for segment in new:
             segment.rename("")
         log.disk.sync_dir(log.path)
         _remove_snapshots(log, new, present, now_ms)
     except OSError as error:
         raise log.fail(error) from error
+
+
+def _remove_strays(log: PartitionLog, new: Sequence[Segment]) -> None:
+    """Remove ``.cleaned`` files of an earlier attempt: after a crash they would undo this one (fact 82)."""
+    ours = {path for segment in new for path in segment.paths()}
+    for entry in log.disk.scan(log.path):
+        path = f"{log.path}/{entry.name}"
+        if entry.name.endswith(CLEANED) and not entry.is_dir and path not in ours:
+            log.disk.unlink(path)
 
 
 def _make_durable(log: PartitionLog, new: Sequence[Segment]) -> None:

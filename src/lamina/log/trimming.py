@@ -16,11 +16,9 @@ from lamina.log.snapshots import snapshot_offsets, snapshot_path
 
 
 def truncate_to(log: PartitionLog, offset: int, now_ms: int) -> None:
-    """Remove every batch that reaches ``offset``, so that the log ends at or below it."""
+    """Remove every batch that reaches ``offset``, which is not below the first segment; the log ends there or below."""
+    log.require_online()
     if offset >= log.log_end_offset:
-        return
-    if offset < log.segments.first.base_offset:
-        truncate_fully_and_start_at(log, offset, now_ms)
         return
     try:
         doomed = [segment for segment in log.segments if segment.base_offset > offset]
@@ -29,28 +27,32 @@ def truncate_to(log: PartitionLog, offset: int, now_ms: int) -> None:
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
         log.segments.active.truncate_to(offset)
-        _end_at(log, log.segments.active.next_offset, known_up_to=log.segments.active.next_offset)
+        _end_at(log, log.segments.active.next_offset)
     except OSError as error:
         raise log.fail(error) from error
 
 
 def truncate_fully_and_start_at(log: PartitionLog, offset: int, now_ms: int) -> None:
     """Remove everything; the log is empty and begins at ``offset``."""
+    log.require_online()
     try:
         for segment in reversed(list(log.segments)):
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
+        for snapshot in snapshot_offsets(log.disk, log.path):
+            # What the log knew of its producers went with their batches: no snapshot may bring it back.
+            log.disk.unlink(snapshot_path(log.path, snapshot))
         initial_bytes = initial_segment_bytes(log.config)
         log.segments.add(Segment.create(log.disk, log.path, offset, log.shape, now_ms, initial_bytes=initial_bytes))
+        log.disk.sync_dir(log.path)
         log.log_start_offset = offset
-        # What the log knew of its producers went with their batches: no snapshot may bring it back.
-        _end_at(log, offset, known_up_to=-1)
+        _end_at(log, offset)
         log.epochs.clear()
     except OSError as error:
         raise log.fail(error) from error
 
 
-def _end_at(log: PartitionLog, offset: int, *, known_up_to: int) -> None:
+def _end_at(log: PartitionLog, offset: int) -> None:
     log.log_end_offset = offset
     log.log_start_offset = min(log.log_start_offset, offset)
     log.recovery_point = min(log.recovery_point, offset)
@@ -58,13 +60,14 @@ def _end_at(log: PartitionLog, offset: int, *, known_up_to: int) -> None:
         log.on_truncate(offset)
     log.epochs.truncate_from_end(offset)
     for snapshot in snapshot_offsets(log.disk, log.path):
-        if snapshot > known_up_to:
+        if snapshot > offset:
             log.disk.unlink(snapshot_path(log.path, snapshot))
     rebuild_producers(log.disk, log.path, log.segments, log.producers, log.log_start_offset, offset)
 
 
 def move_log_start_offset(log: PartitionLog, offset: int) -> None:
     """Records below ``offset`` are gone for every reader; whole segments below it go with the next retention."""
+    log.require_online()
     if offset > log.log_end_offset:
         raise OffsetOutOfRange(f"{log.name} ends at {log.log_end_offset}, its start cannot move to {offset}")
     if offset > log.log_start_offset:

@@ -154,7 +154,7 @@ def compute_crc(buffer: Buffer, position: int, size_bytes: int) -> int:
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     """Raise :class:`CorruptMessage` if the covered bytes are not the ones the CRC was taken over."""
-    actual = compute_crc(buffer, position, header.size_bytes)
+    actual = crc32c(memoryview(buffer)[position + _COVERED_AT : position + LOG_OVERHEAD_BYTES + header.length])
     if actual != header.crc:
         raise CorruptMessage(f"the batch at offset {header.base_offset} has CRC {actual:#010x}, not {header.crc:#010x}")
 

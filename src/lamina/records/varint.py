@@ -17,6 +17,10 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
         byte = buffer[position]
         if byte < 0x80:
             return (byte >> 1) ^ -(byte & 1), position + 1
+        second = buffer[position + 1]
+        if second < 0x80:  # lengths from 64 to 8191: most records and values
+            zigzag = byte & 0x7F | second << 7
+            return (zigzag >> 1) ^ -(zigzag & 1), position + 2
         return _read_long_form(buffer, position, _INT32_BYTES, _INT32_MASK)
     except IndexError:
         raise CorruptMessage("the records end inside a number") from None

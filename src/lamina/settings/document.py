@@ -41,8 +41,7 @@ Within one of them a setting comes before those it falls back to, in the order g
 `log.retention.ms` in the file wins over a `log.retention.hours` in the file, but not over a
 `--set log.retention.hours`.
 
-*read-only* settings need a restart. *per-broker* ones can change while a broker runs, for that broker;
-*cluster-wide* ones for one broker or for all.
+*read-only* settings need a restart. *cluster-wide* ones can change while a broker runs, for one broker or for all.
 """
 
 

@@ -2,9 +2,11 @@ from typing import Any
 
 import pytest
 
+from lamina.broker import config_changes
 from lamina.errors import ErrorCode
 from lamina.image.configs import OperationType
 from lamina.image.image import ConfigResource, ResourceType
+from lamina.settings.definition import SettingError
 from tests.broker.in_process import InProcessBroker
 
 ALTER = 33
@@ -147,3 +149,15 @@ def test_a_resource_that_comes_twice_is_refused_each_time(broker: InProcessBroke
     asked = resource(TOPIC, "t", ("flush.ms", "1", SET))
     assert [answer.error_code for answer in alter(broker, asked, asked)] == [ErrorCode.INVALID_REQUEST] * 2
     assert topic_configs(broker) == {}
+
+
+def test_what_the_broker_could_not_run_with_is_refused_before_it_is_stored(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise SettingError("these do not go together")
+
+    monkeypatch.setattr(config_changes, "with_dynamic", refuse)
+    [answer] = alter(broker, resource(BROKER, "", ("log.retention.ms", "1", SET)))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "these do not go together")
+    assert not broker.node.image.configs

@@ -9,6 +9,7 @@ Version notes: zstd needs v7; record errors are told from v8.
 from collections.abc import Awaitable
 
 from lamina.broker.connection import Answer, ConnectionRefused
+from lamina.broker.kernel_loading import MANY_RECORDS
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
 from lamina.broker.router import Api, Request
@@ -83,9 +84,9 @@ async def _validate_on_thread(
     records = partition.records
     if found is None or records is None or not _is_slow(records):
         return None
-    rules, now_ms = found.rules, node.now_ms()
+    rules, now_ms, walk = found.rules, node.now_ms(), node.kernel_loading.walk_records
     try:
-        return await node.threads.run(lambda: validate_batch(records, rules, now_ms))
+        return await node.threads.run(lambda: validate_batch(records, rules, now_ms, walk))
     except KafkaError as error:
         return error
 
@@ -113,7 +114,9 @@ def _produce(
         if isinstance(validated, KafkaError):
             raise validated
         if validated is None:
-            validated = validate_batch(records, partition.rules, now_ms)
+            validated = validate_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
+        if validated.header.record_count >= MANY_RECORDS:
+            node.kernel_loading.begin()
         if validated.header.codec_id == Codec.ZSTD and request.api_version < _FIRST_WITH_ZSTD:
             raise UnsupportedCompression("zstd needs version 7 of Produce")
         appended = partition.append(records, validated, now_ms)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from lamina.log import checkpoints
 from lamina.log.checkpoints import TopicPartition, parse_lines, parse_offsets
-from lamina.log.directory import CLEAN_SHUTDOWN, LOCK
+from lamina.log.clean_shutdown import CLEAN_SHUTDOWN
+from lamina.log.directory import LOCK
 from lamina.log.files import Disk, parent, read_file
 from lamina.log.identity import META_PROPERTIES, parse_id, read_meta_properties
 from lamina.log.leftovers import segment_logs

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from lamina.log.epochs import FILE_NAME as LEADER_EPOCHS
 from lamina.log.epochs import LeaderEpochs, parse_epochs
-from lamina.log.files import Disk, Entry, read_file
+from lamina.log.files import TEMPORARY, Disk, Entry, read_file
 from lamina.log.identity import PARTITION_METADATA, IdentityError, parse_partition_metadata
 from lamina.log.index_pair import INDEX, TIME_INDEX
-from lamina.log.leftovers import CLEANED, DELETED, SWAP, TEMPORARY, segment_logs
+from lamina.log.leftovers import CLEANED, DELETED, SWAP, segment_logs
 from lamina.log.producers import Producer
 from lamina.log.segment import ABORTED_INDEX, LOG
 from lamina.log.snapshots import SNAPSHOT, unpack_snapshot

@@ -1,0 +1,90 @@
+"""The compiled walk over records, made ready while the broker serves.
+
+Owns which walk validates batches now. Every broker begins with the plain one: numba costs a second and 120 MB to
+import, so it is not asked for before a client sends batches large enough to gain by it. The kernel is compiled in
+a process of its own, because compiling here would hold up the loop for seconds, and lands in numba's cache on
+disk, from which a thread then loads it. Without numba, or where compiling fails, one line says so and the plain
+walk stays. Must not know batches.
+"""
+
+import asyncio
+import gc
+import importlib
+import importlib.util
+import logging
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+
+from lamina.broker.threads import Threads
+from lamina.records.record_walk import Walk, walk_records
+
+logger = logging.getLogger(__name__)
+
+MANY_RECORDS = 32
+"""About where the plain walk, at a microsecond a record, costs as much as all else that a Produce request does."""
+
+_KERNEL = "lamina.records.kernel"
+
+
+class KernelLoading:
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: Threads, kernel: str = _KERNEL) -> None:
+        self._loop = loop
+        self._threads = threads
+        self._kernel = kernel
+        self._task: asyncio.Task[None] | None = None
+        self.walk_records: Walk = walk_records
+
+    def begin(self) -> asyncio.Task[None]:
+        """A large batch came: get the kernel, if nobody did so far. Done when it is settled which walk stays."""
+        if self._task is None:
+            self._task = self._loop.create_task(self._settle())
+        return self._task
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _settle(self) -> None:
+        if importlib.util.find_spec("numba") is None:
+            logger.info('records are checked in plain Python; pip install "lamina[spark]" makes large batches faster')
+            return
+        try:
+            await self._compile()
+            self.walk_records = await self._threads.run(self._load)
+        except Exception as error:
+            logger.warning("records are checked in plain Python, the kernel cannot be had: %s", error)
+        else:
+            logger.info("records are checked by compiled code")
+
+    async def _compile(self) -> None:
+        """Import the kernel elsewhere: that compiles it into the cache, or finds it there."""
+        # -P: the working directory is no place to import from.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-c", f"import {self._kernel}", stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
+        )
+        try:
+            _, said = await process.communicate()
+        except BaseException:
+            process.kill()
+            await process.wait()
+            raise
+        if process.returncode:
+            lines = said.decode(errors="replace").split("\n")
+            raise RuntimeError(next(filter(None, map(str.strip, reversed(lines))), f"exit code {process.returncode}"))
+
+    def _load(self) -> Walk:
+        """Import the kernel here, and keep the garbage collector off what comes with it.
+
+        A walk of the collector over numba's objects holds up every thread for 50 ms: not now, and with them set
+        aside never. What is set aside is still freed, except for a cycle that lives now and dies later.
+        """
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            walk: Walk = importlib.import_module(self._kernel).walk_natively
+            gc.freeze()
+        finally:
+            if was_collecting:
+                gc.enable()
+        return walk

@@ -1,0 +1,35 @@
+"""The mark of a clean stop: ``.kafka_cleanshutdown`` in a log directory (formats.md §2.5).
+
+Owns the file. Its presence is what counts: nothing in the directory has to be recovered. Must not know when
+that is true.
+"""
+
+import json
+
+from lamina.log.files import Disk, read_file, write_new_file
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+NO_BROKER_EPOCH = -1
+
+
+def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
+    """The broker epoch in the mark; ``None`` without one."""
+    try:
+        data = read_file(disk, f"{directory}/{CLEAN_SHUTDOWN}")
+    except FileNotFoundError:
+        return None
+    try:
+        return int(json.loads(data)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return NO_BROKER_EPOCH
+
+
+def write_clean_shutdown(disk: Disk, directory: str, broker_epoch: int) -> None:
+    mark = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    write_new_file(disk, f"{directory}/{CLEAN_SHUTDOWN}", mark.encode())
+
+
+def remove_clean_shutdown(disk: Disk, directory: str) -> None:
+    """Before anything is opened, so that a crash from here on counts as unclean."""
+    disk.unlink(f"{directory}/{CLEAN_SHUTDOWN}")
+    disk.sync_dir(directory)

@@ -1,0 +1,87 @@
+"""What a log directory remembers of its partitions across a stop: the four offset checkpoints.
+
+Owns their contents in memory and which of them has to be written when partitions come and go. Must not know
+whether the directory is online: it says so by not asking.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from lamina.log import checkpoints
+from lamina.log.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from lamina.log.files import Disk
+from lamina.log.partition_log import PartitionLog
+
+Checkpoints = dict[str, dict[TopicPartition, int]]
+"""Contents of checkpoint files by their names."""
+
+Logs = Mapping[TopicPartition, PartitionLog]
+
+logger = logging.getLogger(__name__)
+
+
+class Remembered:
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self.recovery_points = self._read(checkpoints.RECOVERY_POINT)
+        self.log_starts = self._read(checkpoints.LOG_START)
+        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK)
+        self.cleaner_offsets = self._read(checkpoints.CLEANER)
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._disk, f"{self._path}/{name}")
+        except CheckpointError as error:
+            logger.warning("%s/%s is taken for empty: %s", self._path, name, error)
+            return {}
+
+    def write(self, changed: Checkpoints) -> None:
+        """Write some of the four files whole. May run on any thread, one at a time for each file."""
+        for name, offsets in changed.items():
+            write_offsets(self._disk, f"{self._path}/{name}", offsets)
+
+    def of_recovery_points(self, logs: Logs) -> Checkpoints:
+        """The recovery points as they are now, to be written."""
+        self.recovery_points |= {key: log.recovery_point for key, log in logs.items()}
+        return {checkpoints.RECOVERY_POINT: dict(self.recovery_points)}
+
+    def of_log_starts(self, logs: Logs) -> Checkpoints:
+        """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
+        for key, log in logs.items():
+            self.log_starts.pop(key, None)
+            if log.log_start_offset > log.segments.first.base_offset:
+                self.log_starts[key] = log.log_start_offset
+        return {checkpoints.LOG_START: dict(self.log_starts)}
+
+    def of_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> Checkpoints:
+        self.high_watermarks |= high_watermarks
+        return {checkpoints.HIGH_WATERMARK: dict(self.high_watermarks)}
+
+    def of_cleaner_offsets(self, offsets: Mapping[TopicPartition, int], logs: Logs) -> Checkpoints:
+        """Fact 89: an update keeps only partitions that still exist."""
+        known = self.cleaner_offsets | dict(offsets)
+        self.cleaner_offsets = {key: offset for key, offset in known.items() if key in logs}
+        return {checkpoints.CLEANER: dict(self.cleaner_offsets)}
+
+    def log_start_at(self, key: TopicPartition, offset: int) -> Checkpoints:
+        """A log start that has to be written ahead of what makes it true."""
+        self.log_starts[key] = offset
+        return {checkpoints.LOG_START: dict(self.log_starts)}
+
+    def without(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
+        """Drop what is said of partitions that are gone or new. Returns the checkpoints that said something.
+
+        They have to be written before a partition of that name is made: an old one must not speak for it.
+        """
+        changed: Checkpoints = {}
+        for key in partitions:
+            for name, offsets in (
+                (checkpoints.RECOVERY_POINT, self.recovery_points),
+                (checkpoints.LOG_START, self.log_starts),
+                (checkpoints.HIGH_WATERMARK, self.high_watermarks),
+                (checkpoints.CLEANER, self.cleaner_offsets),
+            ):
+                if offsets.pop(key, None) is not None:
+                    changed[name] = offsets
+        return {name: dict(offsets) for name, offsets in changed.items()}
