@@ -67,6 +67,7 @@ class Node:
         """Told why the broker cannot go on."""
         self._store = store
         self._changing = asyncio.Lock()
+        self._changes: set[asyncio.Task[Image]] = set()
         self._checkpointing = asyncio.Lock()
 
     # Clocks
@@ -91,8 +92,25 @@ class Node:
     async def change(self, change: Callable[[Image], Image]) -> Image:
         """Make a metadata change durable and do what follows from it. Returns the image after it.
 
-        ``change`` sees the image as it is when its turn comes, and may raise the error to answer.
+        ``change`` sees the image as it is when its turn comes, and may raise the error to answer. What has begun
+        is finished, even if whoever asked for it goes away meanwhile.
         """
+        task = self.loop.create_task(self._change_in_turn(change))
+        self._changes.add(task)
+        task.add_done_callback(self._changed)
+        return await asyncio.shield(task)
+
+    def _changed(self, task: "asyncio.Task[Image]") -> None:
+        self._changes.discard(task)
+        if not task.cancelled():
+            # Asked for, so that an error nobody waits for any more is not complained of.
+            task.exception()
+
+    async def finish_changes(self) -> None:
+        """Wait until every change that has begun is done."""
+        await asyncio.gather(*self._changes, return_exceptions=True)
+
+    async def _change_in_turn(self, change: Callable[[Image], Image]) -> Image:
         async with self._changing:
             return await self._change(change)
 

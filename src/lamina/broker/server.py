@@ -162,6 +162,7 @@ class Server:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
             connection.close()
+        await node.finish_changes()
         threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         for directory in node.directories:
             try:
