@@ -1,0 +1,106 @@
+"""Lamina as a process of its own, for tests and benchmarks that put it where a Kafka was.
+
+Owns the broker process and what it printed. Must not know what is asked of it.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tests.peers.ports import free_ports
+
+START_SECONDS = 30
+STOP_SECONDS = 30
+
+
+class LaminaFailedError(Exception):
+    """The broker ended or did not say that it is ready; the message shows what it printed."""
+
+
+class Lamina:
+    """One broker over `root/data`, on a port of its own."""
+
+    def __init__(
+        self, root: Path, settings: Mapping[str, str] | None = None, module: str = "tests.peers.serve"
+    ) -> None:
+        self.root = root
+        self.data_directory = root / "data"
+        self.output = root / "output.txt"
+        self._module = module
+        self._port = free_ports(1)[0]
+        self._process: subprocess.Popen[bytes] | None = None
+        root.mkdir(parents=True, exist_ok=True)
+        self._settings = {
+            "lamina.data.dir": str(self.data_directory),
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            **(settings or {}),
+        }
+
+    def __enter__(self) -> Lamina:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.kill()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def format(self) -> None:
+        """Nothing: a data directory needs no preparation."""
+
+    def launch(self) -> None:
+        """Starts the process and waits for nothing."""
+        arguments = [f"{name}={value}" for name, value in self._settings.items()]
+        with self.output.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self._module, *arguments], stdout=subprocess.PIPE, stderr=errors
+            )
+
+    def start(self) -> None:
+        """Starts the broker and returns once it takes connections."""
+        self.launch()
+        assert self._process is not None
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != b"ready\n":
+            self.kill()
+            raise LaminaFailedError(f"the broker did not start:\n{self.printed()}")
+
+    def printed(self) -> str:
+        return self.output.read_text()
+
+    def send_signal(self, sent: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(sent)
+
+    def stop(self) -> None:
+        """A clean shutdown."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9, or nothing if the broker is not running."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, sent: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(sent)
+        try:
+            self._process.communicate(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired as late:
+            self._process.kill()
+            self._process.communicate()
+            raise LaminaFailedError(f"the broker did not stop within {STOP_SECONDS} s of {sent.name}") from late
+        finally:
+            self._process = None
