@@ -36,9 +36,11 @@ class ErrorCode(IntEnum):
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
     TRANSACTION_COORDINATOR_FENCED = 52
+    SECURITY_DISABLED = 54
     KAFKA_STORAGE_ERROR = 56
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
+    TOPIC_DELETION_DISABLED = 73
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
@@ -46,6 +48,8 @@ class ErrorCode(IntEnum):
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
     FETCH_SESSION_TOPIC_ID_ERROR = 106
+    MISMATCHED_ENDPOINT_TYPE = 114
+    UNSUPPORTED_ENDPOINT_TYPE = 115
 
 
 class KafkaError(Exception):
@@ -130,6 +134,12 @@ class TransactionCoordinatorFenced(KafkaError):
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
+class SecurityDisabled(KafkaError):
+    """A question about access rules where there are none."""
+
+    code = ErrorCode.SECURITY_DISABLED
+
+
 class StorageError(KafkaError):
     """The disk failed an operation; its directory is offline."""
 
@@ -202,3 +212,23 @@ class InvalidFetchSessionEpoch(FetchSessionError):
 
 class FetchSessionTopicIdError(FetchSessionError):
     code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+class TopicDeletionDisabled(KafkaError):
+    code = ErrorCode.TOPIC_DELETION_DISABLED
+
+
+class UnsupportedVersion(KafkaError):
+    """A version, or a part of an API, that this broker does not offer."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+
+class MismatchedEndpointType(KafkaError):
+    """Asked of a broker what only a controller's listener tells."""
+
+    code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+class UnsupportedEndpointType(KafkaError):
+    code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

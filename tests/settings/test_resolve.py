@@ -199,7 +199,6 @@ def test_a_read_only_setting_cannot_change_while_the_broker_runs() -> None:
         resolve_broker(dynamic_default={"log.roll.hours": "1"})
 
 
-def test_a_per_broker_setting_cannot_change_for_all() -> None:
-    resolve_broker(dynamic_broker={"listeners": "PLAINTEXT://:1"})
-    with pytest.raises(SettingError, match="listeners: can only be set for one broker, not for all"):
-        resolve_broker(dynamic_default={"listeners": "PLAINTEXT://:1"})
+def test_listeners_cannot_change_while_the_broker_runs_because_sockets_are_bound_once() -> None:
+    with pytest.raises(SettingError, match="listeners: cannot change while the broker runs"):
+        resolve_broker(dynamic_broker={"listeners": "PLAINTEXT://:1"})

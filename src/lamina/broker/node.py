@@ -55,8 +55,8 @@ class Node:
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
         )
         self.fetch_max_bytes = settings[FETCH_MAX_BYTES]
-        self.encoded_topics: dict[tuple[int, str], tuple[Topic, bytearray]] = {}
-        """Metadata answers by version and topic, good as long as the topic is the same object."""
+        self.encoded_topics: dict[str, tuple[Topic, dict[int, bytearray]]] = {}
+        """Metadata answers by topic and version, good as long as the topic is the same object."""
         self.router: Router | None = None
         self.is_stopping = False
         self.unexpected_errors = 0

@@ -14,6 +14,7 @@ from lamina.errors import (
     StorageError,
     UnknownLeaderEpoch,
 )
+from lamina.log.epochs import EpochStart
 from lamina.log.flushing import Flusher, Waiter
 from lamina.log.partition_log import Appended, PartitionLog
 from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
@@ -139,6 +140,18 @@ class Partition:
         if epoch < self.leader_epoch:
             raise FencedLeaderEpoch(f"{self.log.name} is at leader epoch {self.leader_epoch}, the client at {epoch}")
         raise UnknownLeaderEpoch(f"{self.log.name} is at leader epoch {self.leader_epoch}, the client at {epoch}")
+
+    def end_of_epoch(self, epoch: int) -> EpochStart:
+        """The largest epoch at or below this one, and where it ends; -1 and -1 for one that has not begun.
+
+        The log notes an epoch with its first batch. One in which nothing was written ends where the log does, so
+        that a client which was at the end before a restart finds that nothing was lost.
+        """
+        log = self.log
+        if not log.epochs.latest < epoch <= self.leader_epoch:
+            return log.epochs.end_of(epoch, log.log_end_offset)
+        known = epoch if epoch == self.leader_epoch or not log.epochs.entries else log.epochs.latest
+        return EpochStart(known, log.log_end_offset)
 
     @property
     def last_stable_offset(self) -> int:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_TOPICS_AT_A_TIME = 8
+
 Change = Callable[[Callable[[Image], Image]], Awaitable[Image]]
 """Makes a further metadata change that belongs to the one being published."""
 
@@ -39,7 +41,7 @@ class Publisher:
 
     async def publish(self, changes: Changes, change: Change) -> None:
         if any(resource.type is ResourceType.BROKER for resource in changes.configs):
-            self._apply_broker_configs()
+            await self._apply_broker_configs()
         for resource in changes.configs:
             if resource.type is ResourceType.TOPIC:
                 self._configure(resource.name)
@@ -98,7 +100,7 @@ class Publisher:
 
     # Changing
 
-    def _apply_broker_configs(self) -> None:
+    async def _apply_broker_configs(self) -> None:
         node = self._node
         configs = node.image.configs_of
         node.settings = with_dynamic(
@@ -106,8 +108,10 @@ class Publisher:
             dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
             dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
         )
-        for name in {partition.topic for partition in node.partitions}:
+        for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
             self._configure(name)
+            if number % _TOPICS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
 
     def _configure(self, name: str) -> None:
         topic = self._node.image.topics.get(name)
@@ -140,6 +144,7 @@ class Publisher:
                 gone += [] if renamed is None else [renamed]
         node.partitions.forget_topic(UUID(bytes=topic.id))
         await change(lambda image: remove_topic(image, topic.name))
+        node.encoded_topics.pop(topic.name, None)
         self.remove_later(gone, delay_ms)
 
     def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:

@@ -58,21 +58,33 @@ def plan_topic(node: Node, image: Image, wanted: NewTopic) -> Image:
     return set_configs(image, resource, wanted.configs) if wanted.configs else image
 
 
+def plan_topics(node: Node, image: Image, topics: Sequence[NewTopic]) -> tuple[Image, dict[str, Topic | KafkaError]]:
+    """The image with all topics that can be made, and for each its topic or its error."""
+    default_count = node.settings[NUM_PARTITIONS]
+    check_total_partitions(
+        [
+            len(topic.assignments) or (default_count if topic.partition_count == USE_DEFAULT else topic.partition_count)
+            for topic in topics
+        ]
+    )
+    planned: dict[str, Topic | KafkaError] = {}
+    for topic in topics:
+        try:
+            image = plan_topic(node, image, topic)
+            planned[topic.name] = image.topics[topic.name]
+        except KafkaError as error:
+            planned[topic.name] = error
+    return image, planned
+
+
 async def create_topics(node: Node, topics: Sequence[NewTopic]) -> dict[str, Topic | KafkaError]:
-    """Make the topics that can be made, in one change. With a single topic its error is raised."""
-    made: dict[str, Topic | KafkaError] = {}
+    """Make the topics that can be made, in one change."""
+    planned: dict[str, Topic | KafkaError] = {}
 
     def change(image: Image) -> Image:
-        check_total_partitions([max(topic.partition_count, len(topic.assignments), 1) for topic in topics])
-        for topic in topics:
-            try:
-                image = plan_topic(node, image, topic)
-                made[topic.name] = image.topics[topic.name]
-            except KafkaError as error:
-                if len(topics) == 1:
-                    raise
-                made[topic.name] = error
+        nonlocal planned
+        image, planned = plan_topics(node, image, topics)
         return image
 
     await node.change(change)
-    return made
+    return planned

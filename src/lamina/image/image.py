@@ -39,6 +39,10 @@ class Broker:
     endpoints: Mapping[str, Listener]
     rack: str | None = None
 
+    def endpoint_for(self, listener_name: str) -> Listener:
+        """Where clients of this listener find the broker; a listener that it does not have stands for its first."""
+        return self.endpoints.get(listener_name) or next(iter(self.endpoints.values()))
+
 
 @dataclass(frozen=True, slots=True)
 class Features:

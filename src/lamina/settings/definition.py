@@ -30,7 +30,6 @@ class Update(Enum):
     """When a broker's setting may change, in Kafka's words; a topic's may always."""
 
     READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
     PER_TOPIC = "per-topic"
 

@@ -3,7 +3,7 @@
 Owns the definitions; ``listeners.py`` reads them. Must not know which protocols are built.
 """
 
-from lamina.settings.definition import Update, broker_setting
+from lamina.settings.definition import broker_setting
 from lamina.settings.kinds import INT, LIST, LONG, at_least
 from lamina.settings.log_config import MEBIBYTE
 
@@ -12,21 +12,18 @@ LISTENERS = broker_setting(
     LIST,
     ("PLAINTEXT://:9092",),
     "Where the broker listens: `NAME://host:port`; an empty host means every address.",
-    update=Update.PER_BROKER,
 )
 ADVERTISED_LISTENERS = broker_setting(
     "advertised.listeners",
     LIST,
     (),
     "Where clients are told to connect, when that differs from `listeners`.",
-    update=Update.PER_BROKER,
 )
 LISTENER_SECURITY_PROTOCOL_MAP = broker_setting(
     "listener.security.protocol.map",
     LIST,
     ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
     "The protocol that each listener's name stands for: `NAME:PROTOCOL`.",
-    update=Update.PER_BROKER,
 )
 CONTROLLER_LISTENER_NAMES = broker_setting(
     "controller.listener.names",

@@ -76,5 +76,3 @@ def check_given(name: str, text: str, source: Source) -> str | None:
 def _check_update(name: str, update: Update, source: Source) -> None:
     if source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT) and update is Update.READ_ONLY:
         raise SettingError(f"{name}: cannot change while the broker runs")
-    if source is Source.DYNAMIC_DEFAULT and update is Update.PER_BROKER:
-        raise SettingError(f"{name}: can only be set for one broker, not for all")

@@ -23,7 +23,6 @@ from lamina.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from lamina.image.image import Broker
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import check_topic_name
 from lamina.settings.topics import AUTO_CREATE_TOPICS_ENABLE
@@ -53,14 +52,16 @@ def _missing(node: Node, request: Request, message: Any) -> list[str]:
 
 
 async def _create_and_answer(node: Node, request: Request, message: Any, missing: list[str]) -> Answer:
-    errors: dict[str, KafkaError] = {}
-    for name in missing:
-        try:
-            await create_topics(node, [NewTopic(name)])
-        except TopicAlreadyExists:
-            continue
-        except KafkaError as error:
-            errors[name] = error
+    try:
+        made = await create_topics(node, [NewTopic(name) for name in missing])
+    except KafkaError as error:
+        made = dict.fromkeys(missing, error)
+    # One that exists by now was made by another client's request, and is as good.
+    errors = {
+        name: error
+        for name, error in made.items()
+        if isinstance(error, KafkaError) and not isinstance(error, TopicAlreadyExists)
+    }
     return _answer(node, request, message, errors)
 
 
@@ -75,9 +76,9 @@ def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaE
     response = shape(
         throttle_time=0,
         brokers=tuple(
-            broker_shape(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            broker_shape(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             for broker in image.brokers.values()
-            for host, port in [_endpoint(broker, request.connection.listener_name)]
+            for endpoint in [broker.endpoint_for(request.connection.listener_name)]
         ),
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
@@ -86,12 +87,6 @@ def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaE
         error_code=ErrorCode.NONE,
     )
     return [encode_response_around(response, "topics", encoded, request.correlation_id)]
-
-
-def _endpoint(broker: Broker, listener_name: str) -> tuple[str, int]:
-    """Where clients of this listener find the broker."""
-    listener = broker.endpoints.get(listener_name) or next(iter(broker.endpoints.values()))
-    return listener.host, listener.port
 
 
 _Asked = Topic | tuple[str | None, UUID | None, ErrorCode]
@@ -138,12 +133,13 @@ def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked) -> bytes |
             topic_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
         )
         return encode_entity(nothing)
-    kept = node.encoded_topics.get((api_version, asked.name))
-    if kept is not None and kept[0] is asked:
-        return kept[1]
-    encoded = encode_entity(_whole_topic(shape, asked))
-    node.encoded_topics[api_version, asked.name] = (asked, encoded)
-    return encoded
+    kept = node.encoded_topics.get(asked.name)
+    if kept is None or kept[0] is not asked:
+        kept = node.encoded_topics[asked.name] = (asked, {})
+    by_version = kept[1]
+    if api_version not in by_version:
+        by_version[api_version] = encode_entity(_whole_topic(shape, asked))
+    return by_version[api_version]
 
 
 def _whole_topic(shape: Shape, topic: Topic) -> Any:

@@ -1,0 +1,84 @@
+"""Changing configs: what AlterConfigs and IncrementalAlterConfigs have in common.
+
+Owns which resources have configs here and the one change that sets them: those that are fine are set together,
+the others keep what they had and get their error. What a broker could not run with is refused before it is
+stored. Must not know requests.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from lamina.broker.node import Node
+from lamina.errors import InvalidRequest, KafkaError
+from lamina.image.changes import set_configs
+from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.settings.definition import SettingError
+from lamina.settings.resolve import with_dynamic
+
+
+class ResourceChange(NamedTuple):
+    """A resource as the client named it, and what becomes of the configs that are set on it."""
+
+    type: int
+    name: str
+    alter: Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
+
+
+async def change_configs(
+    node: Node, changes: Sequence[ResourceChange], *, validate_only: bool
+) -> list[KafkaError | None]:
+    """Returns the error of each change, in their order."""
+    errors: list[KafkaError | None] = []
+
+    def change(image: Image) -> Image:
+        errors.clear()
+        named = Counter((one.type, one.name) for one in changes)
+        for one in changes:
+            try:
+                if named[one.type, one.name] > 1:
+                    raise InvalidRequest(f"{one.name!r} is named more than once")
+                image = _changed(node, image, one)
+                errors.append(None)
+            except KafkaError as error:
+                errors.append(error)
+        return image
+
+    if validate_only:
+        change(node.image)
+    else:
+        await node.change(change)
+    return errors
+
+
+def _changed(node: Node, image: Image, change: ResourceChange) -> Image:
+    resource = find_resource(node, image, change.type, change.name)
+    image = set_configs(image, resource, change.alter(resource, image.configs_of(resource)))
+    if resource.type is ResourceType.BROKER:
+        _check_settings(node, image)
+    return image
+
+
+def find_resource(node: Node, image: Image, resource_type: int, name: str) -> ConfigResource:
+    """A topic that is there, this broker, or all brokers; raises Kafka's error for anything else."""
+    if resource_type == ResourceType.TOPIC:
+        return ConfigResource(ResourceType.TOPIC, image.topic(name).name)
+    if resource_type != ResourceType.BROKER:
+        raise InvalidRequest(f"there are no configs for resources of type {resource_type}")
+    if name and not (name.isascii() and name.isdecimal()):
+        raise InvalidRequest(f"a broker's id must be a whole number, not {name!r}")
+    if name and int(name) != node.id:
+        raise InvalidRequest(f"this is broker {node.id}, not {name}")
+    return ConfigResource(ResourceType.BROKER, str(node.id) if name else "")
+
+
+def _check_settings(node: Node, image: Image) -> None:
+    """Values that are good one by one may not go together."""
+    try:
+        with_dynamic(
+            node.settings,
+            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node.id))),
+        )
+    except SettingError as error:
+        raise InvalidRequest(str(error)) from None

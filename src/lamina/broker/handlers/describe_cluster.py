@@ -1,0 +1,85 @@
+"""DescribeCluster (key 60), versions 0-2.
+
+Behaviour: the cluster's id, its controller, and its brokers as this listener advertises them. Everybody may do
+everything, and if asked the answer says so.
+Version notes: v1 asks for brokers (1) or controllers (2); only brokers are told here. v2 tells which are fenced:
+none, since only live brokers are registered.
+"""
+
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.router import Api, Request
+from lamina.errors import ErrorCode, KafkaError, MismatchedEndpointType, UnsupportedEndpointType
+from lamina.image.image import NO_CONTROLLER
+from lamina.wire.building import response_shape
+
+API_KEY = 60
+BROKERS = 1
+CONTROLLERS = 2
+_NOT_ASKED = -(2**31)
+_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
+    5,
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+)
+_ALL_OPERATIONS = sum(
+    1 << operation
+    for operation in (
+        _CREATE,
+        _ALTER,
+        _DESCRIBE,
+        _CLUSTER_ACTION,
+        _DESCRIBE_CONFIGS,
+        _ALTER_CONFIGS,
+        _IDEMPOTENT_WRITE,
+    )
+)
+"""What can be done to a cluster, one bit for each operation (KIP-430)."""
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    asked = getattr(message, "endpoint_type", BROKERS)
+    if asked == CONTROLLERS:
+        raise MismatchedEndpointType("this is a broker's listener: it tells brokers, not controllers")
+    if asked != BROKERS:
+        raise UnsupportedEndpointType(f"there is no endpoint type {asked}")
+    shape = response_shape(API_KEY, request.api_version)
+    broker_shape = shape.of("brokers")
+    image = node.image
+    return shape(
+        throttle_time=0,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        endpoint_type=BROKERS,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        brokers=tuple(
+            broker_shape(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=False)
+            for broker in image.brokers.values()
+            for endpoint in [broker.endpoint_for(request.connection.listener_name)]
+        ),
+        cluster_authorized_operations=(
+            _ALL_OPERATIONS if message.include_cluster_authorized_operations else _NOT_ASKED
+        ),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0,
+        error_code=error.code,
+        error_message=str(error),
+        endpoint_type=BROKERS,
+        cluster_id="",
+        controller_id=NO_CONTROLLER,
+        brokers=(),
+        cluster_authorized_operations=_NOT_ASKED,
+    )
+
+
+API = Api(API_KEY, "DescribeCluster", range(3), handle, error_answer)
