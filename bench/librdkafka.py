@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -80,9 +80,14 @@ def one_at_a_time_ms(bootstrap: str, topic: str, count: int) -> list[float]:
     """Latencies, ascending, of messages each of which is sent when the one before it was acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
     latencies_ms = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+
     for number in range(LATENCY_WARM_UP + count):
         started = time.perf_counter()
-        producer.produce(topic, bytes(100), partition=0)
+        producer.produce(topic, bytes(100), partition=0, on_delivery=delivered)
         if producer.flush(CALL_SECONDS):
             raise TimeoutError(f"{topic}: a message was not acknowledged within {CALL_SECONDS} s")
         if number >= LATENCY_WARM_UP:
