@@ -50,7 +50,7 @@ bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
 
 # Other people's clients and tools against a Lamina broker, and all of peers-files; compat/README.md says what works.
-# Needs Java 17+, Maven, Go 1.24+ and kcat (Debian: apt-get install kcat); fetches the rest itself.
+# Needs Java 17+, Maven, Go 1.26+ and kcat (Debian: apt-get install kcat); fetches the rest itself.
 peers: venv
 	$(PYTEST) -m kafka tests/peers
 

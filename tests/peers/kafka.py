@@ -107,6 +107,11 @@ def dump_segments(*files: Path, options: tuple[str, ...] = ()) -> str:
     return run_tool("kafka.tools.DumpLogSegments", *options, "--files", names)
 
 
+def driver_of(bootstrap: str) -> Driver:
+    """Kafka's own clients, connected to any broker."""
+    return Driver(["java", "-Xmx256M", *QUIET, "-cp", jars(), str(JAVA_DIRECTORY / "Driver.java"), bootstrap])
+
+
 @dataclass(frozen=True, slots=True)
 class LogMark:
     """A place in a broker's log lines, to look only at what came after it."""
@@ -252,5 +257,4 @@ class Kafka:
 
     def driver(self) -> Driver:
         """Kafka's own clients, connected to this broker."""
-        source = JAVA_DIRECTORY / "Driver.java"
-        return Driver(["java", "-Xmx256M", *QUIET, "-cp", jars(), str(source), self.bootstrap])
+        return driver_of(self.bootstrap)
