@@ -13,6 +13,8 @@ BROKER = resolve_broker()
 
 # A value for each topic setting, the field that it must change, and what the field becomes.
 OVERRIDES: list[tuple[str, str, str, object]] = [
+    ("compression.type", "zstd", "compression_type", "zstd"),
+    ("min.insync.replicas", "2", "min_insync_replicas", 2),
     ("segment.bytes", "1048576", "segment_bytes", 1048576),
     ("internal.segment.bytes", "100", "segment_bytes", 100),
     ("segment.ms", "1", "segment_ms", 1),
@@ -140,5 +142,9 @@ def test_what_a_topic_cannot_have_is_refused_with_one_sentence(overrides: dict[s
 
 
 def test_what_kafka_knows_and_nothing_reads_is_accepted_on_a_topic() -> None:
-    overrides = {"compression.type": "zstd", "min.insync.replicas": "2", "remote.storage.enable": "false"}
+    overrides = {
+        "min.cleanable.dirty.ratio": "0.2",
+        "unclean.leader.election.enable": "true",
+        "remote.storage.enable": "false",
+    }
     assert topic_config(BROKER, overrides) == LogConfig()

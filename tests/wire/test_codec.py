@@ -87,14 +87,18 @@ def test_a_damaged_request_is_a_request_or_malformed(message: tuple[int, int], s
 
 @pytest.mark.parametrize("api_key", OFFERED)
 def test_every_truncation_is_malformed(api_key: int) -> None:
-    """No proper prefix of a request is a request, nor is a request with a byte behind it."""
+    """No proper prefix of a request is a request."""
     for version in OFFERED[api_key]:
         body = kio_bytes(random_entity(request_schema(api_key, version), Random(api_key)))
         for end in range(0, len(body), 1 + len(body) // 40):
             with pytest.raises(MalformedRequest):
                 parse_request(api_key, version, body[:end])
-        with pytest.raises(MalformedRequest, match="1 bytes follow its last field"):
-            parse_request(api_key, version, body + b"\0")
+
+
+def test_bytes_behind_a_request_are_not_looked_at_and_librdkafka_gets_all_topics() -> None:
+    request = parse_request(METADATA, 13, bytes.fromhex("00000000010000"))
+    assert request == parse_request(METADATA, 13, bytes(4))
+    assert request.topics is None
 
 
 def _parse_or_refuse(message: tuple[int, int], body: bytes) -> None:

@@ -20,7 +20,7 @@ from lamina.wire.primitives import MalformedRequest
 
 logger = logging.getLogger(__name__)
 
-Answer = Sequence[Sized] | None
+Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
 _SENDFILE_BYTES = 64 * 1024
@@ -156,27 +156,34 @@ class Connection:
     # Serving
 
     def _serve_frames(self) -> None:
-        """Serve the frames that are there until one has to wait; answers that come at once leave together."""
-        answers: list[Sized] = []
-        try:
-            for frame in self._frames.frames():
-                answer = self._service.serve(self, frame)
-                if isinstance(answer, Awaitable):
-                    self._wait_for(answer)
+        """Serve the frames that are there until one has to wait or an answer is stuck."""
+        while not self._closed and self._task is None and not self._pieces:
+            try:
+                if not self._serve_some():
                     break
-                self._frame_done()
-                if answer is not None:
-                    answers += answer
-                    if any(type(piece) is Lease for piece in answer):
-                        break
-        except (FrameError, MalformedRequest, ConnectionRefused) as error:
-            self._pieces.extend(answers)
-            self._refuse(str(error))
-            return
-        if answers:
-            self._pieces.extend(answers)
+            except (FrameError, MalformedRequest, ConnectionRefused) as error:
+                self._refuse(str(error))
+                return
             self._write()
         self._drain_if_idle()
+
+    def _serve_some(self) -> bool:
+        """Serve frames up to one that waits or reads a file; answers that come at once leave together."""
+        any_served = False
+        for frame in self._frames.frames():
+            any_served = True
+            answer = self._service.serve(self, frame)
+            if answer is None:
+                self._frame_done()
+            elif isinstance(answer, list):
+                self._frame_done()
+                self._pieces.extend(answer)
+                if len(answer) > 1:
+                    break
+            else:
+                self._wait_for(answer)
+                break
+        return any_served
 
     def _frame_done(self) -> None:
         if self._admitted_bytes:

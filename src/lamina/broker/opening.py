@@ -8,7 +8,7 @@ start. Must not listen.
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from lamina.image.changes import begin_leader_epochs, mark_made, remove_topic
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic, TopicPartition
 from lamina.log.directory import DirectoryError, LogDirectory
-from lamina.log.identity import IdentityError, new_id, read_topic_id
+from lamina.log.identity import META_PROPERTIES, IdentityError, new_id, read_topic_id
 from lamina.log.names import partition_directory
 from lamina.settings.broker import (
     LAMINA_DATA_DIR,
@@ -29,6 +29,7 @@ from lamina.settings.broker import (
     NUM_RECOVERY_THREADS_PER_DATA_DIR,
     PRODUCER_ID_EXPIRATION_MS,
 )
+from lamina.settings.definition import SettingError
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.values import BrokerSettings
 from lamina.store.interface import StoreError
@@ -68,31 +69,55 @@ def open_node(
         if settings.get(LOG_DIRS) is not None and not settings.is_given(LAMINA_DATA_DIR):
             data_directory = os.path.realpath(paths[0])
         _make_data_directory(data_directory)
-        directories = [LogDirectory.open(path, node_id=node_id) for path in paths]
-        database = SqliteStore(os.path.join(data_directory, METADATA_DB))
-        store = MetadataStore(database, directories[0].identity.cluster_id or new_id())
-        for directory in directories:
-            if directory.identity.cluster_id not in (None, store.image.cluster_id):
-                raise StartError(
-                    f"{directory.path} belongs to cluster {directory.identity.cluster_id}, "
-                    f"{data_directory}/{METADATA_DB} to {store.image.cluster_id}: use the directories of one cluster"
-                )
+        database, store, directories = _open_directories(data_directory, paths, node_id)
     except (DirectoryError, StoreError) as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{data_directory} cannot be used: {error.strerror}") from error
     image = store.image
-    settings = with_dynamic(
-        settings,
-        dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
-        dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
-    )
+    try:
+        settings = with_dynamic(
+            settings,
+            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
+        )
+    except SettingError as error:
+        raise StartError(f"with what was set while the broker ran, {error}") from error
     threads = Threads(loop)
     producer_ids = ProducerIdBlock(ProducerIds(database), threads)
     node = Node(loop, node_id, settings, directories, store, producer_ids, threads)
     opened = Opened(node, database, data_directory, was_clean=all(directory.was_clean for directory in directories))
     _open_partitions(opened, store, progress)
     return opened
+
+
+def _open_directories(
+    data_directory: str, paths: Sequence[str], node_id: int
+) -> tuple[SqliteStore, MetadataStore, list[LogDirectory]]:
+    """The store, and the log directories under its cluster's id.
+
+    Directories that have an identity are locked first: a new store takes its id from them. New ones take theirs
+    from the store.
+    """
+    opened = {
+        path: LogDirectory.open(path, node_id=node_id)
+        for path in paths
+        if os.path.exists(os.path.join(path, META_PROPERTIES))
+    }
+    found = (directory.identity.cluster_id for directory in opened.values())
+    database = SqliteStore(os.path.join(data_directory, METADATA_DB))
+    store = MetadataStore(database, next((cluster_id for cluster_id in found if cluster_id), None) or new_id())
+    cluster_id = store.image.cluster_id
+    for directory in opened.values():
+        if directory.identity.cluster_id not in (None, cluster_id):
+            raise StartError(
+                f"{directory.path} belongs to cluster {directory.identity.cluster_id}, "
+                f"{data_directory}/{METADATA_DB} to {cluster_id}: use the directories of one cluster"
+            )
+    directories = [
+        opened.get(path) or LogDirectory.open(path, node_id=node_id, cluster_id=cluster_id) for path in paths
+    ]
+    return database, store, directories
 
 
 def _make_data_directory(path: str) -> None:

@@ -7,7 +7,9 @@ decide what the metadata is.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -60,7 +62,8 @@ class Publisher:
 
     async def _make(self, wanted: list[tuple[Topic, int]], change: Change) -> None:
         """Make directories on a thread, then open and lead the new logs; last, remember that they were made."""
-        placed = [(topic, index, self._least_full()) for topic, index in wanted]
+        directories = self._emptiest_first(len(wanted))
+        placed = [(topic, index, directory) for (topic, index), directory in zip(wanted, directories, strict=True)]
         for topic, index, directory in placed:
             self.directory_of[topic.name, index] = directory
         for directory in {id(directory): directory for _, _, directory in placed}.values():
@@ -74,15 +77,20 @@ class Publisher:
         made = [(topic.name, index) for topic, index in wanted]
         await change(lambda image: mark_made(image, self._node.id, made))
 
-    def _least_full(self) -> LogDirectory:
+    def _emptiest_first(self, count: int) -> list[LogDirectory]:
+        """A directory for each of so many new partitions: always the one that has fewest by then."""
         online = [directory for directory in self._node.directories if directory.failure is None]
         if not online:
             raise StorageError("every log directory is offline")
-        count = {id(directory): 0 for directory in online}
-        for directory in self.directory_of.values():
-            if id(directory) in count:
-                count[id(directory)] += 1
-        return min(online, key=lambda directory: count[id(directory)])
+        held = Counter(id(directory) for directory in self.directory_of.values())
+        heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
+        heapify(heap)
+        chosen = []
+        for _ in range(count):
+            partitions, number = heap[0]
+            heapreplace(heap, (partitions + 1, number))
+            chosen.append(online[number])
+        return chosen
 
     def lead(self, log: PartitionLog, topic: Topic) -> Partition:
         """Serve a log that is open, in the epoch that the metadata says."""

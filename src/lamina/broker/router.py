@@ -81,6 +81,8 @@ class Router:
             raise
         except Exception as error:
             response = self._unexpected(api, request, message, error)
+        if type(response) is list or response is None:
+            return response
         if isinstance(response, Awaitable):
             return self._wait(api, request, message, response)
         return _pieces(response, correlation_id)

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import resource
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -91,8 +92,10 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
         )
         listening.start(bound)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        if threading.current_thread() is threading.main_thread():
+            # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
         timers = Timers(node)
         timers.start()
         return opened, bound, listening, timers

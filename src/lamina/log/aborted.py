@@ -4,6 +4,7 @@ Owns ``.txnindex`` (formats.md §2.3): 34-byte entries in the segment that holds
 first abort. Must not know producers or markers.
 """
 
+from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -61,6 +62,14 @@ class AbortedIndex:
     def exists(self) -> bool:
         return self._entries is None or bool(self._entries)
 
+    def is_sound(self, base_offset: int) -> bool:
+        """Whether the file can be read, holds something, and its markers follow each other from ``base_offset`` on."""
+        try:
+            markers = [base_offset - 1, *(entry.last_offset for entry in self.entries())]
+        except ValueError:
+            return False
+        return len(markers) > 1 and all(marker < later for marker, later in pairwise(markers))
+
     def append(self, entry: AbortedTransaction) -> None:
         entries = self.entries()
         if self._file is None:
@@ -74,6 +83,9 @@ class AbortedIndex:
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) == len(entries):
             return
+        if not kept:
+            self.clear()
+            return
         file = self._file or self._disk.open(self.path, create=True)
         try:
             file.truncate(len(kept) * _ENTRY.size)
@@ -81,6 +93,12 @@ class AbortedIndex:
             if file is not self._file:
                 file.close()
         self._entries = kept
+
+    def clear(self) -> None:
+        """Forget every entry, readable or not, and the file with them."""
+        self.close()
+        self._disk.unlink(self.path)
+        self._entries = []
 
     def close(self) -> None:
         if self._file is not None:

@@ -3,6 +3,7 @@
 Owns the format and the offset checkpoints of a log directory. Must not know what the offsets mean.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from lamina.log.files import Disk, read_file, write_new_file
@@ -15,6 +16,7 @@ CLEANER = "cleaner-offset-checkpoint"
 TopicPartition = tuple[str, int]
 
 _VERSION = "0"
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class CheckpointError(ValueError):
@@ -40,9 +42,13 @@ def parse_lines(data: bytes, fields: int) -> list[list[str]]:
     if len(lines) < 2 or lines[1].strip() != str(len(entries)):
         raise CheckpointError(f"a checkpoint holds {len(entries)} entries and says {' '.join(lines[1:2]) or 'nothing'}")
     for number, entry in enumerate(entries, 3):
-        if len(entry) != fields or not all(field.lstrip("-").isdecimal() for field in entry[-2:]):
+        if len(entry) != fields or not all(map(_is_number, entry[-2:])):
             raise CheckpointError(f"line {number} of a checkpoint is malformed: {' '.join(entry)!r}")
     return entries
+
+
+def _is_number(field: str) -> bool:
+    return _NUMBER.fullmatch(field) is not None and -(2**63) <= int(field) < 2**63
 
 
 def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:

@@ -32,7 +32,7 @@ from lamina.log.names import (
     parse_partition_directory,
     partition_directory,
 )
-from lamina.log.partition_log import PartitionLog
+from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
 from lamina.settings.log_config import DAY_MS, LogConfig
@@ -92,12 +92,12 @@ class LogDirectory:
                 if broker_epoch is not None:
                     disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
                     disk.sync_dir(path)
+                return cls(disk, path, lock, identity, broker_epoch)
             except BaseException:
                 lock.close()
                 raise
         except OSError as error:
             raise DirectoryError(f"{path} cannot be used: {error.strerror}") from error
-        return cls(disk, path, lock, identity, broker_epoch)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -107,7 +107,7 @@ class LogDirectory:
             return {}
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions that have a directory here, open or not."""
+        """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
         found = (parse_partition_directory(entry.name) for entry in self.disk.scan(self.path) if entry.is_dir)
         return [partition for partition in found if partition is not None and partition[0] != KRAFT_METADATA]
 
@@ -181,6 +181,7 @@ class LogDirectory:
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
+            initial_segment_bytes=initial_segment_bytes(config),
         )
         shape = IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps())
         try:

@@ -9,7 +9,7 @@ import fcntl
 import mmap
 import os
 import shutil
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 Bytes = bytes | bytearray | memoryview
 Map = mmap.mmap
@@ -100,6 +100,29 @@ class File:
             os.close(fd)
 
 
+class LockFile(File):
+    """A locked file. The system forgets a process's lock when it closes *any* descriptor of the file: open one once."""
+
+    __slots__ = ()
+    _held: ClassVar[set[str]] = set()
+    """What this process holds, which the system would let it lock a second time."""
+
+    @classmethod
+    def take(cls, file: File) -> "LockFile":
+        fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        cls._held.add(file.path)
+        return cls(file.path, file.fd)
+
+    @classmethod
+    def is_held(cls, path: str) -> bool:
+        return path in cls._held
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self._held.discard(self.path)
+        super().close()
+
+
 class Disk:
     """The operating system's disk."""
 
@@ -166,13 +189,15 @@ class Disk:
 
     def lock(self, path: str) -> File | None:
         """Hold a POSIX record lock, the kind that Kafka takes too; ``None`` when somebody else holds it."""
+        path = self.absolute(path)
+        if LockFile.is_held(path):
+            return None
         file = self.open(path, create=True)
         try:
-            fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return LockFile.take(file)
         except (BlockingIOError, PermissionError):
             file.close()
             return None
-        return file
 
     def absolute(self, path: str) -> str:
         return os.path.realpath(path)

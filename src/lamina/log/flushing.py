@@ -124,7 +124,11 @@ class Flusher:
         self._wanted = min(self._wanted, end_offset)
 
     def _start(self) -> None:
-        if self._running is None and self._log.failure is None:
+        if self._running is not None:
+            return
+        if self._log.failure is not None:
+            self._refuse(StorageError(self._log.failure))
+        else:
             self._running = begin_flush(self._log, self._wanted)
             if self._running is not None:
                 self._run(self._running.run, self._done)
@@ -133,10 +137,7 @@ class Flusher:
         running, self._running = self._running, None
         assert running is not None
         if error is not None:
-            failure = self._log.fail(error)
-            waiters, self._waiters = self._waiters, []
-            for _, waiter in waiters:
-                waiter(failure)
+            self._refuse(self._log.fail(error))
             return
         finish_flush(self._log, running)
         ready = [waiter for end_offset, waiter in self._waiters if end_offset <= self._log.recovery_point]
@@ -144,3 +145,8 @@ class Flusher:
         for waiter in ready:
             waiter(None)
         self._start()
+
+    def _refuse(self, failure: StorageError) -> None:
+        waiters, self._waiters = self._waiters, []
+        for _, waiter in waiters:
+            waiter(failure)

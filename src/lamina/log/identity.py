@@ -5,6 +5,7 @@ decide whether an identity is the right one.
 """
 
 import binascii
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from uuid import uuid4
@@ -14,6 +15,8 @@ from lamina.settings.properties import PropertiesError, dump, load
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
+
+_NODE_ID = re.compile(r"-?[0-9]{1,10}")
 
 
 class IdentityError(ValueError):
@@ -64,7 +67,7 @@ def read_meta_properties(disk: Disk, directory: str) -> Identity | None:
     if version not in ("0", "1"):
         raise IdentityError(f"{path} has version {version}; 0 and 1 are known")
     node_id = properties.get("node.id" if version == "1" else "broker.id")
-    if node_id is not None and not node_id.lstrip("-").isdecimal():
+    if node_id is not None and not _NODE_ID.fullmatch(node_id):
         raise IdentityError(f"{path} names node {node_id!r}, which is not a number")
     return Identity(
         properties.get("cluster.id"),

@@ -83,13 +83,16 @@ class IndexPair:
             self._bytes_since_entry = 0
         self._bytes_since_entry += size_bytes
 
+    def count_from_last_entry(self) -> None:
+        """The caller counts the batches from the last entry's on, again or for the first time."""
+        self._bytes_since_entry = 0
+
     def truncate_to(self, offset: int) -> None:
-        """Forget what is at or above ``offset``; the caller counts the batches after the last entry again."""
+        """Forget what is at or above ``offset``."""
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self.largest = self.times.last
         self.is_full = self.offsets.is_full or self.times.is_full
-        self._bytes_since_entry = 0
 
     def seal(self) -> None:
         """Force the last time entry and give back what was preallocated: at roll and at a clean close."""

@@ -7,8 +7,8 @@ ones, never both, never half. Directories inside a partition's directory are not
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk, Entry
 from lamina.log.index_pair import INDEX, TIME_INDEX
+from lamina.log.scan import headers
 from lamina.log.segment import ABORTED_INDEX, LOG
-from lamina.records.batch import HEADER_BYTES, check_header, read_header
 
 CLEANED = ".cleaned"
 SWAP = ".swap"
@@ -61,14 +61,11 @@ def _finish_swaps(disk: Disk, directory: str, names: list[str]) -> None:
 def _range_of(disk: Disk, path: str, name: str) -> tuple[int, int]:
     """Base and next offset of a complete new segment, from its batch headers."""
     base = _offset(name) or 0
-    next_offset, position = base, 0
+    next_offset = base
     file = disk.open(path)
     try:
-        size_bytes = file.size()
-        while position + HEADER_BYTES <= size_bytes:
-            header = read_header(file.pread(HEADER_BYTES, position))
-            check_header(header)
-            next_offset, position = header.next_offset, position + header.size_bytes
+        for _, header in headers(file, 0, file.size()):
+            next_offset = header.next_offset
     except CorruptMessage:
         return base, next_offset
     finally:

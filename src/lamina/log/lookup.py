@@ -1,4 +1,4 @@
-"""Finding an offset by time, and what a committed reader has to skip.
+"""Finding an offset by time.
 
 Owns the search over segments, time index and batches down to the record. Must not know isolation levels: the
 caller gives the bound.
@@ -7,7 +7,6 @@ caller gives the bound.
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
 from lamina.records.batch import BatchHeader
@@ -48,7 +47,7 @@ def offset_of_max_timestamp(log: PartitionLog, bound: int, limit_bytes: int) -> 
 def _first_in_segment(
     segment: Segment, timestamp: int, start: int, bound: int, limit_bytes: int
 ) -> TimestampedOffset | None:
-    entry = segment.indexes.times.lookup(timestamp - 1)
+    entry = segment.time_entry(timestamp - 1)
     for position, header in segment.headers_from(max(entry.offset, start)):
         if header.base_offset >= bound:
             return None
@@ -83,18 +82,3 @@ def _records(segment: Segment, position: int, header: BatchHeader, limit_bytes: 
     if len(data) < header.size_bytes:
         raise CorruptMessage(f"{segment.path()} became shorter while it was read")
     return read_records(data, 0, header, limit_bytes)
-
-
-def aborted_transactions(log: PartitionLog, start: int, end: int) -> list[AbortedTransaction]:
-    """The aborted transactions that reach into ``[start, end)``, by their first offset."""
-    found: list[AbortedTransaction] = []
-    try:
-        for segment in log.segments.between(start, log.log_end_offset):
-            for entry in segment.aborted.entries():
-                if entry.last_offset >= start and entry.first_offset < end:
-                    found.append(entry)
-                if entry.last_stable_offset >= end:
-                    return sorted(found, key=lambda entry: entry.first_offset)
-    except OSError as error:
-        raise log.fail(error) from error
-    return sorted(found, key=lambda entry: entry.first_offset)

@@ -57,6 +57,11 @@ class Doomed:
     paths: list[str]
 
 
+def initial_segment_bytes(config: LogConfig) -> int:
+    """How large the log file of a new segment is made."""
+    return config.segment_bytes if config.preallocate else 0
+
+
 class PartitionLog:
     def __init__(
         self,
@@ -202,7 +207,9 @@ class PartitionLog:
         write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
         old.seal()
         old.modified_ms = now_ms
-        segment = Segment.create(self.disk, self.path, base_offset, self.shape, now_ms)
+        segment = Segment.create(
+            self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self.config)
+        )
         self.segments.add(segment)
         if self.on_roll is not None:
             self.on_roll(self)

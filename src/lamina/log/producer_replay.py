@@ -1,6 +1,7 @@
 """Producer state from what is on disk: the newest good snapshot, and the batches after it.
 
-Used for each append, when a log is opened, and after it was truncated: one way to take a batch into account.
+Used for each append, when a log is opened, and after it was truncated: one way to take a batch into account, and
+to make an aborted-transaction index again that cannot be believed.
 Must not know why it is asked.
 """
 
@@ -71,6 +72,20 @@ def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset:
             return
         if header.producer_id >= 0:
             record_producer(producers, header, header.base_offset, marker_at(segment, position, header))
+
+
+def rebuild_aborted(disk: Disk, directory: str, segments: Segments, segment: Segment, log_start_offset: int) -> None:
+    """Write a segment's aborted-transaction index again: from its markers, and what was open where it begins."""
+    producers = ProducerStates()
+    rebuild_producers(disk, directory, segments, producers, log_start_offset, segment.base_offset)
+    segment.aborted.clear()
+    for position, header in segment.headers(0, segment.size_bytes):
+        if header.producer_id >= 0:
+            marker = marker_at(segment, position, header)
+            aborted = record_producer(producers, header, header.base_offset, marker)
+            if aborted is not None:
+                segment.aborted.append(aborted)
+    segment.aborted.close()
 
 
 def marker_at(segment: Segment, position: int, header: BatchHeader) -> Marker | None:

@@ -108,6 +108,9 @@ class ProducerStates:
         producer = self.producers.get(header.producer_id)
         if producer is None or producer.continues_with(header):
             return None
+        if header.base_sequence == NO_SEQUENCE:  # a coordinator's: no client may send it (protocol.md §2.35)
+            _check_epoch(producer, header.producer_epoch)
+            return None
         duplicate = producer.find_duplicate(header)
         if duplicate is not None:
             return duplicate
@@ -139,9 +142,8 @@ class ProducerStates:
         producer = self.producers.get(producer_id) or self._new(producer_id)
         if epoch != producer.epoch:
             producer.move_to_epoch(epoch)
-        if sequence != NO_SEQUENCE:
-            place = ((sequence + delta) & MAX_SEQUENCE, base_offset + delta, delta, timestamp)
-            producer.batches.append(_new_tuple(BatchPlace, place))
+        last_sequence = NO_SEQUENCE if sequence == NO_SEQUENCE else (sequence + delta) & MAX_SEQUENCE
+        producer.batches.append(_new_tuple(BatchPlace, (last_sequence, base_offset + delta, delta, timestamp)))
         producer.last_timestamp = timestamp
         if attributes & TRANSACTIONAL_BIT and producer.open_since is None:
             producer.open_since = base_offset

@@ -14,7 +14,7 @@ from lamina.log.files import Disk
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import segment_logs, settle
 from lamina.log.partition_log import LogState
-from lamina.log.producer_replay import rebuild_producers, record_producer
+from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, record_producer
 from lamina.log.producers import ProducerStates
 from lamina.log.scan import BadBatch, checked_batches
 from lamina.log.segment import ABORTED_INDEX, Segment
@@ -32,6 +32,7 @@ class Opening:
     log_start_offset: int
     now_ms: int
     producer_expiration_ms: int
+    initial_segment_bytes: int = 0
 
     @property
     def producers_since_ms(self) -> int:
@@ -57,18 +58,24 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     segments = _load_segments(disk, directory, shape, opening)
     epochs = LeaderEpochs.load(disk, directory)
     producers = ProducerStates()
-    if opening.clean:
-        segments.active.count_tail()
+    clean = opening.clean and _count_tail(segments.active)
+    if clean:
         recovery_point = segments.active.next_offset
     else:
         recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
-    segments = _start_at_least(disk, directory, shape, segments, opening)
+    if segments.active.next_offset < opening.log_start_offset:
+        segments = _begin_anew(disk, directory, shape, segments, opening)
+        epochs.clear()
+        producers.clear()
     end_offset = segments.active.next_offset
     log_start_offset = max(opening.log_start_offset, segments.first.base_offset)
     epochs.truncate_from_end(end_offset + 1)
     epochs.truncate_from_start(log_start_offset)
     _remove_stray_snapshots(disk, directory, segments, end_offset)
-    if opening.clean:
+    for segment in segments:
+        if segment.aborted.exists and not segment.aborted.is_sound(segment.base_offset):
+            rebuild_aborted(disk, directory, segments, segment, log_start_offset)
+    if clean:
         rebuild_producers(
             disk, directory, segments, producers, log_start_offset, end_offset, opening.producers_since_ms
         )
@@ -95,19 +102,35 @@ def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Openi
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if not segments:
-        segments = [Segment.create(disk, directory, opening.log_start_offset, shape, opening.now_ms)]
-    for segment in segments:
-        segment.name_is_durable = True
+        segments = [_empty_segment(disk, directory, shape, opening)]
     return Segments(segments)
 
 
-def _start_at_least(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
+def _count_tail(segment: Segment) -> bool:
+    """Whether the log ends as a clean stop left it; if not, somebody was at its files and it is recovered."""
+    try:
+        segment.count_tail()
+    except CorruptMessage:
+        return False
+    return True
+
+
+def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
     """Fact 87: a log that ends below its own start holds nothing that anybody may read."""
-    if segments.active.next_offset >= opening.log_start_offset:
-        return segments
     for segment in segments:
         _remove_segment(disk, segment)
-    return Segments([Segment.create(disk, directory, opening.log_start_offset, shape, opening.now_ms)])
+    return Segments([_empty_segment(disk, directory, shape, opening)])
+
+
+def _empty_segment(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> Segment:
+    return Segment.create(
+        disk,
+        directory,
+        opening.log_start_offset,
+        shape,
+        opening.now_ms,
+        initial_bytes=opening.initial_segment_bytes,
+    )
 
 
 def _remove_segment(disk: Disk, segment: Segment) -> None:
@@ -169,7 +192,7 @@ def _cut_after(disk: Disk, directory: str, segments: Segments, segment: Segment,
 def _recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates) -> BadBatch | None:
     """Check and index one segment again, up to the first bad batch, which is returned."""
     size_bytes = segment.size_bytes
-    segment.aborted.truncate_to(0)
+    segment.aborted.clear()
     segment.begin_indexes()
     segment.size_bytes = 0
     segment.next_offset = segment.base_offset

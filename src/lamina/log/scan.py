@@ -1,6 +1,6 @@
-"""Reading a log file from end to end with every CRC checked, in a fixed amount of memory.
+"""Reading a log file from batch to batch in a fixed amount of memory: its headers only, or with every CRC checked.
 
-What recovery, verification and the tools walk a segment with. Must not change anything.
+What a segment, recovery, verification and the tools walk a file with. Must not change anything.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from lamina.errors import CorruptMessage
 from lamina.log.files import File
 from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, check_header, read_header
 
+_HEADERS_BYTES = 16 * 1024
 _BUFFER_BYTES = 1024 * 1024
 _COVERED_AT = 21
 
@@ -22,6 +23,27 @@ class BadBatch(CorruptMessage):
         super().__init__(f"at position {position}: {reason}")
         self.position = position
         self.reason = reason
+
+
+def headers(file: File, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every batch in ``[start, end)``; bodies are not looked at.
+
+    Raises :class:`CorruptMessage` at a header that no batch can have or a batch that runs past ``end``.
+    """
+    position, chunk, chunk_start = start, b"", start
+    while position < end:
+        at = position - chunk_start
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_start, at = file.pread(min(_HEADERS_BYTES, end - position), position), position, 0
+            if len(chunk) < HEADER_BYTES:
+                raise CorruptMessage(f"{file.path} ends inside the batch at position {position}")
+        header = read_header(chunk, at)
+        check_header(header)
+        next_position = position + header.length + LOG_OVERHEAD_BYTES
+        if next_position > end:
+            raise CorruptMessage(f"{file.path} ends inside the batch at position {position}")
+        yield position, header
+        position = next_position
 
 
 def checked_batches(

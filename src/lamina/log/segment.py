@@ -15,12 +15,11 @@ from lamina.log.files import Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.lease import Lease
-from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, NO_TIMESTAMP, BatchHeader, check_header, read_header
+from lamina.log.scan import headers
+from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader, read_header
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
-
-_SCAN_BYTES = 16 * 1024
 
 
 class Segment:
@@ -29,6 +28,7 @@ class Segment:
     __slots__ = (
         "_disk",
         "_indexes",
+        "_is_preallocated",
         "_leases",
         "_reader",
         "_shape",
@@ -39,7 +39,6 @@ class Segment:
         "created_ms",
         "first_timestamp",
         "modified_ms",
-        "name_is_durable",
         "next_offset",
         "size_bytes",
         "suffix",
@@ -51,13 +50,12 @@ class Segment:
         self.size_bytes = 0
         self.created_ms = 0
         self.modified_ms = 0
-        self.name_is_durable = False
-        """Whether the directory was synced since the segment's files were made."""
         self.suffix = suffix
         self._stem = f"{directory}/{base_offset:020d}"
         self._disk = disk
         self._shape = shape
         self._indexes: IndexPair | None = None
+        self._is_preallocated = False
         self.first_timestamp = NO_TIMESTAMP
         """The max timestamp of its first batch: what rolling by time goes by."""
         self._writer: File | None = None
@@ -67,13 +65,28 @@ class Segment:
 
     @classmethod
     def create(
-        cls, disk: Disk, directory: str, base_offset: int, shape: IndexShape, now_ms: int, suffix: str = ""
+        cls,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        shape: IndexShape,
+        now_ms: int,
+        *,
+        initial_bytes: int = 0,
+        suffix: str = "",
     ) -> "Segment":
-        """A new, empty, writable segment: its log and both preallocated indexes exist when this returns."""
+        """A new, empty, writable segment: its log and both preallocated indexes exist when this returns.
+
+        The log file is made ``initial_bytes`` large; what is not used of them is given back by ``seal``.
+        """
         segment = cls(disk, directory, base_offset, shape, suffix)
         segment.created_ms = segment.modified_ms = now_ms
         segment._indexes = IndexPair.new(disk, segment._stem, suffix, base_offset, shape)
         segment.open_for_append()
+        if initial_bytes:
+            assert segment._writer is not None
+            segment._writer.truncate(initial_bytes)
+            segment._is_preallocated = True
         return segment
 
     @classmethod
@@ -161,6 +174,8 @@ class Segment:
     def seal(self) -> None:
         """Finish the indexes and let go of the files: at roll and at a clean close."""
         self.indexes.seal()
+        if self._is_preallocated and self._writer is not None:
+            self._writer.truncate(self.size_bytes)
         self.close()
 
     def close(self) -> None:
@@ -184,12 +199,17 @@ class Segment:
     def indexes(self) -> IndexPair:
         """Opened on first use; rebuilt from the log when they cannot be believed."""
         if self._indexes is None:
-            self._indexes = IndexPair.load(
-                self._disk, self._stem, self.suffix, self.base_offset, self._shape, self.size_bytes
-            )
-            if self._indexes is None:
-                return self.rebuild_indexes()
+            pair = IndexPair.load(self._disk, self._stem, self.suffix, self.base_offset, self._shape, self.size_bytes)
+            self._indexes = pair if pair is not None and self._confirms(pair) else self.rebuild_indexes()
         return self._indexes
+
+    def _confirms(self, pair: IndexPair) -> bool:
+        """Whether the log goes on from the last entry, and nothing there is younger than the time index says."""
+        try:
+            tail = self.headers(pair.offsets.last_entry.position, self.size_bytes)
+            return all(header.max_timestamp <= pair.largest.timestamp for _, header in tail)
+        except CorruptMessage:
+            return False
 
     def begin_indexes(self) -> IndexPair:
         """Both indexes empty again; the caller counts every batch from the start."""
@@ -209,6 +229,13 @@ class Segment:
             self.open_for_append()
         return indexes
 
+    def time_entry(self, timestamp: int) -> TimestampOffset:
+        """The last entry of the time index at or below ``timestamp``."""
+        try:
+            return self.indexes.times.lookup(timestamp)
+        except FileNotFoundError:
+            return self.rebuild_indexes().times.lookup(timestamp)
+
     def largest_timestamp(self) -> TimestampOffset:
         """The largest timestamp of its batches and the last offset of the first batch that had it."""
         return self.indexes.largest
@@ -225,25 +252,8 @@ class Segment:
 
         Raises :class:`CorruptMessage` at a header that no batch can have or a batch that runs past ``end``.
         """
-        position, chunk, chunk_start = start, b"", start
         with self.lease(start, end - start) as lease:
-            while position < end:
-                at = position - chunk_start
-                if at + HEADER_BYTES > len(chunk):
-                    chunk, chunk_start, at = (
-                        lease.file.pread(min(_SCAN_BYTES, end - position), position),
-                        position,
-                        0,
-                    )
-                    if len(chunk) < HEADER_BYTES:
-                        raise CorruptMessage(f"{self.path()} ends inside the batch at position {position}")
-                header = read_header(chunk, at)
-                check_header(header)
-                next_position = position + header.length + LOG_OVERHEAD_BYTES
-                if next_position > end:
-                    raise CorruptMessage(f"{self.path()} ends inside the batch at position {position}")
-                yield position, header
-                position = next_position
+            yield from headers(lease.file, start, end)
 
     def find(self, offset: int) -> tuple[int, BatchHeader] | None:
         """The first batch whose last offset is at or above ``offset``; ``None`` past the last batch."""
@@ -259,6 +269,8 @@ class Segment:
         """
         try:
             entry = self.indexes.offsets.lookup(offset)
+            if not 0 <= entry.position < max(self.size_bytes, 1):
+                raise CorruptMessage(f"an index of {self.path()} points to position {entry.position}")
             headers = self.headers(entry.position, self.size_bytes)
             first = next(headers, None)
             confirmed = first is None or first[1].base_offset <= entry.offset or not entry.position
@@ -294,7 +306,10 @@ class Segment:
         """Remove every batch that reaches ``offset``; the segment is writable afterwards."""
         position = self.position_of(offset)
         self.aborted.truncate_to(offset)
-        self.indexes.truncate_to(offset)
+        try:
+            self.indexes.truncate_to(offset)
+        except FileNotFoundError:
+            self.rebuild_indexes().truncate_to(offset)
         self.open_for_append()
         assert self._writer is not None
         self._writer.truncate(position)
@@ -317,5 +332,7 @@ class Segment:
         if self.size_bytes >= HEADER_BYTES:
             with self.lease(0, HEADER_BYTES) as lease:
                 self.first_timestamp = read_header(lease.read()).max_timestamp
-        for position, header in self.headers_from(self.indexes.offsets.last_entry.offset):
+        tail = list(self.headers_from(self.base_offset + MAX_RELATIVE_OFFSET))
+        self.indexes.count_from_last_entry()
+        for position, header in tail:
             self.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)

@@ -6,6 +6,7 @@ Owns the order; the last one is active. Must not know files.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
+from lamina.log.aborted import AbortedTransaction
 from lamina.log.segment import Segment
 
 
@@ -37,6 +38,20 @@ class Segments:
     def between(self, start: int, end: int) -> list[Segment]:
         """The segments that hold any of ``[start, end)``, by their bases."""
         return self._items[self.number_of(start) : bisect_left(self._bases, end)]
+
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that reach into ``[start, end)``: what a committed reader of it has to skip.
+
+        An abort whose last stable offset is at or above ``end`` ends the search: what was open below is settled.
+        """
+        found = []
+        for segment in self._items[self.number_of(start) :]:
+            for entry in segment.aborted.entries():
+                if entry.last_offset >= start and entry.first_offset < end:
+                    found.append(entry)
+                if entry.last_stable_offset >= end:
+                    return found
+        return found
 
     def add(self, segment: Segment) -> None:
         """Take in a segment; one with the same base is replaced."""

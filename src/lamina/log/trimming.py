@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lamina.errors import OffsetOutOfRange
 from lamina.log.leftovers import DELETED
-from lamina.log.partition_log import Doomed, PartitionLog
+from lamina.log.partition_log import Doomed, PartitionLog, initial_segment_bytes
 from lamina.log.producer_replay import rebuild_producers
 from lamina.log.segment import Segment
 from lamina.log.snapshots import snapshot_offsets, snapshot_path
@@ -29,7 +29,7 @@ def truncate_to(log: PartitionLog, offset: int, now_ms: int) -> None:
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
         log.segments.active.truncate_to(offset)
-        _end_at(log, log.segments.active.next_offset, now_ms)
+        _end_at(log, log.segments.active.next_offset, known_up_to=log.segments.active.next_offset)
     except OSError as error:
         raise log.fail(error) from error
 
@@ -40,15 +40,17 @@ def truncate_fully_and_start_at(log: PartitionLog, offset: int, now_ms: int) -> 
         for segment in reversed(list(log.segments)):
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
-        log.segments.add(Segment.create(log.disk, log.path, offset, log.shape, now_ms))
+        initial_bytes = initial_segment_bytes(log.config)
+        log.segments.add(Segment.create(log.disk, log.path, offset, log.shape, now_ms, initial_bytes=initial_bytes))
         log.log_start_offset = offset
-        _end_at(log, offset, now_ms)
+        # What the log knew of its producers went with their batches: no snapshot may bring it back.
+        _end_at(log, offset, known_up_to=-1)
         log.epochs.clear()
     except OSError as error:
         raise log.fail(error) from error
 
 
-def _end_at(log: PartitionLog, offset: int, now_ms: int) -> None:
+def _end_at(log: PartitionLog, offset: int, *, known_up_to: int) -> None:
     log.log_end_offset = offset
     log.log_start_offset = min(log.log_start_offset, offset)
     log.recovery_point = min(log.recovery_point, offset)
@@ -56,7 +58,7 @@ def _end_at(log: PartitionLog, offset: int, now_ms: int) -> None:
         log.on_truncate(offset)
     log.epochs.truncate_from_end(offset)
     for snapshot in snapshot_offsets(log.disk, log.path):
-        if snapshot > offset:
+        if snapshot > known_up_to:
             log.disk.unlink(snapshot_path(log.path, snapshot))
     rebuild_producers(log.disk, log.path, log.segments, log.producers, log.log_start_offset, offset)
 

@@ -13,7 +13,7 @@ from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
 from lamina.wire.encoder import encoder_around, encoder_of
 from lamina.wire.headers import parse_response_header, start_request, start_response
-from lamina.wire.parser import parse_whole, parser_of
+from lamina.wire.parser import parse_start, parse_whole, parser_of
 from lamina.wire.primitives import MAX_ELEMENTS, UNREADABLE, Buffer, malformed
 from lamina.wire.versions import request_schema, response_schema
 
@@ -25,9 +25,14 @@ SIZE_BYTES = _SIZE.size
 def parse_request(api_key: int, api_version: int, body: Buffer) -> Any:
     """The request in these bytes, as kio's class for it. Raises `MalformedRequest`, or `UnknownMessage`.
 
-    Nothing of it refers to `body` afterwards.
+    Nothing of it refers to `body` afterwards. What follows the last field is not looked at, as in Kafka:
+    librdkafka asks for all topics with a list of four zero bytes where one is meant.
     """
-    return parse_entity(request_schema(api_key, api_version), body)
+    schema = request_schema(api_key, api_version)
+    try:
+        return parse_start(parser_of(schema), bytes(body), [MAX_ELEMENTS])
+    except UNREADABLE as error:
+        raise malformed(f"{schema.__name__} v{api_version}", error) from None
 
 
 def parse_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int, Any]:

@@ -86,6 +86,14 @@ def negative(field: str) -> MalformedRequest:
     return MalformedRequest(f"{field} has a negative length.")
 
 
+def parse_start(parse: Parse, data: bytes, budget: list[int]) -> Any:
+    """The value that these bytes begin with."""
+    value, at = parse(data, 0, budget)
+    if at > len(data):
+        raise IndexError
+    return value
+
+
 def parse_whole(parse: Parse, data: bytes, budget: list[int]) -> Any:
     """The value that takes exactly these bytes."""
     value, at = parse(data, 0, budget)

@@ -8,6 +8,7 @@ none, since only live brokers are registered.
 
 from typing import Any
 
+from lamina.broker.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
 from lamina.errors import ErrorCode, KafkaError, MismatchedEndpointType, UnsupportedEndpointType
@@ -17,29 +18,6 @@ from lamina.wire.building import response_shape
 API_KEY = 60
 BROKERS = 1
 CONTROLLERS = 2
-_NOT_ASKED = -(2**31)
-_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
-    5,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-)
-_ALL_OPERATIONS = sum(
-    1 << operation
-    for operation in (
-        _CREATE,
-        _ALTER,
-        _DESCRIBE,
-        _CLUSTER_ACTION,
-        _DESCRIBE_CONFIGS,
-        _ALTER_CONFIGS,
-        _IDEMPOTENT_WRITE,
-    )
-)
-"""What can be done to a cluster, one bit for each operation (KIP-430)."""
 
 
 def handle(node: Node, request: Request, message: Any) -> Any:
@@ -63,9 +41,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
             for broker in image.brokers.values()
             for endpoint in [broker.endpoint_for(request.connection.listener_name)]
         ),
-        cluster_authorized_operations=(
-            _ALL_OPERATIONS if message.include_cluster_authorized_operations else _NOT_ASKED
-        ),
+        cluster_authorized_operations=(ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED),
     )
 
 
@@ -78,7 +54,7 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
         cluster_id="",
         controller_id=NO_CONTROLLER,
         brokers=(),
-        cluster_authorized_operations=_NOT_ASKED,
+        cluster_authorized_operations=NOT_ASKED,
     )
 
 

@@ -24,7 +24,6 @@ from lamina.errors import (
     UnsupportedCompression,
 )
 from lamina.log.lease import Lease
-from lamina.log.lookup import aborted_transactions
 from lamina.records.batch import HEADER_BYTES, Codec, read_header
 from lamina.wire.fetch_request import (
     API_KEY,
@@ -166,7 +165,7 @@ def _read_records(
     if is_committed:
         aborted = ()
         if lease is not None:
-            found = aborted_transactions(log, offset, bound)
+            found = log.segments.aborted_between(offset, bound)
             aborted = tuple(AbortedTransaction(entry.producer_id, entry.first_offset) for entry in found)
     if lease is not None and request.api_version < _FIRST_WITH_ZSTD:
         _check_no_zstd(lease)

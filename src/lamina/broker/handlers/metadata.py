@@ -2,7 +2,8 @@
 
 Behaviour: brokers as this listener advertises them, the controller, and the topics asked for: all of them for
 a null list (an empty list in v0), none for an empty one. A topic that is not there is made if the client and
-`auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes.
+`auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes. Everybody may do
+everything, and if asked the answer says so.
 Version notes: by topic id from v12 (v10 and v11 carry ids but may not be asked by them).
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
+from lamina.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from lamina.broker.connection import Answer
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
@@ -32,7 +34,6 @@ from lamina.wire.codec import encode_entity, encode_response_around
 API_KEY = 3
 _FIRST_WITH_AUTO_CREATION_FLAG = 4
 _FIRST_BY_ID = 12
-_NO_AUTHORIZED_OPERATIONS = -(2**31)
 
 
 def handle(node: Node, request: Request, message: Any) -> Answer | Awaitable[Answer]:
@@ -69,8 +70,10 @@ def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaE
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     image = node.image
+    operations = ALL_ON_TOPIC if getattr(message, "include_topic_authorized_operations", False) else NOT_ASKED
     encoded = [
-        _topic(node, request.api_version, topic_shape, asked) for asked in _asked(node, request, message, errors)
+        _topic(node, request.api_version, topic_shape, asked, operations)
+        for asked in _asked(node, request, message, errors)
     ]
     broker_shape = shape.of("brokers")
     response = shape(
@@ -83,7 +86,9 @@ def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaE
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=(),
-        cluster_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
+        cluster_authorized_operations=(
+            ALL_ON_CLUSTER if getattr(message, "include_cluster_authorized_operations", False) else NOT_ASKED
+        ),
         error_code=ErrorCode.NONE,
     )
     return [encode_response_around(response, "topics", encoded, request.correlation_id)]
@@ -121,7 +126,7 @@ def _asked(node: Node, request: Request, message: Any, errors: dict[str, KafkaEr
     return asked
 
 
-def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked) -> bytes | bytearray:
+def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked, operations: int) -> bytes | bytearray:
     if not isinstance(asked, Topic):
         name, topic_id, error_code = asked
         nothing = shape(
@@ -130,19 +135,22 @@ def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked) -> bytes |
             topic_id=topic_id,
             is_internal=name in INTERNAL_TOPICS,
             partitions=(),
-            topic_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
+            topic_authorized_operations=NOT_ASKED,
         )
         return encode_entity(nothing)
+    if operations != NOT_ASKED:
+        # Seldom asked for, so not worth keeping.
+        return encode_entity(_whole_topic(shape, asked, operations))
     kept = node.encoded_topics.get(asked.name)
     if kept is None or kept[0] is not asked:
         kept = node.encoded_topics[asked.name] = (asked, {})
     by_version = kept[1]
     if api_version not in by_version:
-        by_version[api_version] = encode_entity(_whole_topic(shape, asked))
+        by_version[api_version] = encode_entity(_whole_topic(shape, asked, NOT_ASKED))
     return by_version[api_version]
 
 
-def _whole_topic(shape: Shape, topic: Topic) -> Any:
+def _whole_topic(shape: Shape, topic: Topic, operations: int) -> Any:
     partition_shape = shape.of("partitions")
     return shape(
         error_code=ErrorCode.NONE,
@@ -161,7 +169,7 @@ def _whole_topic(shape: Shape, topic: Topic) -> Any:
             )
             for index, partition in enumerate(topic.partitions)
         ),
-        topic_authorized_operations=_NO_AUTHORIZED_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 

@@ -1,0 +1,136 @@
+"""``lamina verify``: shows what the log room's checks find."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+import click
+
+from lamina.cli.held import is_held
+from lamina.cli.output import print_json, print_table
+from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.log.files import Disk
+from lamina.log.verify.directory import NotALogDirectory, Verification, prepare, verify
+from lamina.log.verify.findings import Finding
+
+
+@click.command(
+    "verify",
+    epilog="""\b
+Exit status: 0 fine (warnings at most), 1 something is wrong, 2 not a log directory.
+
+\b
+Examples:
+  lamina verify --dir /var/lib/lamina
+  lamina verify --dir /var/lib/lamina/orders-0
+  lamina verify --dir /var/lib/lamina --json | jq 'select(.severity == "error")'""",
+)
+@click.option(
+    "--dir", "directory", required=True, metavar="DIR", help="A log directory, or the directory of one partition."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every finding, then a summary.")
+def command(directory: str, as_json: bool) -> int:
+    """Check a log directory, or one partition's, without writing.
+
+    Reads every batch, index, producer snapshot and checkpoint. Takes no lock; while a broker is at work, the end
+    of its logs is in motion and may be reported as unfinished.
+    """
+    disk = Disk()
+    try:
+        verification = prepare(disk, directory, is_held)
+    except NotALogDirectory as error:
+        click.echo(f"lamina: {error}", err=True)
+        return BAD_INPUT
+    if verification.is_running:
+        click.echo("lamina: a broker is at work here: what it is writing may look unfinished", err=True)
+    started = monotonic()
+    with _progress(verification.total_bytes) as progress:
+        verify(disk, verification, progress)
+    (_print_json if as_json else _print_table)(verification, monotonic() - started)
+    return SOMETHING_WRONG if verification.findings.errors else FINE
+
+
+@contextmanager
+def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """A bar for a person who watches; nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield lambda _size_bytes: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = ("verifying", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total_bytes)
+        yield lambda size_bytes: bar.advance(task, size_bytes)
+
+
+def _print_table(verification: Verification, seconds: float) -> None:
+    findings, counts = verification.findings, verification.counts
+    ordered = sorted(findings.kept, key=lambda finding: finding.severity)
+    print_table(
+        ("severity", "file", "position", "offset", "what", "what to do"),
+        (_cells(verification.root, finding) for finding in ordered),
+    )
+    for path, more in findings.not_kept.items():
+        click.echo(f"{_below(verification.root, path)}: {more} more of this kind")
+    amounts = {
+        "partition": counts.partitions,
+        "segment": counts.segments,
+        "batch": counts.batches,
+        "record": counts.records,
+        "byte": counts.size_bytes,
+    }
+    click.echo(
+        f"{', '.join(_count(name, amount) for name, amount in amounts.items())} in {seconds:.1f} s: "
+        f"{_count('error', findings.errors)}, {_count('warning', findings.warnings)}"
+    )
+
+
+def _cells(root: str, finding: Finding) -> tuple[str, ...]:
+    place = ("" if number is None else str(number) for number in (finding.position, finding.offset))
+    return (finding.severity, _below(root, finding.path), *place, finding.what, finding.advice)
+
+
+def _count(name: str, amount: int) -> str:
+    if amount == 1:
+        return f"1 {name}"
+    return f"{amount} {name}es" if name.endswith("ch") else f"{amount} {name}s"
+
+
+def _below(root: str, path: str) -> str:
+    return path.removeprefix(root).lstrip("/")
+
+
+def _print_json(verification: Verification, seconds: float) -> None:
+    findings, counts = verification.findings, verification.counts
+    for finding in findings.kept:
+        print_json(
+            {
+                "type": "finding",
+                "severity": finding.severity.value,
+                "file": finding.path,
+                "position": finding.position,
+                "offset": finding.offset,
+                "what": finding.what,
+                "advice": finding.advice,
+            }
+        )
+    print_json(
+        {
+            "type": "summary",
+            "directory": verification.root,
+            "clean_shutdown": verification.is_clean,
+            "broker_running": verification.is_running,
+            "partitions": counts.partitions,
+            "segments": counts.segments,
+            "batches": counts.batches,
+            "records": counts.records,
+            "bytes": counts.size_bytes,
+            "milliseconds": round(seconds * 1000),
+            "errors": findings.errors,
+            "warnings": findings.warnings,
+            "not_shown": dict(findings.not_kept),
+        }
+    )

@@ -1,0 +1,127 @@
+"""A broker without sockets: requests are encoded, served by the router, and their answers parsed."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from kio.static.protocol import Entity
+
+from lamina.broker.apis import APIS
+from lamina.broker.connection import Answer, Connection
+from lamina.broker.node import Node
+from lamina.broker.opening import Opened, open_node
+from lamina.broker.router import Router
+from lamina.image.changes import register_broker, set_controller
+from lamina.image.image import Broker
+from lamina.records.record import Record, build_batch
+from lamina.settings.listeners import Listener
+from lamina.settings.resolve import resolve_broker
+from lamina.wire.codec import SIZE_BYTES, encode_request, parse_response
+from lamina.wire.fields import Field, fields_of
+from lamina.wire.versions import request_schema
+
+CORRELATION_ID = 7
+PRODUCE = 0
+PRODUCE_VERSION = 9
+
+
+@dataclass
+class NoSocket:
+    """What handlers look at of a connection."""
+
+    peer: str = "a test"
+    listener_name: str = "PLAINTEXT"
+    client_software: str = ""
+
+
+class InProcessBroker:
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+        self._given = {"lamina.data.dir": str(directory), **settings}
+        self._opened = self._open()
+
+    @property
+    def node(self) -> Node:
+        return self._opened.node
+
+    def _open(self) -> Opened:
+        self._loop = asyncio.new_event_loop()
+        opened = open_node(self._loop, resolve_broker(sets=self._given))
+        node = opened.node
+        broker = Broker(node.id, {"PLAINTEXT": Listener("PLAINTEXT", "PLAINTEXT", "broker.test", 9092)}, "here")
+        self._loop.run_until_complete(
+            node.change(lambda image: set_controller(register_broker(image, broker), node.id))
+        )
+        node.router = Router(node, APIS)
+        return opened
+
+    def close(self) -> None:
+        for directory in self.node.directories:
+            directory.close()
+        self._opened.store.close()
+        self.node.threads.close()
+        self._loop.close()
+
+    def restart(self, **settings: str) -> None:
+        """Stop cleanly and start again on the same files."""
+        self.close()
+        self._given |= settings
+        self._opened = self._open()
+
+    def ask(self, api_key: int, api_version: int, **facts: Any) -> Any:
+        """The answer to a request; what its version does not carry is left out, what is not said is empty."""
+        request = build(request_schema(api_key, api_version), facts)
+        frame = encode_request(request, CORRELATION_ID, "test")
+        assert self.node.router is not None
+        served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame)[SIZE_BYTES:])
+        pieces = self._loop.run_until_complete(_awaited(served)) if isinstance(served, Awaitable) else served
+        assert pieces is not None
+        answer = b"".join(cast(list[bytes], pieces))
+        assert int.from_bytes(answer[:SIZE_BYTES], "big") == len(answer) - SIZE_BYTES
+        correlation_id, response = parse_response(api_key, api_version, answer[SIZE_BYTES:])
+        assert correlation_id == CORRELATION_ID
+        return response
+
+    def produce(self, topic: str, count: int, partition: int = 0) -> int:
+        """Append one batch of ``count`` records. Returns its first offset."""
+        now_ms = self.node.now_ms()
+        batch = build_batch([Record(number, now_ms, b"key", b"value") for number in range(count)])
+        partition_data = {"index": partition, "records": bytes(batch)}
+        response = self.ask(
+            PRODUCE, PRODUCE_VERSION, acks=-1, topic_data=[{"name": topic, "partition_data": [partition_data]}]
+        )
+        produced = response.responses[0].partition_responses[0]
+        assert produced.error_code == 0
+        return int(produced.base_offset)
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """Make a topic; underscores in the names of configs stand for dots."""
+        given = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": given}
+        response = self.ask(19, 7, topics=[topic])
+        assert response.topics[0].error_code == 0, response.topics[0].error_message
+
+
+async def _awaited(answer: Awaitable[Answer]) -> Answer:
+    return await answer
+
+
+def build(schema: type[Entity], facts: Mapping[str, Any]) -> Any:
+    return schema(**{field.name: _value(field, facts.get(field.name, _empty(field))) for field in fields_of(schema)})
+
+
+def _value(field: Field, fact: Any) -> Any:
+    if field.entity is None or fact is None:
+        return tuple(fact) if field.is_array and fact is not None else fact
+    if field.is_array:
+        return tuple(build(field.entity, one) for one in fact)
+    return build(field.entity, fact)
+
+
+def _empty(field: Field) -> Any:
+    if field.nullable or field.wire_type == "uuid":
+        return None
+    if field.is_array:
+        return ()
+    return {"string": "", "bytes": b"", "bool": False}.get(field.wire_type, 0)

@@ -1,0 +1,52 @@
+"""A whole broker, sockets included, on a thread of this process."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+from lamina.broker.listening import Bound
+from lamina.broker.opening import Opened
+from lamina.broker.server import Server
+from lamina.settings.resolve import resolve_broker
+
+START_SECONDS = 30.0
+
+
+class BrokerInThread:
+    def __init__(self, directory: Path, **settings: str) -> None:
+        given = {"lamina.data.dir": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **settings}
+        self._server = Server(resolve_broker(sets=given))
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._port = 0
+        self.problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> "BrokerInThread":
+        self._thread.start()
+        assert self._ready.wait(START_SECONDS), "the broker does not start"
+        assert self.problem is None, self.problem
+        return self
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._server.stop)
+        self._thread.join(START_SECONDS)
+        assert not self._thread.is_alive(), "the broker does not stop"
+        self._loop.close()
+        assert self.problem is None, self.problem
+
+    def _run(self) -> None:
+        try:
+            fatal = self._loop.run_until_complete(self._server.run(self._started))
+            assert fatal is None, fatal
+        except BaseException as problem:
+            self.problem = problem
+            self._ready.set()
+
+    def _started(self, _: Opened, bound: list[Bound]) -> None:
+        self._port = bound[0].port
+        self._ready.set()

@@ -1,0 +1,19 @@
+"""What every test of the command line is given."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Lamina
+from tests.log.verify.sample import make_directory
+
+
+@pytest.fixture
+def lamina(capsys: pytest.CaptureFixture[str]) -> Lamina:
+    return Lamina(capsys)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A log directory after a clean stop."""
+    return make_directory(tmp_path / "data")

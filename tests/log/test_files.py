@@ -1,0 +1,87 @@
+"""The disk: whole writes, whole replacements, and what is gone is no error."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lamina.log.files import Disk, File, read_file, sync_file, write_fully, write_new_file
+from lamina.log.lease import Lease
+
+
+class StingyFile(File):
+    """Writes three bytes at a time, as a system call may."""
+
+    def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> int:
+        return super().pwrite(memoryview(data)[:3], position)
+
+
+def test_a_short_write_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    file = StingyFile("stingy", os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    write_fully(file, b"0123456789", 2)
+    file.close()
+    assert (tmp_path / "file").read_bytes() == b"\0\0" + b"0123456789"
+
+
+def test_positions_are_given_and_reads_end_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    file = Disk().open(str(tmp_path / "file"))
+    buffer = memoryview(bytearray(6))
+    assert (file.pread(3, 4), file.pread(9, 8), file.pread(1, 10)) == (b"456", b"89", b"")
+    assert (file.pread_into(buffer, 7), bytes(buffer[:3])) == (3, b"789")
+    assert file.size() == 10
+    file.close()
+    file.close()
+
+
+def test_a_new_file_replaces_the_old_one_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    (tmp_path / "file.tmp").write_bytes(b"left by a crash, and longer than what comes")
+    for data in (b"first", b"2nd"):
+        write_new_file(Disk(), path, data)
+        assert read_file(Disk(), path) == data
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_is_gone_is_no_error(tmp_path: Path) -> None:
+    disk = Disk()
+    disk.unlink(str(tmp_path / "gone"))
+    disk.remove_tree(str(tmp_path / "gone"))
+    assert not sync_file(disk, str(tmp_path / "gone"))
+    assert not disk.exists(str(tmp_path / "gone"))
+    with pytest.raises(FileNotFoundError):
+        disk.open(str(tmp_path / "gone"), write=True)
+
+
+def test_a_directory_is_scanned_in_order_with_sizes_and_times(tmp_path: Path) -> None:
+    disk = Disk()
+    (tmp_path / "b").write_bytes(b"12345")
+    (tmp_path / "a").mkdir()
+    disk.set_modified_ms(str(tmp_path / "b"), 1_600_000_000_123)
+    assert disk.modified_ms(str(tmp_path / "b")) == 1_600_000_000_123
+    first, second = disk.scan(str(tmp_path))
+    assert (first.name, first.is_dir) == ("a", True)
+    assert second == ("b", False, 5, 1_600_000_000_123)
+
+
+def test_a_lock_is_given_once_until_it_is_closed(tmp_path: Path) -> None:
+    disk, path = Disk(), str(tmp_path / ".lock")
+    lock = disk.lock(path)
+    assert lock is not None
+    assert disk.lock(path) is None
+    lock.close()
+    lock.close()
+    again = disk.lock(path)
+    assert again is not None
+    again.close()
+
+
+def test_a_lease_is_given_back_exactly_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    file = Disk().open(str(tmp_path / "file"))
+    given_back: list[bool] = []
+    with Lease(file, 2, 3, lambda: given_back.append(True)) as lease:
+        assert lease.read() == b"234"
+        lease.give_back()
+    assert given_back == [True]
+    file.close()

@@ -1,0 +1,292 @@
+"""Producer state against a slow, obvious model; protocol.md §2.35, facts 57 and 59."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from lamina.errors import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    KafkaError,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+from lamina.log.producers import ProducerStates
+from lamina.log.snapshots import pack_snapshot, unpack_snapshot
+from lamina.records.batch import MAX_SEQUENCE, NO_SEQUENCE, BatchHeader, read_header
+from lamina.records.marker import ControlType, build_marker
+from lamina.records.record import Record, build_batch
+
+
+def data(
+    producer_id: int, sequence: int, count: int = 1, epoch: int = 0, *, transactional: bool = False, timestamp: int = 0
+) -> BatchHeader:
+    batch = build_batch(
+        [Record(offset, timestamp, None, None) for offset in range(count)],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=transactional,
+    )
+    return read_header(batch)
+
+
+def marker(producer_id: int, epoch: int = 0) -> BatchHeader:
+    batch = build_marker(
+        ControlType.COMMIT, offset=0, timestamp_ms=0, producer_id=producer_id, producer_epoch=epoch, coordinator_epoch=0
+    )
+    return read_header(batch)
+
+
+@dataclass
+class ModelProducer:
+    epoch: int
+    written: list[tuple[list[int], int]] = field(default_factory=list)
+    """Every batch of this epoch: the sequence of each record, and the first offset."""
+    coordinator_epoch: int = -1
+    open_since: int | None = None
+
+
+class Model:
+    """Says what may be written by looking at everything that was ever written."""
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ModelProducer] = {}
+        self.open: list[tuple[int, int]] = []
+        self.ended: list[tuple[int, int]] = []
+
+    def check(self, header: BatchHeader, sequences: list[int]) -> int | type[KafkaError] | None:
+        """The first offset of the original, an error, or that it may be written."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            return None
+        if header.producer_epoch == producer.epoch:
+            for written, first_offset in producer.written[-5:]:
+                if written == sequences:
+                    return first_offset
+        if header.producer_epoch < producer.epoch:
+            return InvalidProducerEpoch
+        expected = 0
+        if header.producer_epoch == producer.epoch and producer.written:
+            last = producer.written[-1][0][-1]
+            expected = 0 if last == MAX_SEQUENCE else last + 1
+        if sequences[0] != expected:
+            return OutOfOrderSequence
+        if producer.open_since is not None and not header.is_transactional:
+            return InvalidTransactionState
+        return None
+
+    def first_unstable_offset(self) -> int | None:
+        return min((first for first, _ in [*self.open, *self.ended]), default=None)
+
+
+class ProducersAgainstModel(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.states = ProducerStates()
+        self.model = Model()
+        self.offset = 0
+
+    def next_sequence(self, producer_id: int, epoch: int) -> int:
+        producer = self.model.producers.get(producer_id)
+        if producer is None or producer.epoch != epoch or not producer.written:
+            return 0
+        last = producer.written[-1][0][-1]
+        return 0 if last == MAX_SEQUENCE else last + 1
+
+    @rule(
+        producer_id=st.integers(1, 3),
+        epoch=st.integers(0, 2),
+        count=st.integers(1, 3),
+        shift=st.sampled_from([0, 0, 0, 0, 0, -1, -2, -3, -7, 1, 5]),
+        start=st.sampled_from([0, 0, 5, MAX_SEQUENCE - 3, MAX_SEQUENCE]),
+        transactional=st.booleans(),
+    )
+    def write(self, producer_id: int, epoch: int, count: int, shift: int, start: int, transactional: bool) -> None:
+        first = self.next_sequence(producer_id, epoch) + shift
+        if producer_id not in self.model.producers:
+            first = start
+        first %= MAX_SEQUENCE + 1
+        self.send(data(producer_id, first, count, epoch, transactional=transactional), count)
+
+    @precondition(lambda self: any(producer.written for producer in self.model.producers.values()))
+    @rule(choose=st.data(), back=st.integers(1, 7))
+    def retry(self, choose: st.DataObject, back: int) -> None:
+        """The same batch once more, as a client does that missed the answer."""
+        ids = sorted(each for each, producer in self.model.producers.items() if producer.written)
+        producer_id = choose.draw(st.sampled_from(ids))
+        producer = self.model.producers[producer_id]
+        sequences, _ = producer.written[-min(back, len(producer.written))]
+        transactional = producer.open_since is not None
+        header = data(producer_id, sequences[0], len(sequences), producer.epoch, transactional=transactional)
+        self.send(header, len(sequences))
+
+    def send(self, header: BatchHeader, count: int) -> None:
+        sequences = [(header.base_sequence + number) % (MAX_SEQUENCE + 1) for number in range(count)]
+        expected = self.model.check(header, sequences)
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                self.states.check(header)
+            return
+        duplicate = self.states.check(header)
+        assert (None if duplicate is None else duplicate.first_offset) == expected
+        if duplicate is not None:
+            return
+        self.states.record_batch(header, self.offset)
+        producer = self.model.producers.setdefault(header.producer_id, ModelProducer(header.producer_epoch))
+        if producer.epoch != header.producer_epoch:
+            producer.epoch, producer.written = header.producer_epoch, []
+        producer.written.append((sequences, self.offset))
+        if header.is_transactional and producer.open_since is None:
+            producer.open_since = self.offset
+            self.model.open.append((self.offset, header.producer_id))
+        self.offset += count
+
+    @rule(
+        producer_id=st.integers(1, 3),
+        epoch=st.integers(0, 2),
+        coordinator_epoch=st.integers(0, 2),
+        is_abort=st.booleans(),
+    )
+    def end_transaction(self, producer_id: int, epoch: int, coordinator_epoch: int, is_abort: bool) -> None:
+        header = marker(producer_id, epoch)
+        producer = self.model.producers.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
+            with pytest.raises(InvalidProducerEpoch):
+                self.states.check_marker(header, coordinator_epoch)
+            return
+        if producer is not None and coordinator_epoch < producer.coordinator_epoch:
+            with pytest.raises(TransactionCoordinatorFenced):
+                self.states.check_marker(header, coordinator_epoch)
+            return
+        self.states.check_marker(header, coordinator_epoch)
+        aborted = self.states.record_marker(header, self.offset, coordinator_epoch, is_abort=is_abort)
+        if producer is None:
+            producer = self.model.producers[producer_id] = ModelProducer(epoch)
+        if producer.epoch != epoch:
+            producer.epoch, producer.written = epoch, []
+        producer.coordinator_epoch = coordinator_epoch
+        first, producer.open_since = producer.open_since, None
+        if first is not None:
+            self.model.open.remove((first, producer_id))
+            self.model.ended.append((first, self.offset))
+        last_stable_offset = min((each for each, _ in self.model.open), default=self.offset + 1)
+        expected = (producer_id, first, self.offset, last_stable_offset) if is_abort and first is not None else None
+        assert aborted == expected
+        self.offset += 1
+
+    @rule(back=st.integers(0, 10))
+    def move_high_watermark(self, back: int) -> None:
+        high_watermark = max(self.offset - back, 0)
+        self.states.high_watermark_moved(high_watermark)
+        self.model.ended = [each for each in self.model.ended if each[1] >= high_watermark]
+
+    @rule()
+    def restart_from_a_snapshot(self) -> None:
+        """Only the last batch of each producer survives, and all markers are below the high watermark."""
+        packed = pack_snapshot(self.states.producers.values())
+        self.states = ProducerStates()
+        for producer in reversed(unpack_snapshot(packed)):
+            self.states.restore(producer)
+        for model in self.model.producers.values():
+            model.written = model.written[-1:]
+        self.model.ended = []
+
+    @invariant()
+    def the_first_unstable_offset_is_the_models(self) -> None:
+        assert self.states.first_unstable_offset() == self.model.first_unstable_offset()
+
+
+TestProducersAgainstModel = ProducersAgainstModel.TestCase
+TestProducersAgainstModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def recorded(*headers: BatchHeader) -> ProducerStates:
+    states = ProducerStates()
+    offset = 0
+    for header in headers:
+        states.record_batch(header, offset)
+        offset += header.last_offset_delta + 1
+    return states
+
+
+def test_a_sequence_wraps_from_2147483647_to_0() -> None:
+    states = recorded(data(1, MAX_SEQUENCE - 1, 3))
+    assert states.producers[1].last_sequence == 0
+    assert states.check(data(1, 1)) is None
+    duplicate = states.check(data(1, MAX_SEQUENCE - 1, 3))
+    assert duplicate is not None
+    assert (duplicate.first_offset, duplicate.last_offset) == (0, 2)
+
+
+def test_the_sixth_last_batch_is_no_longer_known_as_a_duplicate() -> None:
+    states = recorded(*(data(1, sequence) for sequence in range(6)))
+    assert states.check(data(1, 1)) is not None
+    with pytest.raises(OutOfOrderSequence):
+        states.check(data(1, 0))
+
+
+@pytest.mark.parametrize("sequence", [0, 1, 77, MAX_SEQUENCE])
+def test_a_producer_without_state_is_accepted_at_any_sequence(sequence: int) -> None:
+    assert ProducerStates().check(data(1, sequence)) is None
+
+
+def test_a_coordinator_writes_for_a_producer_without_sequences() -> None:
+    """Offsets committed in a transaction carry the producer's id and epoch, and sequence -1."""
+    states = recorded(data(1, NO_SEQUENCE, 2, transactional=True))
+    assert states.check(data(1, NO_SEQUENCE, 2, transactional=True)) is None
+    states.record_batch(data(1, NO_SEQUENCE, 2, transactional=True), 2)
+    producer = states.producers[1]
+    assert (producer.last_sequence, producer.last_data_offset, producer.open_since) == (NO_SEQUENCE, 3, 0)
+    with pytest.raises(InvalidProducerEpoch):
+        recorded(data(1, NO_SEQUENCE, 1, 3)).check(data(1, NO_SEQUENCE, 1, 2))
+
+
+def test_checking_changes_nothing() -> None:
+    states = recorded(data(1, 0, 2, transactional=True))
+    before = pack_snapshot(states.producers.values())
+    checks: list[Callable[[], object]] = [
+        lambda: states.check(data(1, 2, transactional=True)),
+        lambda: states.check(data(1, 0, epoch=1, transactional=True)),
+        lambda: states.check(data(2, 0)),
+        lambda: states.check_marker(marker(1, 5), 7),
+    ]
+    for check in checks:
+        check()
+    assert pack_snapshot(states.producers.values()) == before
+    assert states.first_unstable_offset() == 0
+
+
+def test_the_abort_of_one_transaction_names_the_oldest_other_open_one() -> None:
+    states = recorded(data(1, 0, transactional=True), data(2, 0, transactional=True), data(3, 0, transactional=True))
+    assert states.record_marker(marker(1), 3, 0, is_abort=True) == (1, 0, 3, 1)
+    assert states.record_marker(marker(3), 4, 0, is_abort=True) == (3, 2, 4, 1)
+    assert states.record_marker(marker(2), 5, 0, is_abort=True) == (2, 1, 5, 6)
+    assert states.record_marker(marker(2), 6, 0, is_abort=True) is None
+
+
+def test_an_ended_transaction_is_unstable_until_its_marker_is_below_the_high_watermark() -> None:
+    states = recorded(data(1, 0, transactional=True))
+    states.record_marker(marker(1), 1, 0, is_abort=False)
+    states.high_watermark_moved(1)
+    assert states.first_unstable_offset() == 0
+    states.high_watermark_moved(2)
+    assert states.first_unstable_offset() is None
+
+
+def test_a_silent_producer_expires_unless_it_has_a_transaction_open() -> None:
+    states = recorded(data(1, 0, timestamp=1000), data(2, 0, timestamp=1000, transactional=True))
+    states.expire(now_ms=1999, expiration_ms=1000)
+    assert sorted(states.producers) == [1, 2]
+    states.expire(now_ms=2000, expiration_ms=1000)
+    assert sorted(states.producers) == [2]
+
+
+def test_clearing_forgets_transactions_too() -> None:
+    states = recorded(data(1, 0, transactional=True))
+    states.clear()
+    assert (states.producers, states.first_unstable_offset()) == ({}, None)

@@ -1,0 +1,106 @@
+"""Truncating, and moving the start."""
+
+from pathlib import Path
+
+import pytest
+
+from lamina.errors import OffsetOutOfRange
+from lamina.log.epochs import EpochStart
+from lamina.log.flushing import flush
+from lamina.log.snapshots import snapshot_offsets
+from lamina.log.trimming import move_log_start_offset, take_due_paths, truncate_fully_and_start_at, truncate_to
+from tests.log.building import LogBuilder, a_log
+
+
+def sequenced(builder: LogBuilder, batches: int, first: int = 0) -> None:
+    for number in range(first, first + batches):
+        builder.append(b"k=%d" % number, producer_id=1, producer_epoch=0, base_sequence=number)
+
+
+@pytest.mark.parametrize("offset", range(26))
+def test_truncating_to_any_offset_leaves_what_was_below_it(tmp_path: Path, offset: int) -> None:
+    builder = a_log(tmp_path, segment_bytes=500)
+    sequenced(builder, 25)
+    flush(builder.log)
+    truncate_to(builder.log, offset, builder.now_ms)
+    assert builder.texts() == [b"k=%d" % number for number in range(min(offset, 25))]
+    assert builder.log.log_end_offset == builder.log.recovery_point == min(offset, 25)
+    assert max(snapshot_offsets(builder.disk, str(builder.path)), default=0) <= offset
+    sequenced(builder, 3, first=min(offset, 25))
+    assert builder.log.log_end_offset == min(offset, 25) + 3
+    assert not builder.reopen(clean=False, recovery_point=0).truncated_bytes
+    assert builder.texts() == [b"k=%d" % number for number in range(min(offset, 25) + 3)]
+
+
+def test_a_batch_that_reaches_the_offset_goes_as_a_whole(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    builder.append(b"a=1", b"b=2")
+    builder.append(b"c=3", b"d=4", b"e=5")
+    truncate_to(builder.log, 4, builder.now_ms)
+    assert (builder.log.log_end_offset, builder.texts()) == (2, [b"a=1", b"b=2"])
+
+
+def test_truncation_takes_back_epochs_transactions_and_producers(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    transaction = {"producer_id": 1, "producer_epoch": 0, "is_transactional": True}
+    builder.append(b"a=1", base_sequence=0, **transaction)
+    builder.append(b"b=2", epoch=3)
+    builder.abort(1)
+    assert builder.log.producers.first_unstable_offset() == 0
+    builder.log.producers.high_watermark_moved(3)
+    assert builder.log.producers.first_unstable_offset() is None
+    truncate_to(builder.log, 1, builder.now_ms)
+    assert builder.log.epochs.entries == [EpochStart(0, 0)]
+    assert builder.log.producers.first_unstable_offset() == 0
+    assert builder.log.segments.aborted_between(0, 10) == []
+    assert builder.append(b"c=3", base_sequence=1, **transaction).first_offset == 1
+
+
+def test_truncated_segments_are_removed_from_the_end_and_later(tmp_path: Path) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    builder.append_batches(12)
+    last = builder.bases()[-1]
+    truncate_to(builder.log, 1, builder.now_ms)
+    assert builder.file(last, ".log.deleted").exists()
+    assert take_due_paths(builder.log, builder.now_ms + 59_999) == []
+    due = take_due_paths(builder.log, builder.now_ms + 60_000)
+    assert str(builder.file(last, ".log.deleted")) in due
+    assert take_due_paths(builder.log, builder.now_ms + 60_000) == []
+
+
+def test_emptying_a_log_forgets_its_producers_for_good(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    sequenced(builder, 3)
+    builder.reopen()
+    sequenced(builder, 3, first=3)
+    assert snapshot_offsets(builder.disk, str(builder.path)) == [3]
+    truncate_fully_and_start_at(builder.log, 100, builder.now_ms)
+    assert (builder.log.log_start_offset, builder.log.log_end_offset, builder.bases()) == (100, 100, [100])
+    assert (builder.log.producers.producers, builder.log.epochs.entries) == ({}, [])
+    builder.append(b"k=v", producer_id=1, producer_epoch=0, base_sequence=77)
+    builder.reopen(clean=False)
+    assert builder.log.producers.producers[1].last_sequence == 77
+    assert builder.texts() == [b"k=v"]
+
+
+def test_truncating_below_the_first_segment_empties_the_log(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    truncate_fully_and_start_at(builder.log, 100, builder.now_ms)
+    builder.append_batches(3)
+    truncate_to(builder.log, 50, builder.now_ms)
+    assert (builder.log.log_start_offset, builder.log.log_end_offset) == (50, 50)
+
+
+def test_the_log_start_moves_forwards_only_and_never_past_the_end(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    builder.append(b"a=1")
+    builder.append(b"b=2", epoch=2)
+    builder.append(b"c=3")
+    move_log_start_offset(builder.log, 2)
+    move_log_start_offset(builder.log, 1)
+    assert (builder.log.log_start_offset, builder.texts()) == (2, [b"c=3"])
+    assert builder.log.epochs.entries == [EpochStart(2, 2)]
+    with pytest.raises(OffsetOutOfRange):
+        builder.read(1)
+    with pytest.raises(OffsetOutOfRange):
+        move_log_start_offset(builder.log, 4)
