@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import inspect
 import json
 import signal
 import sys
@@ -79,11 +80,16 @@ class TimedLoop(uvloop.Loop):
 
 
 def _name(callback: Callable[..., Any]) -> str:
-    """Of a task's step the coroutine's name; else the callback's."""
+    """Of a task's step the coroutines that wait for each other, outermost first; else the callback's own name."""
     owner = getattr(callback, "__self__", None)
-    if isinstance(owner, asyncio.Task):
-        return str(getattr(owner.get_coro(), "__qualname__", owner))
-    return str(getattr(callback, "__qualname__", callback))
+    if not isinstance(owner, asyncio.Task):
+        return str(getattr(callback, "__qualname__", callback))
+    names = []
+    coroutine: Any = owner.get_coro()
+    while inspect.iscoroutine(coroutine):
+        names.append(coroutine.__qualname__)
+        coroutine = coroutine.cr_await
+    return " → ".join(names)
 
 
 def main() -> str | None:
