@@ -59,7 +59,7 @@ class InProcessBroker:
     def close(self) -> None:
         for directory in self.node.directories:
             directory.close()
-        self._opened.store.close()
+        self._opened.storage.database.close()
         self.node.threads.close()
         self._loop.close()
 

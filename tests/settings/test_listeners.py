@@ -5,8 +5,8 @@ from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.resolve import resolve_broker
 
 
-def test_a_broker_listens_on_every_address_by_default() -> None:
-    assert listeners(resolve_broker()) == (Listener("PLAINTEXT", "PLAINTEXT", "", 9092),)
+def test_a_broker_listens_for_this_machine_alone_by_default() -> None:
+    assert listeners(resolve_broker()) == (Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092),)
 
 
 def test_names_stand_for_protocols_and_hosts_may_be_ipv6() -> None:

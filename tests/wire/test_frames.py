@@ -138,6 +138,17 @@ def test_bytes_that_are_not_kafka_are_refused_with_a_sentence(first: bytes, sent
     assert splitter.buffer_bytes == BASE_BYTES
 
 
+def test_a_grown_buffer_can_be_given_back_without_losing_what_came_next() -> None:
+    splitter = FrameSplitter(100_000, BASE_BYTES)
+    large, next_one = bytes(20 * BASE_BYTES), b"next"
+    sent = _framed(large) + _framed(next_one)[:-1]
+    assert _feed(splitter, sent) == [large]
+    assert splitter.buffer_bytes > BASE_BYTES
+    splitter.shrink()
+    assert splitter.buffer_bytes == BASE_BYTES
+    assert _feed(splitter, _framed(next_one)[-1:]) == [next_one]
+
+
 def test_tls_is_recognised_even_where_its_first_bytes_are_an_allowed_size() -> None:
     with pytest.raises(FrameError, match="speaks TLS"):
         _feed(FrameSplitter(2**31 - 1, BASE_BYTES), b"\x16\x03\x01\x02")

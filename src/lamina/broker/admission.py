@@ -2,7 +2,8 @@
 
 A frame that fits the connection's own small buffer needs no leave. A larger one is admitted whole, so that
 what has begun can end; one that finds no room waits without being read. Very large frames never take the last
-eighth, so that ordinary producers go on beside them. Must not know sockets.
+eighth, so that ordinary producers go on beside them. Buffers that connections keep for their next large frame
+take a sixteenth of the limit besides, and the one that was used longest ago goes first. Must not know sockets.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ class Admission:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
+        self.kept_bytes = 0
         self._waiting: dict[object, tuple[int, Callable[[], None]]] = {}
+        self._kept: dict[object, tuple[int, Callable[[], None]]] = {}
 
     @property
     def waiting(self) -> int:
@@ -25,6 +28,7 @@ class Admission:
         if not self._fits(frame_bytes):
             self._waiting[holder] = (frame_bytes, retry)
             return False
+        self._unkeep(holder)
         self.held_bytes += frame_bytes
         return True
 
@@ -43,5 +47,24 @@ class Admission:
                 del self._waiting[holder]
                 retry()
 
+    def keep(self, holder: object, buffer_bytes: int, release: Callable[[], None]) -> None:
+        """Remember that a connection keeps a grown buffer; ``release`` is called when it has kept it too long."""
+        self._unkeep(holder)
+        self._kept[holder] = (buffer_bytes, release)
+        self.kept_bytes += buffer_bytes
+        while self.kept_bytes > self.limit_bytes // 16:
+            oldest = next(iter(self._kept))
+            self._unkeep(oldest)()
+
+    def _unkeep(self, holder: object) -> Callable[[], None]:
+        buffer_bytes, release = self._kept.pop(holder, (0, _nothing))
+        self.kept_bytes -= buffer_bytes
+        return release
+
     def forget(self, holder: object) -> None:
         self._waiting.pop(holder, None)
+        self._unkeep(holder)
+
+
+def _nothing() -> None:
+    """What a connection does that kept nothing."""

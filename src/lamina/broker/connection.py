@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lamina.broker.admission import Admission
 from lamina.log.lease import Lease
-from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter
+from lamina.wire.frames import BASE_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameError, FrameSplitter
 from lamina.wire.primitives import MalformedRequest
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,9 @@ Answer = list[Sized] | None
 
 _SENDFILE_BYTES = 64 * 1024
 _MAX_IOVECS = 64
+_REQUESTS_AT_A_TIME = 32
+_ANSWERS_AT_A_TIME_BYTES = 256 * 1024
+"""Small requests that came together may ask for large answers: no more is made than this before it is sent."""
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
@@ -45,6 +48,7 @@ class Connection:
         "_closed",
         "_fd",
         "_frames",
+        "_is_behind",
         "_is_draining",
         "_is_reading",
         "_is_writing",
@@ -84,6 +88,7 @@ class Connection:
         self._task: asyncio.Future[Answer] | None = None
         self._is_reading = False
         self._is_writing = False
+        self._is_behind = False
         self._is_draining = False
         self._closed = False
         self._on_close = on_close
@@ -109,7 +114,7 @@ class Connection:
             self._loop.remove_reader(self._fd)
 
     def _readable(self) -> None:
-        if self._task is not None or self._pieces:
+        if self._task is not None or self._pieces or self._is_behind:
             self._look_for_end()
             return
         try:
@@ -156,39 +161,44 @@ class Connection:
     # Serving
 
     def _serve_frames(self) -> None:
-        """Serve the frames that are there until one has to wait or an answer is stuck."""
-        while not self._closed and self._task is None and not self._pieces:
-            try:
-                if not self._serve_some():
+        """Serve frames that are there, until one has to wait or others should have their turn.
+
+        Answers that come at once leave together.
+        """
+        answers: list[Sized] = []
+        answers_bytes = served = 0
+        try:
+            for frame in self._frames.frames():
+                answer = self._service.serve(self, frame)
+                if answer is not None and not isinstance(answer, list):
+                    self._wait_for(answer)
                     break
-            except (FrameError, MalformedRequest, ConnectionRefused) as error:
-                self._refuse(str(error))
-                return
+                self._frame_done()
+                served += 1
+                if answer is not None:
+                    answers += answer
+                    answers_bytes += sum(map(len, answer))
+                if served == _REQUESTS_AT_A_TIME or answers_bytes >= _ANSWERS_AT_A_TIME_BYTES:
+                    self._is_behind = True
+                    self._loop.call_soon(self._go_on)
+                    break
+        except (FrameError, MalformedRequest, ConnectionRefused) as error:
+            self._pieces.extend(answers)
+            self._refuse(str(error))
+            return
+        if answers:
+            self._pieces.extend(answers)
             self._write()
         self._drain_if_idle()
-
-    def _serve_some(self) -> bool:
-        """Serve frames up to one that waits or reads a file; answers that come at once leave together."""
-        any_served = False
-        for frame in self._frames.frames():
-            any_served = True
-            answer = self._service.serve(self, frame)
-            if answer is None:
-                self._frame_done()
-            elif isinstance(answer, list):
-                self._frame_done()
-                self._pieces.extend(answer)
-                if len(answer) > 1:
-                    break
-            else:
-                self._wait_for(answer)
-                break
-        return any_served
 
     def _frame_done(self) -> None:
         if self._admitted_bytes:
             admitted, self._admitted_bytes = self._admitted_bytes, 0
             self._admission.give_back(admitted)
+            if self._frames.buffer_bytes > KEPT_BUFFER_BYTES or self._closed:
+                self._frames.shrink()
+            else:
+                self._admission.keep(self, self._frames.buffer_bytes, self._frames.shrink)
 
     def _wait_for(self, answer: Awaitable[Answer]) -> None:
         self._task = asyncio.ensure_future(answer, loop=self._loop)
@@ -218,8 +228,11 @@ class Connection:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Serve what came in meanwhile, once the last answer is out."""
-        if not self._closed and not self._pieces and self._task is None:
+        """Serve what came in meanwhile, once the last answer is out; nothing new on a connection that ends."""
+        if self._is_draining:
+            self._drain_if_idle()
+        elif not self._closed and not self._pieces and self._task is None:
+            self._is_behind = False
             self._read_more()
             self._serve_frames()
 
@@ -281,7 +294,6 @@ class Connection:
         self._write()
         if not self._is_writing:
             self._go_on()
-            self._drain_if_idle()
 
     # Ending
 

@@ -1,30 +1,27 @@
 """From settings to a node that may serve: directories, store, image, logs, in this order.
 
-Owns what happens once, at start: identities compared, logs recovered, interrupted creations and deletions
-finished, the new leader epochs made durable. Raises :class:`StartError` with one sentence when the broker cannot
-start. Must not listen.
+Owns what happens once, at start: logs recovered, interrupted creations and deletions finished, the new leader
+epochs made durable. Must not listen.
 """
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from lamina.broker.node import Node
 from lamina.broker.producer_ids import ProducerIdBlock
+from lamina.broker.storage import StartError, Storage, open_storage
 from lamina.broker.threads import Threads
 from lamina.errors import StorageError
 from lamina.image.changes import begin_leader_epochs, mark_made, remove_topic
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic, TopicPartition
-from lamina.log.directory import DirectoryError, LogDirectory
-from lamina.log.identity import META_PROPERTIES, IdentityError, new_id, read_topic_id
+from lamina.log.directory import LogDirectory
+from lamina.log.identity import IdentityError, read_topic_id
 from lamina.log.names import partition_directory
 from lamina.settings.broker import (
-    LAMINA_DATA_DIR,
-    LOG_DIRS,
     NODE_ID,
     NUM_RECOVERY_THREADS_PER_DATA_DIR,
     PRODUCER_ID_EXPIRATION_MS,
@@ -32,19 +29,10 @@ from lamina.settings.broker import (
 from lamina.settings.definition import SettingError
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.values import BrokerSettings
-from lamina.store.interface import StoreError
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
-from lamina.store.sqlite import SqliteStore
 
 logger = logging.getLogger(__name__)
-
-METADATA_DB = "metadata.db"
-GITIGNORE = "# Made by lamina serve; nothing in here belongs in a repository.\n*\n"
-
-
-class StartError(Exception):
-    """Why the broker cannot start, in one sentence."""
 
 
 @dataclass(slots=True)
@@ -52,29 +40,18 @@ class Opened:
     """A node with its logs open, and what a person should be told of it."""
 
     node: Node
-    store: SqliteStore
-    data_directory: str
+    storage: Storage
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
-    was_clean: bool = True
+    open_files_limit: int = 0
 
 
 def open_node(
     loop: asyncio.AbstractEventLoop, settings: BrokerSettings, progress: Callable[[int, int], None] | None = None
 ) -> Opened:
+    storage = open_storage(settings)
     node_id = settings[NODE_ID]
-    data_directory = os.path.realpath(settings[LAMINA_DATA_DIR])
-    paths = settings.get(LOG_DIRS) or (os.path.join(data_directory, "logs"),)
-    try:
-        if settings.get(LOG_DIRS) is not None and not settings.is_given(LAMINA_DATA_DIR):
-            data_directory = os.path.realpath(paths[0])
-        _make_data_directory(data_directory)
-        database, store, directories = _open_directories(data_directory, paths, node_id)
-    except (DirectoryError, StoreError) as error:
-        raise StartError(str(error)) from error
-    except OSError as error:
-        raise StartError(f"{data_directory} cannot be used: {error.strerror}") from error
-    image = store.image
+    image = storage.metadata.image
     try:
         settings = with_dynamic(
             settings,
@@ -82,50 +59,14 @@ def open_node(
             dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
         )
     except SettingError as error:
+        storage.close()
         raise StartError(f"with what was set while the broker ran, {error}") from error
     threads = Threads(loop)
-    producer_ids = ProducerIdBlock(ProducerIds(database), threads)
-    node = Node(loop, node_id, settings, directories, store, producer_ids, threads)
-    opened = Opened(node, database, data_directory, was_clean=all(directory.was_clean for directory in directories))
-    _open_partitions(opened, store, progress)
+    producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
+    node = Node(loop, node_id, settings, storage.directories, storage.metadata, producer_ids, threads)
+    opened = Opened(node, storage)
+    _open_partitions(opened, storage.metadata, progress)
     return opened
-
-
-def _open_directories(
-    data_directory: str, paths: Sequence[str], node_id: int
-) -> tuple[SqliteStore, MetadataStore, list[LogDirectory]]:
-    """The store, and the log directories under its cluster's id.
-
-    Directories that have an identity are locked first: a new store takes its id from them. New ones take theirs
-    from the store.
-    """
-    opened = {
-        path: LogDirectory.open(path, node_id=node_id)
-        for path in paths
-        if os.path.exists(os.path.join(path, META_PROPERTIES))
-    }
-    found = (directory.identity.cluster_id for directory in opened.values())
-    database = SqliteStore(os.path.join(data_directory, METADATA_DB))
-    store = MetadataStore(database, next((cluster_id for cluster_id in found if cluster_id), None) or new_id())
-    cluster_id = store.image.cluster_id
-    for directory in opened.values():
-        if directory.identity.cluster_id not in (None, cluster_id):
-            raise StartError(
-                f"{directory.path} belongs to cluster {directory.identity.cluster_id}, "
-                f"{data_directory}/{METADATA_DB} to {cluster_id}: use the directories of one cluster"
-            )
-    directories = [
-        opened.get(path) or LogDirectory.open(path, node_id=node_id, cluster_id=cluster_id) for path in paths
-    ]
-    return database, store, directories
-
-
-def _make_data_directory(path: str) -> None:
-    os.makedirs(path, exist_ok=True)
-    ignore = os.path.join(path, ".gitignore")
-    if not os.path.exists(ignore):
-        with open(ignore, "w") as file:
-            file.write(GITIGNORE)
 
 
 def _open_partitions(opened: Opened, store: MetadataStore, progress: Callable[[int, int], None] | None) -> None:

@@ -14,13 +14,16 @@ from dataclasses import replace
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
 from lamina.broker.listening import Bound, Listening, bind
-from lamina.broker.opening import Opened, StartError, open_node
+from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import Router
+from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
+from lamina.broker.warming import warm
+from lamina.errors import StorageError
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.directory import LogDirectory
-from lamina.settings.broker import BROKER_RACK
+from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.network import (
     QUEUED_MAX_REQUEST_BYTES,
@@ -64,7 +67,7 @@ class Server:
         self, progress: Callable[[int, int], None] | None
     ) -> tuple[Opened, list[Bound], Listening, Timers]:
         loop = asyncio.get_running_loop()
-        raise_descriptor_limit()
+        open_files_limit = raise_descriptor_limit()
         bound = self._bind()
         try:
             opened = open_node(loop, self._settings, progress)
@@ -72,6 +75,7 @@ class Server:
             for one in bound:
                 one.socket.close()
             raise
+        opened.open_files_limit = open_files_limit
         node = opened.node
         node.on_fatal = self._go_down
 
@@ -98,6 +102,7 @@ class Server:
                 loop.add_signal_handler(number, self.stop)
         timers = Timers(node)
         timers.start()
+        node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
         return opened, bound, listening, timers
 
     def _bind(self) -> list[Bound]:
@@ -154,12 +159,21 @@ class Server:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
             connection.close()
+        threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         for directory in node.directories:
-            if directory.failure is None:
-                directory.write_high_watermarks(timers.high_watermarks(directory))
-            await node.threads.run(directory.close)
-        opened.store.close()
+            try:
+                if directory.failure is None:
+                    directory.write_high_watermarks(timers.high_watermarks(directory))
+                await node.threads.run(lambda d=directory: d.close(threads))  # type: ignore[misc]
+            except StorageError as error:
+                self._fatal = self._fatal or f"the stop was not clean: {error}"
+        opened.storage.database.close()
         node.threads.close()
+
+
+def _warmed(error: OSError | None) -> None:
+    if error is not None:
+        logger.warning("warming up failed: %s", error)
 
 
 def raise_descriptor_limit() -> int:

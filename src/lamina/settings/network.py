@@ -10,8 +10,9 @@ from lamina.settings.log_config import MEBIBYTE
 LISTENERS = broker_setting(
     "listeners",
     LIST,
-    ("PLAINTEXT://:9092",),
+    ("PLAINTEXT://127.0.0.1:9092",),
     "Where the broker listens: `NAME://host:port`; an empty host means every address.",
+    difference="Kafka's default is `PLAINTEXT://:9092`, every address",
 )
 ADVERTISED_LISTENERS = broker_setting(
     "advertised.listeners",

@@ -41,6 +41,12 @@ def parse_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int, 
     return correlation_id, parse_entity(response_schema(api_key, api_version), frame[body_at:])
 
 
+def prepare(api_key: int, api_version: int) -> None:
+    """Import and compile what a broker needs for this version, so that its first request does not wait for it."""
+    parser_of(request_schema(api_key, api_version))
+    encoder_of(response_schema(api_key, api_version))
+
+
 def parse_entity(entity_type: type[Entity], data: Buffer) -> Any:
     """Any message or structure that takes exactly these bytes."""
     try:

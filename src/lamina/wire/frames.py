@@ -89,6 +89,11 @@ class FrameSplitter:
             self._move_to(self._buffer)
         return self._buffer[self._end :]
 
+    def shrink(self) -> None:
+        """Go back to the base buffer, taking along what is held of the next frames; not if that is too much."""
+        if len(self._buffer) > self._base_bytes and self._end - self._start <= self._base_bytes:
+            self._move_to(memoryview(bytearray(self._base_bytes)))
+
     def received(self, count: int) -> None:
         """`count` bytes were put at the start of what `buffer_for_recv` returned."""
         if not 0 <= count <= len(self._buffer) - self._end:

@@ -1,0 +1,90 @@
+"""What a broker says when it starts: one line for a program, a few for a person, and loud warnings.
+
+Must not start anything.
+"""
+
+import ipaddress
+import json
+import logging
+import os
+import sys
+
+import click
+
+from lamina import __version__
+from lamina.broker.listening import Bound
+from lamina.broker.opening import Opened
+from lamina.settings.listeners import listeners
+from lamina.settings.values import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+_COMPACTION = "not built yet: compacted topics are not being compacted"
+
+
+def warn(settings: BrokerSettings) -> None:
+    """Say what deserves attention before anything is opened."""
+    for warning in settings.warnings:
+        logger.warning("%s", warning)
+    for listener in listeners(settings):
+        if not _is_loopback(listener.host):
+            logger.warning(
+                "OPEN TO OTHERS: %s listens on %s without authentication or encryption: whoever reaches that "
+                "address can read, write and delete everything; 127.0.0.1 is for this machine alone",
+                listener.name,
+                listener.host or "every address",
+            )
+
+
+def print_start(opened: Opened, bound: list[Bound], *, quiet: bool) -> None:
+    """The line for a program (docs/cli.md), then, unless ``quiet``, the lines for a person."""
+    addresses = [_address(one) for one in bound]
+    facts = {
+        "listening": [
+            {"name": one.listener.name, "host": one.listener.host, "port": one.port, "address": address}
+            for one, address in zip(bound, addresses, strict=True)
+        ],
+        "data_dir": opened.storage.data_directory,
+        "log_dirs": [directory.path for directory in opened.node.directories],
+        "node_id": opened.node.id,
+        "cluster_id": opened.node.image.cluster_id,
+        "version": __version__,
+        "pid": os.getpid(),
+        "recovered_partitions": 0 if opened.storage.was_clean else len(opened.node.partitions),
+        "open_files_limit": opened.open_files_limit,
+    }
+    click.echo(json.dumps(facts))
+    for path in opened.unknown:
+        logger.warning(
+            "%s is not known to this broker's metadata and is left alone: lamina adopt takes it in, "
+            "with the broker stopped",
+            path,
+        )
+    if not quiet:
+        _print_for_a_person(opened, addresses)
+    sys.stdout.flush()
+
+
+def _print_for_a_person(opened: Opened, addresses: list[str]) -> None:
+    bold = click.style(f"lamina {__version__}", bold=True)
+    partitions = len(opened.node.partitions)
+    click.echo(f"{bold} is listening on {', '.join(addresses)}")
+    click.echo(
+        f"  data        {opened.storage.data_directory} ({partitions} partition{'' if partitions == 1 else 's'})"
+    )
+    click.echo(f"  open files  up to {opened.open_files_limit}")
+    click.echo(f"  compaction  {_COMPACTION}")
+    click.echo("  stop        Ctrl-C, or SIGTERM")
+    click.echo(f"  try         kcat -b {addresses[0]} -L")
+
+
+def _address(bound: Bound) -> str:
+    host = bound.listener.host or "localhost"
+    return f"[{host}]:{bound.port}" if ":" in host else f"{host}:{bound.port}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"
