@@ -10,6 +10,7 @@ import json
 import signal
 import socket
 import struct
+import sys
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,6 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
 
 from bench.subjects import Subject, address, new_lamina
-from bench.timed_loop import REPORT
 from lamina.wire.codec import encode_request, parse_response
 from lamina.wire.fields import Field, fields_of
 from lamina.wire.versions import UnknownMessage, request_schema
@@ -57,22 +57,25 @@ def worst_ms(phases: Phases) -> float:
 
 
 def measure_callbacks() -> Phases:
-    with tempfile.TemporaryDirectory() as root, new_lamina(Path(root), "bench.timed_loop", SETTINGS) as lamina:
-        produce_to_all(lamina)
-        take_report(lamina)
-        first_calls(lamina)
-        phases = {"every API gets its first call": take_report(lamina)}
-        time.sleep(int(SETTINGS["log.roll.ms"]) / 1000)
-        produce_to_all(lamina)
-        phases[f"{PARTITIONS:,} partitions roll"] = take_report(lamina)
-        wait_until_expired(lamina)
-        phases[f"{PARTITIONS:,} partitions expire"] = take_report(lamina)
-        return phases
+    with tempfile.TemporaryDirectory() as root:
+        report = Path(root) / "callbacks.json"
+        command = [sys.executable, "-m", "bench.timed_loop", str(report)]
+        with new_lamina(Path(root), command, SETTINGS) as lamina:
+            take_report(lamina, report)
+            first_calls(lamina)
+            phases = {"every API gets its first call": take_report(lamina, report)}
+            produce_to_all(lamina)
+            take_report(lamina, report)
+            time.sleep(int(SETTINGS["log.roll.ms"]) / 1000)
+            produce_to_all(lamina)
+            phases[f"{PARTITIONS:,} partitions roll"] = take_report(lamina, report)
+            wait_until_expired(lamina)
+            phases[f"{PARTITIONS:,} partitions expire"] = take_report(lamina, report)
+            return phases
 
 
-def take_report(lamina: Lamina) -> list[Callback]:
+def take_report(lamina: Lamina, report: Path) -> list[Callback]:
     """The longest callbacks since the last report."""
-    report = lamina.root / REPORT
     lamina.send_signal(signal.SIGUSR1)
     deadline = time.monotonic() + WAIT_SECONDS
     while not report.exists():

@@ -9,9 +9,11 @@ import resource
 import socket
 import struct
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tests.broker.process import COMMAND
 from tests.peers.kafka import Kafka
 from tests.peers.lamina import Lamina
 
@@ -48,8 +50,8 @@ def new_kafka(root: Path) -> Kafka:
     return Kafka(root / "kafka", jvm_flags=KAFKA_SCRIPT_FLAGS)
 
 
-def new_lamina(root: Path, module: str = "tests.peers.serve", settings: dict[str, str] | None = None) -> Lamina:
-    return Lamina(root / "lamina", settings, module)
+def new_lamina(root: Path, command: Sequence[str] = COMMAND, settings: Mapping[str, str] | None = None) -> Lamina:
+    return Lamina(root / "lamina", settings, command)
 
 
 def address(subject: Subject) -> tuple[str, int]:

@@ -1,6 +1,6 @@
-"""A broker on a loop that times every callback: ``python -m bench.timed_loop NAME=VALUE …``.
+"""A broker on a loop that times every callback: ``python -m bench.timed_loop REPORT serve …``.
 
-At SIGUSR1 it writes the longest callbacks since the last SIGUSR1 to `callbacks.json` beside the data directory.
+At SIGUSR1 it writes the longest callbacks since the last SIGUSR1 to the file REPORT.
 Time is CPU time of the loop's thread, so that a busy machine does not count. Only this broker pays for it: its
 loop is a subclass of the ordinary one.
 """
@@ -22,10 +22,9 @@ from typing import Any, TypeVarTuple
 
 import uvloop
 
-from tests.peers.serve import serve
+from lamina.cli import main
 
 KEPT = 10
-REPORT = "callbacks.json"
 
 _Ts = TypeVarTuple("_Ts")
 
@@ -92,9 +91,8 @@ def _name(callback: Callable[..., Any]) -> str:
     return " → ".join(names)
 
 
-def main() -> str | None:
-    settings = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    report = Path(settings["lamina.data.dir"]).parent / REPORT
+def report_to(report: Path) -> TimedLoop:
+    """The loop that the broker gets in place of uvloop's own."""
     loop = TimedLoop()
 
     def write() -> None:
@@ -104,8 +102,10 @@ def main() -> str | None:
         loop.longest.clear()
 
     loop.add_signal_handler(signal.SIGUSR1, write)
-    return serve(settings, lambda: loop)
+    return loop
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    target = Path(sys.argv.pop(1))
+    uvloop.new_event_loop = lambda: report_to(target)
+    main()

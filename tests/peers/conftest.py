@@ -24,4 +24,4 @@ def lamina(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lamina]:
     with Lamina(tmp_path_factory.mktemp("lamina")) as broker:
         yield broker
         broker.stop()
-    assert "Traceback" not in broker.printed()
+    assert "Traceback" not in broker.logged()

@@ -1,20 +1,19 @@
-"""Lamina as a process of its own, for tests and benchmarks that put it where a Kafka was.
+"""``lamina serve`` on a port that is known before it starts, for tests and benchmarks that put it where a Kafka was.
 
-Owns the broker process and what it printed. Must not know what is asked of it.
+Owns the broker process and what it logged. Must not know what is asked of it.
 """
 
 from __future__ import annotations
 
 import signal
 import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from tests.broker.process import COMMAND
 from tests.peers.ports import free_ports
 
-START_SECONDS = 30
 STOP_SECONDS = 30
 
 
@@ -25,21 +24,15 @@ class LaminaFailedError(Exception):
 class Lamina:
     """One broker over `root/data`, on a port of its own."""
 
-    def __init__(
-        self, root: Path, settings: Mapping[str, str] | None = None, module: str = "tests.peers.serve"
-    ) -> None:
+    def __init__(self, root: Path, settings: Mapping[str, str] | None = None, command: Sequence[str] = COMMAND) -> None:
         self.root = root
         self.data_directory = root / "data"
-        self.output = root / "output.txt"
-        self._module = module
+        self._log = root / "log.txt"
         self._port = free_ports(1)[0]
         self._process: subprocess.Popen[bytes] | None = None
         root.mkdir(parents=True, exist_ok=True)
-        self._settings = {
-            "lamina.data.dir": str(self.data_directory),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
-            **(settings or {}),
-        }
+        sets = [argument for name, value in (settings or {}).items() for argument in ("--set", f"{name}={value}")]
+        self._command = [*command, "serve", "--data-dir", str(self.data_directory), "--listen", self.bootstrap, *sets]
 
     def __enter__(self) -> Lamina:
         self.start()
@@ -62,23 +55,20 @@ class Lamina:
 
     def launch(self) -> None:
         """Starts the process and waits for nothing."""
-        arguments = [f"{name}={value}" for name, value in self._settings.items()]
-        with self.output.open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", self._module, *arguments], stdout=subprocess.PIPE, stderr=errors
-            )
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log)
 
     def start(self) -> None:
-        """Starts the broker and returns once it takes connections."""
+        """Starts the broker and returns once it takes connections, which its first line says."""
         self.launch()
         assert self._process is not None
         assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
+        if not self._process.stdout.readline():
             self.kill()
-            raise LaminaFailedError(f"the broker did not start:\n{self.printed()}")
+            raise LaminaFailedError(f"the broker did not start:\n{self.logged()}")
 
-    def printed(self) -> str:
-        return self.output.read_text()
+    def logged(self) -> str:
+        return self._log.read_text()
 
     def send_signal(self, sent: signal.Signals) -> None:
         assert self._process is not None
