@@ -25,7 +25,8 @@ Answer = list[Sized] | None
 
 _SENDFILE_BYTES = 64 * 1024
 _MAX_IOVECS = 64
-_REQUESTS_AT_A_TIME = 32
+_REQUESTS_AT_A_TIME = 8
+"""Each may roll a log, which takes a fraction of a millisecond."""
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large answers: no more is made than this before it is sent."""
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
