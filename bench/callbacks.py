@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
-from tests.peers.lamina import Lamina
 
 from bench.subjects import Subject, address, new_lamina
 from lamina.wire.codec import encode_request, parse_response
 from lamina.wire.fields import Field, fields_of
 from lamina.wire.versions import UnknownMessage, request_schema
+from tests.peers.lamina import Lamina
 
 PARTITIONS = 1000
 BAR_MS = 5.0

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from tests.peers.kafka import KafkaMissingError
 
 from bench.callbacks import BAR_MS, Phases, measure_callbacks, worst_ms
 from bench.duel import Result, measure
@@ -25,6 +24,7 @@ from bench.picture import draw
 from bench.profiled import profile_of
 from bench.subjects import new_kafka, new_lamina
 from bench.trials import TRIALS, Trial
+from tests.peers.kafka import KafkaMissingError
 
 CALLBACKS = "callbacks"
 PICTURE = Path(__file__).parent.parent / "docs" / "bench-kafka.png"
