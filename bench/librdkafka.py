@@ -33,8 +33,10 @@ CONSUMER = {
 
 
 def create_topic(bootstrap: str, topic: str, configs: Mapping[str, str] | None = None) -> None:
+    """Make a topic of one partition and return when it takes messages: a Kafka leads it a moment after it said so."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1, config=dict(configs or {}))])[topic].result(CALL_SECONDS)
+    one_at_a_time_ms(bootstrap, topic, 1, warm_up=0)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
@@ -76,7 +78,7 @@ def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> floa
         consumer.close()
 
 
-def one_at_a_time_ms(bootstrap: str, topic: str, count: int) -> list[float]:
+def one_at_a_time_ms(bootstrap: str, topic: str, count: int, warm_up: int = LATENCY_WARM_UP) -> list[float]:
     """Latencies, ascending, of messages each of which is sent when the one before it was acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
     latencies_ms = []
@@ -85,11 +87,11 @@ def one_at_a_time_ms(bootstrap: str, topic: str, count: int) -> list[float]:
         if error is not None:
             raise KafkaException(error)
 
-    for number in range(LATENCY_WARM_UP + count):
+    for number in range(warm_up + count):
         started = time.perf_counter()
         producer.produce(topic, bytes(100), partition=0, on_delivery=delivered)
         if producer.flush(CALL_SECONDS):
             raise TimeoutError(f"{topic}: a message was not acknowledged within {CALL_SECONDS} s")
-        if number >= LATENCY_WARM_UP:
+        if number >= warm_up:
             latencies_ms.append((time.perf_counter() - started) * 1000)
     return sorted(latencies_ms)
