@@ -7,7 +7,7 @@ Version notes: zstd needs v7; record errors are told from v8.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from lamina.broker.connection import Answer, ConnectionRefused
 from lamina.broker.node import Node
@@ -34,6 +34,7 @@ from lamina.wire.produce import (
     ProduceRequest,
     RecordError,
     TopicProduced,
+    TopicRecords,
     encode_produce_response,
     parse_produce_request,
 )
@@ -49,8 +50,7 @@ _PARTITIONS_AT_A_TIME = 8
 def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
     if message.acks not in (-1, 0, 1):
         raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
-    partition_count = sum(len(partitions) for _, partitions in message.topics)
-    if partition_count > _PARTITIONS_AT_A_TIME or _any_is_slow(message):
+    if _takes_long(message.topics):
         return _handle_slowly(node, request, message)
     now_ms = node.now_ms()
     flushing: list[Partition] = []
@@ -137,8 +137,12 @@ def _produce(
         return _failed(index, StorageError(f"{topic}-{index} is offline: {error}"))
 
 
-def _any_is_slow(message: ProduceRequest) -> bool:
-    return any(_is_slow(partition.records) for _, partitions in message.topics for partition in partitions)
+def _takes_long(topics: Sequence[TopicRecords]) -> bool:
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return _is_slow(topics[0].partitions[0].records)
+    if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
+        return True
+    return any(_is_slow(partition.records) for _, partitions in topics for partition in partitions)
 
 
 def _is_slow(records: Buffer | None) -> bool:
