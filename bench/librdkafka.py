@@ -40,7 +40,8 @@ def create_topic(bootstrap: str, topic: str, configs: Mapping[str, str] | None =
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
-    AdminClient({"bootstrap.servers": bootstrap}).delete_topics([topic])[topic].result(CALL_SECONDS)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(CALL_SECONDS)
 
 
 def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int) -> float:
