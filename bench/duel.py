@@ -14,8 +14,16 @@ from bench.trials import Figure, Trial
 class Result:
     trial: str
     figure: Figure
-    kafka: float
-    lamina: float
+    kafka_rounds: tuple[float, ...]
+    lamina_rounds: tuple[float, ...]
+
+    @property
+    def kafka(self) -> float:
+        return self.figure.best(self.kafka_rounds)
+
+    @property
+    def lamina(self) -> float:
+        return self.figure.best(self.lamina_rounds)
 
     @property
     def ratio(self) -> float:
@@ -54,7 +62,7 @@ def measure_one(trial: Trial, kafka: Subject, lamina: Subject) -> list[Result]:
         of_kafka.append(trial.run(kafka, new_topic(trial)))
         of_lamina.append(trial.run(lamina, new_topic(trial)))
     return [
-        Result(trial.name, figure, figure.best(list(kafkas)), figure.best(list(laminas)))
+        Result(trial.name, figure, kafkas, laminas)
         for figure, kafkas, laminas in zip(
             trial.figures, zip(*of_kafka, strict=True), zip(*of_lamina, strict=True), strict=True
         )

@@ -44,6 +44,14 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(CALL_SECONDS)
 
 
+def end_offset(bootstrap: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), CALL_SECONDS)[1]
+    finally:
+        consumer.close()
+
+
 def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int) -> float:
     """From the first call until the last message is acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})

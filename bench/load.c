@@ -221,6 +221,7 @@ int main(int count, char **arguments) {
         epoll_ctl(poll, EPOLL_CTL_ADD, all[number].fd, &event);
     }
     struct latencies latencies = {0};
+    uint64_t answered = 0;
     uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), end_ns = begin_ns + (uint64_t)(seconds * 1e9);
     uint64_t counted_from_ns = begin_ns + (end_ns - begin_ns) / 5, last_ns = begin_ns;
     for (int number = 0; number < connections; number++)
@@ -234,6 +235,7 @@ int main(int count, char **arguments) {
             struct connection *connection = events[number].data.ptr;
             if (!receive_answer(connection, error_at))
                 continue;
+            answered++;
             last_ns = now_ns(CLOCK_MONOTONIC);
             if (last_ns >= counted_from_ns)
                 note(&latencies, last_ns - connection->sent_ns);
@@ -244,7 +246,7 @@ int main(int count, char **arguments) {
         fail("no request was answered in the time that counts");
     qsort(latencies.each_ns, latencies.count, sizeof *latencies.each_ns, ascending);
     double counted_seconds = (double)(last_ns - counted_from_ns) / 1e9;
-    printf("{\"requests_per_second\": %.1f, \"p50_ms\": %.4f, \"p99_ms\": %.4f}\n",
-           (double)latencies.count / counted_seconds, percentile_ms(&latencies, 0.50), percentile_ms(&latencies, 0.99));
+    printf("{\"answered\": %llu, \"requests_per_second\": %.1f, \"p50_ms\": %.4f, \"p99_ms\": %.4f}\n",
+           (unsigned long long)answered, (double)latencies.count / counted_seconds, percentile_ms(&latencies, 0.50), percentile_ms(&latencies, 0.99));
     return 0;
 }

@@ -20,6 +20,8 @@ class LoadError(Exception):
 
 
 class Load(NamedTuple):
+    answered: int
+    """All requests that were answered without an error, also while the load warmed up."""
     requests_per_second: float
     p50_ms: float
     p99_ms: float

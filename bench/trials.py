@@ -6,15 +6,24 @@ A trial runs on one broker and yields its figures in order. Owns the amounts; th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.librdkafka import consume_seconds, create_topic, delete_topic, one_at_a_time_ms, produce_seconds
-from bench.load import run_load
+from bench.librdkafka import (
+    consume_seconds,
+    create_topic,
+    delete_topic,
+    end_offset,
+    one_at_a_time_ms,
+    produce_seconds,
+)
+from bench.load import Load, LoadError, run_load
 from bench.subjects import Subject, resident_megabytes, wait_for_answer
 
 LOAD_SECONDS = 3.0
+WARM_UP_SECONDS = 20.0
+"""A JVM takes about as long under load until a request costs it no less than before: a tenth of what it began with."""
 CONSUME_PASSES = 3
 LATENCY_MESSAGES = 3000
 SETTLING_SECONDS = 2.0
@@ -30,7 +39,7 @@ class Figure:
     bar: float
     """What Lamina's figure divided by Kafka's has to reach, or may not exceed."""
 
-    def best(self, values: list[float]) -> float:
+    def best(self, values: Sequence[float]) -> float:
         return max(values) if self.sign == "≥" else min(values)
 
 
@@ -77,11 +86,26 @@ def produce_and_consume(value_bytes: int) -> Trial:
     return Trial(f"librdkafka-{value_bytes}", figures, run)
 
 
+def load(subject: Subject, topic: str, connections: int, seconds: float = LOAD_SECONDS) -> Load:
+    """One-record requests to a topic that holds one record; every answered one has to be in the log."""
+    done = run_load(subject, topic, connections, seconds)
+    appended = end_offset(subject.bootstrap, topic) - 1
+    if not done.answered <= appended <= done.answered + connections:
+        raise LoadError(f"{subject.bootstrap} answered {done.answered} requests, its log has {appended} of them")
+    return done
+
+
+def warm_up(subject: Subject, topic: str) -> tuple[float, ...]:
+    create_topic(subject.bootstrap, topic)
+    load(subject, topic, 16, WARM_UP_SECONDS)
+    return ()
+
+
 def one_record_requests(connections: int, bar: float) -> Trial:
     def run(subject: Subject, topic: str) -> tuple[float, ...]:
         create_topic(subject.bootstrap, topic)
-        load = run_load(subject, topic, connections, LOAD_SECONDS)
-        return load.requests_per_second, load.p99_ms
+        done = load(subject, topic, connections)
+        return done.requests_per_second, done.p99_ms
 
     figures = (
         Figure(f"one-record requests, {connections} connections", "/s", "≥", bar),
@@ -92,7 +116,7 @@ def one_record_requests(connections: int, bar: float) -> Trial:
 
 def flushed_requests(subject: Subject, topic: str) -> tuple[float, ...]:
     create_topic(subject.bootstrap, topic, {"flush.messages": "1"})
-    return (run_load(subject, topic, 16, LOAD_SECONDS).requests_per_second,)
+    return (load(subject, topic, 16).requests_per_second,)
 
 
 def one_at_a_time(subject: Subject, topic: str) -> tuple[float, ...]:
@@ -101,9 +125,11 @@ def one_at_a_time(subject: Subject, topic: str) -> tuple[float, ...]:
     return latencies_ms[len(latencies_ms) // 2], latencies_ms[len(latencies_ms) * 99 // 100]
 
 
+WARM_UP = Trial("warm-up", (), warm_up, rounds=1)
 TRIALS = (
     Trial("start", (Figure("start to first answer", "s", "≤", 0.2),), start, needs_stopped=True),
     Trial("memory-idle", (Figure("memory, idle", "MB", "≤", 0.25),), memory, rounds=1),
+    WARM_UP,
     one_record_requests(16, 1.5),
     one_record_requests(100, 1.2),
     Trial(
