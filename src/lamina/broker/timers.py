@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
+from lamina.log.partition_log import PartitionLog
 from lamina.log.remembered import Checkpoints
 from lamina.log.retention import begin_expiry, finish_expiry, sync_names
+from lamina.log.segment import Segment
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
@@ -89,19 +91,22 @@ class Timers:
 
     async def retain(self) -> None:
         now_ms = self._node.now_ms()
-        for number, partition in enumerate(list(self._node.partitions), 1):
-            log = partition.log
+        found: list[tuple[PartitionLog, list[Segment]]] = []
+
+        def visit(partition: Partition) -> None:
+            expired = begin_expiry(partition.log, now_ms, partition.high_watermark)
+            if expired:
+                found.append((partition.log, expired))
+
+        await self._visit(visit)
+        for log, expired in found:
             try:
-                expired = begin_expiry(log, now_ms, partition.high_watermark)
-                if expired:
-                    await self._node.threads.run(partial(sync_names, log))
-                    finish_expiry(log, expired, now_ms)
-                    await self._node.threads.run(partial(sync_names, log))
-                    logger.info("%s: %d segments expired", log.name, len(expired))
+                await self._node.threads.run(partial(sync_names, log))
+                finish_expiry(log, expired, now_ms)
+                await self._node.threads.run(partial(sync_names, log))
+                logger.info("%s: %d segments expired", log.name, len(expired))
             except StorageError as error:
                 logger.warning("%s", error)
-            if number % _VISITS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
 
     async def remove_due(self) -> None:
         now_ms = self._node.now_ms()
