@@ -41,6 +41,7 @@ class Timers:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
         self._flushed_ms: dict[tuple[str, int], int] = {}
 
     def start(self) -> None:
@@ -58,13 +59,12 @@ class Timers:
                 self._tasks.append(self._node.loop.create_task(self._repeat(interval_ms, work)))
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End all timers. Work that is under way is finished: a thread may be writing for it."""
+        self._stopping.set()
+        await asyncio.gather(*self._tasks)
 
     async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
+        while not await self._stops_within(interval_ms / 1000):
             try:
                 await work()
             except StorageError as error:
@@ -73,9 +73,18 @@ class Timers:
                 self._node.unexpected_errors += 1
                 logger.error("a timer failed", exc_info=error)
 
+    async def _stops_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
     async def _visit(self, work: Callable[[Partition], None]) -> None:
         """Do ``work`` with every partition, giving way to requests in between. One that fails is passed over."""
         for number, partition in enumerate(list(self._node.partitions), 1):
+            if self._stopping.is_set():
+                return
             if partition.log.failure is None:
                 try:
                     work(partition)
