@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate peers-files fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka peers peers-files fixture clean
 
 venv: $(VENV)/.ready
 
@@ -47,9 +47,19 @@ bench-log: venv
 bench-validate: venv
 	$(BIN)/python -m bench.validate
 
+# Beside a real Kafka, in about eight minutes, on a machine that does nothing else. ARGS="--only ROW" or "--json".
+# Needs Java 17+, Maven and a C compiler; fetches Kafka itself. Draws docs/bench-kafka.png.
+bench-kafka: venv
+	$(BIN)/python -m bench.kafka $(ARGS)
+
+# Other people's clients and tools against a Lamina broker, and all of peers-files; compat/README.md says what works.
+# Needs Java 17+, Maven, Go 1.26+ and kcat (Debian: apt-get install kcat); fetches the rest itself.
+peers: venv
+	$(PYTEST) -m kafka tests/peers
+
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv
-	$(PYTEST) -m kafka tests/peers
+	$(PYTEST) -m kafka tests/peers/test_files.py tests/peers/test_recovery.py
 
 # Makes the committed data directories of a real Kafka again; only needed to change what they hold.
 fixture: venv

@@ -89,9 +89,7 @@ class InProcessBroker:
 
     def produce(self, topic: str, count: int, partition: int = 0) -> int:
         """Append one batch of ``count`` records. Returns its first offset."""
-        now_ms = self.node.now_ms()
-        batch = build_batch([Record(number, now_ms, b"key", b"value") for number in range(count)])
-        partition_data = {"index": partition, "records": bytes(batch)}
+        partition_data = {"index": partition, "records": batch_of(self, count)}
         response = self.ask(
             PRODUCE, PRODUCE_VERSION, acks=-1, topic_data=[{"name": topic, "partition_data": [partition_data]}]
         )
@@ -105,6 +103,11 @@ class InProcessBroker:
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": given}
         response = self.ask(19, 7, topics=[topic])
         assert response.topics[0].error_code == 0, response.topics[0].error_message
+
+
+def batch_of(broker: InProcessBroker, count: int) -> bytes:
+    now_ms = broker.node.now_ms()
+    return bytes(build_batch([Record(number, now_ms, b"key", b"value") for number in range(count)]))
 
 
 async def _awaited(answer: Awaitable[Answer]) -> Answer:

@@ -1,10 +1,13 @@
-"""Every test here needs a real Kafka; where that cannot run, one sentence says why."""
+"""Every test here needs a real Kafka's jars; where they cannot be had, one sentence says why."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from tests.peers.kafka import KafkaMissingError, jars
+from tests.peers.lamina import Lamina
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -13,3 +16,12 @@ def kafka_jars() -> str:
         return jars()
     except KafkaMissingError as missing:
         pytest.exit(str(missing), returncode=1)
+
+
+@pytest.fixture(scope="module")
+def lamina(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lamina]:
+    """A broker of the module's own; it has to stop cleanly and to have said nothing of unexpected errors."""
+    with Lamina(tmp_path_factory.mktemp("lamina")) as broker:
+        yield broker
+        broker.stop()
+    assert "Traceback" not in broker.logged()

@@ -15,13 +15,14 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 
 from tests.peers.driver import Driver
+from tests.peers.ports import free_ports
 
 VERSION = "4.1.0"
 JAVA_DIRECTORY = Path(__file__).parent / "java"
@@ -36,6 +37,7 @@ LOGGING = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
     "-Dorg.slf4j.simpleLogger.showThreadName=false",
 )
+SMALL_HEAP = ("-Xmx512M", "-Xms256M", "-XX:+UseG1GC")
 QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
@@ -105,12 +107,9 @@ def dump_segments(*files: Path, options: tuple[str, ...] = ()) -> str:
     return run_tool("kafka.tools.DumpLogSegments", *options, "--files", names)
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(opened.getsockname()[1]) for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
+def driver_of(bootstrap: str) -> Driver:
+    """Kafka's own clients, connected to any broker."""
+    return Driver(["java", "-Xmx256M", *QUIET, "-cp", jars(), str(JAVA_DIRECTORY / "Driver.java"), bootstrap])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +122,17 @@ class LogMark:
 class Kafka:
     """One Kafka node over `root/data`; a data directory that is already there is used as it is."""
 
-    def __init__(self, root: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, root: Path, settings: Mapping[str, str] | None = None, jvm_flags: Sequence[str] = SMALL_HEAP
+    ) -> None:
         self.root = root
+        self._jvm_flags = jvm_flags
         self.data_directory = root / "data"
         self.log_lines: list[str] = []
         self._changed = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
-        self._port, controller_port = _free_ports(2)
+        self._port, controller_port = free_ports(2)
         self._properties = root / "server.properties"
         root.mkdir(parents=True, exist_ok=True)
         defaults = {
@@ -161,14 +163,29 @@ class Kafka:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._port}"
 
-    def start(self) -> LogMark:
-        """Formats the directory if it is new, starts the broker and returns once it takes connections."""
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def format(self) -> None:
+        """Makes the data directory, if it is not there yet."""
         if not (self.data_directory / "meta.properties").exists():
             run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._properties))
+
+    def start(self) -> LogMark:
+        """Formats the directory if it is new, starts the broker and returns once it takes connections."""
+        self.format()
         mark = self.mark()
-        flags = ("-Xmx512M", "-Xms256M", "-XX:+UseG1GC", *LOGGING)
+        self.launch()
+        self.wait_for_line(r"Kafka Server started", since=mark, seconds=START_SECONDS)
+        socket.create_connection(("127.0.0.1", self._port), timeout=5).close()
+        return mark
+
+    def launch(self) -> None:
+        """Starts the process and waits for nothing."""
         self._process = subprocess.Popen(
-            ["java", *flags, "-cp", jars(), "kafka.Kafka", str(self._properties)],
+            ["java", *self._jvm_flags, *LOGGING, "-cp", jars(), "kafka.Kafka", str(self._properties)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -176,9 +193,6 @@ class Kafka:
         )
         self._reader = threading.Thread(target=self._collect, args=(self._process,), daemon=True)
         self._reader.start()
-        self.wait_for_line(r"Kafka Server started", since=mark, seconds=START_SECONDS)
-        socket.create_connection(("127.0.0.1", self._port), timeout=5).close()
-        return mark
 
     def _collect(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -243,5 +257,4 @@ class Kafka:
 
     def driver(self) -> Driver:
         """Kafka's own clients, connected to this broker."""
-        source = JAVA_DIRECTORY / "Driver.java"
-        return Driver(["java", "-Xmx256M", *QUIET, "-cp", jars(), str(source), self.bootstrap])
+        return driver_of(self.bootstrap)

@@ -9,9 +9,9 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.settings.test_topic_config import OVERRIDES
 
 from lamina.settings.lists import AREAS, BROKER_SETTINGS, TOPIC_SETTINGS
+from tests.settings.test_topic_config import OVERRIDES
 
 SOURCE = Path(__file__).parents[2] / "src" / "lamina"
 ROOM = SOURCE / "settings"

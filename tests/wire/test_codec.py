@@ -9,14 +9,6 @@ from struct import pack, unpack_from
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.messages import (
-    OFFERED,
-    REQUESTS,
-    bytes_with_unknown_tags,
-    kio_bytes,
-    random_entity,
-    schemas,
-)
 
 from lamina.wire.codec import (
     encode_entity,
@@ -30,6 +22,14 @@ from lamina.wire.codec import (
 from lamina.wire.headers import parse_request_header
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import nested_schema, request_schema, response_schema
+from tests.wire.messages import (
+    OFFERED,
+    REQUESTS,
+    bytes_with_unknown_tags,
+    kio_bytes,
+    random_entity,
+    schemas,
+)
 
 SEEDS = st.integers(0, 2**32)
 ANY_SCHEMA = st.sampled_from(REQUESTS).flatmap(

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entity
 
 from lamina.wire.fetch_request import API_KEY, VERSIONS, FetchPartition, parse_fetch_request
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
+from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entity
 
 
 def _random_request(version: int, seed: int) -> Any:

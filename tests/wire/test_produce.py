@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entity
 
 from lamina.wire.codec import encode_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
@@ -21,6 +20,7 @@ from lamina.wire.produce import (
     parse_produce_request,
 )
 from lamina.wire.versions import nested_schema, request_schema, response_schema
+from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entity
 
 ANY_VERSION = st.sampled_from(VERSIONS)
 SEEDS = st.integers(0, 2**32)

@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
-_REQUESTS_AT_A_TIME = 32
+_REQUESTS_AT_A_TIME = 8
+"""Each may roll a log, which takes a fraction of a millisecond."""
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large answers: no more is made than this before it is sent."""
 

@@ -1,6 +1,6 @@
 """What a broker does again and again: retention, removing what is due, flushing, checkpoints, forgetting producers.
 
-Owns the intervals. Partitions are visited a few at a time, so that no visit holds up the loop. Must not decide
+Owns the intervals. Partitions are visited for a moment at a time, so that they never hold up the loop. Must not decide
 anything: the log room does.
 """
 
@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 _REMOVAL_INTERVAL_MS = 10_000
 _EXPIRY_INTERVAL_MS = 600_000
 _FLUSH_INTERVAL_MS = 1000
-_VISITS_AT_A_TIME = 8
+_TURN_MS = 1
+"""After so long the loop is left to others; one visit that rolls a log takes about as long."""
 
 
 class Timers:
@@ -82,7 +83,8 @@ class Timers:
 
     async def _visit(self, work: Callable[[Partition], None]) -> None:
         """Do ``work`` with every partition, giving way to requests in between. One that fails is passed over."""
-        for number, partition in enumerate(list(self._node.partitions), 1):
+        began_ms = self._node.monotonic_ms()
+        for partition in list(self._node.partitions):
             if self._stopping.is_set():
                 return
             if partition.log.failure is None:
@@ -90,8 +92,9 @@ class Timers:
                     work(partition)
                 except StorageError as error:
                     logger.warning("%s", error)
-            if number % _VISITS_AT_A_TIME == 0:
+            if self._node.monotonic_ms() - began_ms >= _TURN_MS:
                 await asyncio.sleep(0)
+                began_ms = self._node.monotonic_ms()
 
     async def retain(self) -> None:
         now_ms = self._node.now_ms()

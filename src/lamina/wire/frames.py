@@ -81,6 +81,9 @@ class FrameSplitter:
         To be called when `frames` has nothing more to give.
         """
         held_bytes = self._end - self._start
+        if held_bytes == 0 and len(self._buffer) == self._base_bytes:
+            self._start = self._end = 0
+            return self._buffer
         needed_bytes = _SIZE_BYTES + self.pending_frame_bytes
         if held_bytes >= needed_bytes:
             raise ValueError("A complete frame has not been taken yet.")

@@ -6,7 +6,8 @@ log, and on disk where `flush.messages` says so. Large compressed batches are de
 Version notes: zstd needs v7; record errors are told from v8.
 """
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Sequence
 
 from lamina.broker.connection import Answer, ConnectionRefused
 from lamina.broker.kernel_loading import MANY_RECORDS
@@ -34,6 +35,7 @@ from lamina.wire.produce import (
     ProduceRequest,
     RecordError,
     TopicProduced,
+    TopicRecords,
     encode_produce_response,
     parse_produce_request,
 )
@@ -42,12 +44,14 @@ _ADMIN_CLIENT = "__admin_client"
 _FIRST_WITH_ZSTD = 7
 _THREAD_BYTES = 64 * 1024
 """A compressed batch of this size takes about a millisecond to open."""
+_PARTITIONS_AT_A_TIME = 8
+"""Each may roll a log, which takes a fraction of a millisecond."""
 
 
 def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
     if message.acks not in (-1, 0, 1):
         raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
-    if any(_is_slow(partition.records) for topic in message.topics for partition in topic.partitions):
+    if _takes_long(message.topics):
         return _handle_slowly(node, request, message)
     now_ms = node.now_ms()
     flushing: list[Partition] = []
@@ -63,12 +67,15 @@ def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Aw
 
 
 async def _handle_slowly(node: Node, request: Request, message: ProduceRequest) -> Answer:
-    """As above, with validation on a thread: for batches whose decompression would hold up the loop."""
+    """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
     flushing: list[Partition] = []
     topics = []
+    done = 0
     for topic, partitions in message.topics:
         produced = []
         for partition in partitions:
+            if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
             validated = await _validate_on_thread(node, topic, partition)
             produced.append(_produce(node, request, message.acks, topic, partition, validated, node.now_ms(), flushing))
         topics.append(TopicProduced(topic, produced))
@@ -131,6 +138,14 @@ def _produce(
     except Exception as error:
         node.partition_failed(topic, index, error)
         return _failed(index, StorageError(f"{topic}-{index} is offline: {error}"))
+
+
+def _takes_long(topics: Sequence[TopicRecords]) -> bool:
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return _is_slow(topics[0].partitions[0].records)
+    if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
+        return True
+    return any(_is_slow(partition.records) for _, partitions in topics for partition in partitions)
 
 
 def _is_slow(records: Buffer | None) -> bool:

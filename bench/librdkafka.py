@@ -1,0 +1,106 @@
+"""Loads that librdkafka puts on a broker, through confluent-kafka.
+
+Owns the clients' settings: the same for every broker that is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+CALL_SECONDS = 30
+BATCH_MESSAGES = 10_000
+LATENCY_WARM_UP = 200
+PRODUCER = {
+    "linger.ms": 5,
+    "batch.size": 1_000_000,
+    "acks": 1,
+    # The whole load fits the client's queue: no call of it ever waits.
+    "queue.buffering.max.messages": 10_000_000,
+    "queue.buffering.max.kbytes": 2_000_000,
+}
+CONSUMER = {
+    "group.id": "bench",
+    "enable.auto.commit": False,
+    # With the default of 100,000 the client stops asking for a second whenever it has that many.
+    "queued.min.messages": 1_000_000,
+    "queued.max.messages.kbytes": 1_000_000,
+}
+
+
+def create_topic(bootstrap: str, topic: str, configs: Mapping[str, str] | None = None) -> None:
+    """Make a topic of one partition and return when it takes messages: a Kafka leads it a moment after it said so."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1, config=dict(configs or {}))])[topic].result(CALL_SECONDS)
+    one_at_a_time_ms(bootstrap, topic, 1, warm_up=0)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(CALL_SECONDS)
+
+
+def end_offset(bootstrap: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), CALL_SECONDS)[1]
+    finally:
+        consumer.close()
+
+
+def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int) -> float:
+    """From the first call until the last message is acknowledged."""
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
+    producer.list_topics(topic, CALL_SECONDS)
+    messages = [{"value": bytes(value_bytes)}] * BATCH_MESSAGES
+    started = time.perf_counter()
+    for _ in range(count // BATCH_MESSAGES):
+        if producer.produce_batch(topic, messages, partition=0) != BATCH_MESSAGES:
+            raise BufferError(f"{topic}: librdkafka did not take all messages into its queue")
+    if producer.flush(CALL_SECONDS):
+        raise TimeoutError(f"{topic}: messages were not acknowledged within {CALL_SECONDS} s")
+    return time.perf_counter() - started
+
+
+def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> float:
+    """Read the whole topic that many times."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
+    try:
+        consumer.list_topics(topic, CALL_SECONDS)
+        started = time.perf_counter()
+        for _ in range(passes):
+            consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+            seen = 0
+            while seen < count:
+                messages = consumer.consume(BATCH_MESSAGES, CALL_SECONDS)
+                if not messages:
+                    raise TimeoutError(f"{topic}: {count - seen} messages did not come within {CALL_SECONDS} s")
+                if error := messages[-1].error():
+                    raise KafkaException(error)
+                seen += len(messages)
+        return time.perf_counter() - started
+    finally:
+        consumer.close()
+
+
+def one_at_a_time_ms(bootstrap: str, topic: str, count: int, warm_up: int = LATENCY_WARM_UP) -> list[float]:
+    """Latencies, ascending, of messages each of which is sent when the one before it was acknowledged."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    latencies_ms = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+
+    for number in range(warm_up + count):
+        started = time.perf_counter()
+        producer.produce(topic, bytes(100), partition=0, on_delivery=delivered)
+        if producer.flush(CALL_SECONDS):
+            raise TimeoutError(f"{topic}: a message was not acknowledged within {CALL_SECONDS} s")
+        if number >= warm_up:
+            latencies_ms.append((time.perf_counter() - started) * 1000)
+    return sorted(latencies_ms)

@@ -1,0 +1,252 @@
+/* One-record produce requests as fast as a broker answers them, each connection with one request in flight.
+ *
+ * load HOST PORT TOPIC CONNECTIONS SECONDS: sends Produce version 8, acks 1, one record of 100 bytes to partition 0,
+ * and prints one line of JSON: requests per second and the latency of a request. What happens in the first fifth of
+ * the time is not counted. Every connection sends the same prepared bytes, so that the client is never the limit. */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define VALUE_BYTES 100
+#define ANSWER_BYTES 1024
+#define SILENCE_MS 10000
+
+struct connection {
+    int fd;
+    uint64_t sent_ns;
+    size_t received;
+    unsigned char answer[ANSWER_BYTES];
+};
+
+struct latencies {
+    uint32_t *each_ns;
+    size_t count, room;
+};
+
+static unsigned char request[1024];
+static size_t request_bytes;
+
+static void fail(const char *sentence, ...) {
+    va_list arguments;
+    va_start(arguments, sentence);
+    vfprintf(stderr, sentence, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static uint64_t now_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The request */
+
+static void put(uint64_t value, int bytes) {
+    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+        request[request_bytes++] = (unsigned char)(value >> shift);
+}
+
+static void put_at(size_t place, uint32_t value) {
+    for (int byte = 0; byte < 4; byte++)
+        request[place + byte] = (unsigned char)(value >> (24 - 8 * byte));
+}
+
+static void put_text(const char *text) {
+    size_t length = strlen(text);
+    put(length, 2);
+    memcpy(request + request_bytes, text, length);
+    request_bytes += length;
+}
+
+static void put_varint(int32_t value) {
+    uint32_t zigzag = ((uint32_t)value << 1) ^ (uint32_t)(value >> 31);
+    for (; zigzag >= 0x80; zigzag >>= 7)
+        put((zigzag & 0x7f) | 0x80, 1);
+    put(zigzag, 1);
+}
+
+static uint32_t crc32c(const unsigned char *bytes, size_t count) {
+    uint32_t crc = ~0u;
+    for (size_t place = 0; place < count; place++) {
+        crc ^= bytes[place];
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc >> 1) ^ (0x82f63b78u & (0u - (crc & 1)));
+    }
+    return ~crc;
+}
+
+/* A record batch of magic 2 with one record: no key, VALUE_BYTES of value, no headers. */
+static void put_batch(void) {
+    const int record_bytes = 1 + 1 + 1 + 1 + 2 + VALUE_BYTES + 1;
+    uint64_t timestamp_ms = now_ns(CLOCK_REALTIME) / 1000000u;
+    put(0, 8); /* base offset */
+    size_t length_at = request_bytes;
+    put(0, 4);
+    put(0xffffffffu, 4); /* partition leader epoch */
+    put(2, 1);           /* magic */
+    size_t crc_at = request_bytes;
+    put(0, 4);
+    put(0, 2); /* attributes */
+    put(0, 4); /* last offset delta */
+    put(timestamp_ms, 8);
+    put(timestamp_ms, 8);
+    put(UINT64_MAX, 8); /* producer id */
+    put(0xffff, 2);     /* producer epoch */
+    put(0xffffffffu, 4); /* base sequence */
+    put(1, 4);           /* records */
+    put_varint(record_bytes);
+    put(0, 1); /* attributes */
+    put_varint(0);
+    put_varint(0);
+    put_varint(-1);
+    put_varint(VALUE_BYTES);
+    memset(request + request_bytes, 'v', VALUE_BYTES);
+    request_bytes += VALUE_BYTES;
+    put_varint(0);
+    put_at(length_at, (uint32_t)(request_bytes - length_at - 4));
+    put_at(crc_at, crc32c(request + crc_at + 4, request_bytes - crc_at - 4));
+}
+
+static void build_request(const char *topic) {
+    put(0, 4);
+    put(0, 2); /* Produce */
+    put(8, 2);
+    put(1, 4); /* correlation id */
+    put_text("load");
+    put(0xffff, 2); /* no transactional id */
+    put(1, 2);      /* acks */
+    put(30000, 4);
+    put(1, 4);
+    put_text(topic);
+    put(1, 4);
+    put(0, 4); /* partition */
+    size_t records_at = request_bytes;
+    put(0, 4);
+    put_batch();
+    put_at(records_at, (uint32_t)(request_bytes - records_at - 4));
+    put_at(0, (uint32_t)(request_bytes - 4));
+}
+
+/* The connections */
+
+static int connect_to(const char *host, int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1)
+        fail("%s is not an IPv4 address", host);
+    int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+        fail("%s:%d cannot be reached: %s", host, port, strerror(errno));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    return fd;
+}
+
+static void send_request(struct connection *connection) {
+    connection->received = 0;
+    connection->sent_ns = now_ns(CLOCK_MONOTONIC);
+    if (send(connection->fd, request, request_bytes, MSG_NOSIGNAL) != (ssize_t)request_bytes)
+        fail("a request could not be sent: %s", strerror(errno));
+}
+
+static uint32_t read_u32(const unsigned char *bytes) {
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Whether the whole answer is there. An answer that tells an error ends the program. */
+static int receive_answer(struct connection *connection, size_t error_at) {
+    size_t room = ANSWER_BYTES - connection->received;
+    ssize_t count = recv(connection->fd, connection->answer + connection->received, room, MSG_DONTWAIT);
+    if (count < 0 && errno == EAGAIN)
+        return 0;
+    if (count <= 0)
+        fail("the broker closed a connection");
+    connection->received += (size_t)count;
+    if (connection->received < 4 || connection->received < 4 + (size_t)read_u32(connection->answer))
+        return 0;
+    int error = connection->answer[error_at] << 8 | connection->answer[error_at + 1];
+    if (error != 0)
+        fail("the broker answered with error %d", (int16_t)error);
+    return 1;
+}
+
+/* The measurement */
+
+static void note(struct latencies *latencies, uint64_t ns) {
+    if (latencies->count == latencies->room) {
+        latencies->room = latencies->room ? 2 * latencies->room : 1 << 16;
+        latencies->each_ns = realloc(latencies->each_ns, latencies->room * sizeof *latencies->each_ns);
+        if (latencies->each_ns == NULL)
+            fail("no memory for %zu latencies", latencies->room);
+    }
+    latencies->each_ns[latencies->count++] = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+}
+
+static int ascending(const void *left, const void *right) {
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static double percentile_ms(const struct latencies *latencies, double fraction) {
+    return latencies->each_ns[(size_t)(fraction * (double)(latencies->count - 1))] / 1e6;
+}
+
+int main(int count, char **arguments) {
+    if (count != 6)
+        fail("usage: load HOST PORT TOPIC CONNECTIONS SECONDS");
+    const char *topic = arguments[3];
+    int connections = atoi(arguments[4]);
+    double seconds = atof(arguments[5]);
+    if (connections < 1 || connections > 10000 || seconds <= 0 || strlen(topic) > 249)
+        fail("CONNECTIONS is 1 to 10000, SECONDS more than 0, TOPIC at most 249 bytes");
+    build_request(topic);
+    size_t error_at = 4 + 4 + 4 + 2 + strlen(topic) + 4 + 4;
+    int poll = epoll_create1(0);
+    struct connection *all = calloc((size_t)connections, sizeof *all);
+    for (int number = 0; number < connections; number++) {
+        all[number].fd = connect_to(arguments[1], atoi(arguments[2]));
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[number]};
+        epoll_ctl(poll, EPOLL_CTL_ADD, all[number].fd, &event);
+    }
+    struct latencies latencies = {0};
+    uint64_t answered = 0;
+    uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), end_ns = begin_ns + (uint64_t)(seconds * 1e9);
+    uint64_t counted_from_ns = begin_ns + (end_ns - begin_ns) / 5, last_ns = begin_ns;
+    for (int number = 0; number < connections; number++)
+        send_request(&all[number]);
+    while (last_ns < end_ns) {
+        struct epoll_event events[256];
+        int ready = epoll_wait(poll, events, 256, SILENCE_MS);
+        if (ready == 0)
+            fail("the broker did not answer for %d ms", SILENCE_MS);
+        for (int number = 0; number < ready; number++) {
+            struct connection *connection = events[number].data.ptr;
+            if (!receive_answer(connection, error_at))
+                continue;
+            answered++;
+            last_ns = now_ns(CLOCK_MONOTONIC);
+            if (last_ns >= counted_from_ns)
+                note(&latencies, last_ns - connection->sent_ns);
+            send_request(connection);
+        }
+    }
+    if (latencies.count == 0)
+        fail("no request was answered in the time that counts");
+    qsort(latencies.each_ns, latencies.count, sizeof *latencies.each_ns, ascending);
+    double counted_seconds = (double)(last_ns - counted_from_ns) / 1e9;
+    printf("{\"answered\": %llu, \"requests_per_second\": %.1f, \"p50_ms\": %.4f, \"p99_ms\": %.4f}\n",
+           (unsigned long long)answered, (double)latencies.count / counted_seconds, percentile_ms(&latencies, 0.50), percentile_ms(&latencies, 0.99));
+    return 0;
+}

@@ -1,0 +1,47 @@
+"""One-record produce requests from `load.c`: compiles it once and runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.subjects import Subject, address
+
+SOURCE = Path(__file__).parent / "load.c"
+
+
+class LoadError(Exception):
+    """The load generator cannot be built or did not get its answers; one sentence says why."""
+
+
+class Load(NamedTuple):
+    answered: int
+    """All requests that were answered without an error, also while the load warmed up."""
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+
+
+@cache
+def _program() -> str:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise LoadError("The load generator is a C program: there is no `cc` or `gcc` on the PATH.")
+    program = Path(tempfile.gettempdir()) / f"lamina-load-{SOURCE.stat().st_mtime_ns}"
+    if not program.exists():
+        subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", str(program), str(SOURCE)], check=True)
+    return str(program)
+
+
+def run_load(subject: Subject, topic: str, connections: int, seconds: float) -> Load:
+    host, port = address(subject)
+    command = [_program(), host, str(port), topic, str(connections), str(seconds)]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
+    if finished.returncode != 0:
+        raise LoadError(f"{connections} connections to {subject.bootstrap}: {finished.stderr.strip()}")
+    return Load(**json.loads(finished.stdout))

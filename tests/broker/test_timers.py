@@ -1,0 +1,47 @@
+from collections.abc import Coroutine, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.broker.timers import Timers
+from tests.broker.in_process import InProcessBroker
+
+PARTITIONS = 20
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
+    opened = InProcessBroker(tmp_path / "data", {})
+    opened.create("t", PARTITIONS, retention_ms="1000")
+    for partition in range(PARTITIONS):
+        opened.produce("t", 5, partition)
+    yield opened
+    opened.close()
+
+
+def turns_of(work: Coroutine[Any, Any, None]) -> int:
+    """How often ``work`` leaves the loop to others before it is done."""
+    for turns in count():
+        try:
+            work.send(None)
+        except StopIteration:
+            return turns
+    raise AssertionError
+
+
+def test_slow_visits_leave_the_loop_to_others_after_each(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_ms = count()
+    monkeypatch.setattr(broker.node, "monotonic_ms", lambda: next(clock_ms))
+    monkeypatch.setattr(broker.node, "now_ms", lambda: 2**42)
+    assert turns_of(Timers(broker.node).retain()) == PARTITIONS
+    assert {partition.log.log_start_offset for partition in broker.node.partitions} == {5}
+
+
+def test_quick_visits_go_on(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker.node, "monotonic_ms", lambda: 7)
+    assert turns_of(Timers(broker.node).retain()) == 0
+    assert {partition.log.log_start_offset for partition in broker.node.partitions} == {0}

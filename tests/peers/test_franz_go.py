@@ -1,0 +1,33 @@
+"""franz-go, the Go client, against Lamina: the program in `go/` does the work and says what it saw."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.peers.lamina import Lamina
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+SOURCE = Path(__file__).parent / "go"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("go") is None:
+        pytest.exit("franz-go needs Go: there is no `go` on the PATH.", returncode=1)
+    built = tmp_path_factory.mktemp("go") / "peer"
+    compiled = subprocess.run(["go", "build", "-o", str(built), "."], cwd=SOURCE, capture_output=True, text=True)
+    assert compiled.returncode == 0, compiled.stderr
+    return built
+
+
+def test_franz_go_makes_a_topic_writes_reads_and_deletes(program: Path, lamina: Lamina) -> None:
+    finished = subprocess.run([program, lamina.bootstrap], capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 0, finished.stderr
+    steps = {line["step"]: line["result"] for line in map(json.loads, finished.stdout.splitlines())}
+    assert steps == {"admin": "1048576", "produce": 500, "consume": 500, "delete": False}
