@@ -97,8 +97,10 @@ class Timers:
                 began_ms = self._node.monotonic_ms()
 
     async def retain(self) -> None:
-        now_ms = self._node.now_ms()
-        for number, partition in enumerate(list(self._node.partitions), 1):
+        now_ms, began_ms = self._node.now_ms(), self._node.monotonic_ms()
+        for partition in list(self._node.partitions):
+            if self._stopping.is_set():
+                return
             log = partition.log
             try:
                 expired = begin_expiry(log, now_ms, partition.high_watermark)
@@ -109,8 +111,9 @@ class Timers:
                     logger.info("%s: %d segments expired", log.name, len(expired))
             except StorageError as error:
                 logger.warning("%s", error)
-            if number % _VISITS_AT_A_TIME == 0:
+            if self._node.monotonic_ms() - began_ms >= _TURN_MS:
                 await asyncio.sleep(0)
+                began_ms = self._node.monotonic_ms()
 
     async def remove_due(self) -> None:
         now_ms = self._node.now_ms()
