@@ -133,7 +133,12 @@ def test_garbage_leaves_memory_flat(own_broker: Callable[..., BrokerProcess]) ->
         for _ in range(150):
             survives(broker, framed(b"\xff" * 64) * 3)
 
-    round_of_garbage()
-    before = broker.resident_bytes()
-    round_of_garbage()
-    assert broker.resident_bytes() - before < 4 * 1024 * 1024
+    # What leaks grows in every round; what is loaded on first use does not.
+    grown: list[int] = []
+    for _ in range(6):
+        before = broker.resident_bytes()
+        round_of_garbage()
+        grown.append(broker.resident_bytes() - before)
+        if grown[-1] < 1024 * 1024:
+            return
+    raise AssertionError(f"every round took memory: {grown}")

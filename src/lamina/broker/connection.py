@@ -190,6 +190,11 @@ class Connection:
             self._outbox.add(answers)
             self._refuse(str(error))
             return
+        except Exception as error:
+            # A fault of ours: without an answer to give, an end is better than a client that waits for ever.
+            logger.error("%s: a request failed", self.peer, exc_info=error)
+            self.close()
+            return
         if answers:
             self._outbox.add(answers)
             self._write()

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
-from lamina.log.partition_log import PartitionLog
 from lamina.log.remembered import Checkpoints
 from lamina.log.retention import begin_expiry, finish_expiry, sync_names
-from lamina.log.segment import Segment
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
@@ -44,6 +42,7 @@ class Timers:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
         self._flushed_ms: dict[tuple[str, int], int] = {}
 
     def start(self) -> None:
@@ -61,13 +60,12 @@ class Timers:
                 self._tasks.append(self._node.loop.create_task(self._repeat(interval_ms, work)))
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End all timers. Work that is under way is finished: a thread may be writing for it."""
+        self._stopping.set()
+        await asyncio.gather(*self._tasks)
 
     async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
+        while not await self._stops_within(interval_ms / 1000):
             try:
                 await work()
             except StorageError as error:
@@ -76,10 +74,19 @@ class Timers:
                 self._node.unexpected_errors += 1
                 logger.error("a timer failed", exc_info=error)
 
+    async def _stops_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
     async def _visit(self, work: Callable[[Partition], None]) -> None:
         """Do ``work`` with every partition, giving way to requests in between. One that fails is passed over."""
         began_ms = self._node.monotonic_ms()
         for partition in list(self._node.partitions):
+            if self._stopping.is_set():
+                return
             if partition.log.failure is None:
                 try:
                     work(partition)
@@ -90,23 +97,23 @@ class Timers:
                 began_ms = self._node.monotonic_ms()
 
     async def retain(self) -> None:
-        now_ms = self._node.now_ms()
-        found: list[tuple[PartitionLog, list[Segment]]] = []
-
-        def visit(partition: Partition) -> None:
-            expired = begin_expiry(partition.log, now_ms, partition.high_watermark)
-            if expired:
-                found.append((partition.log, expired))
-
-        await self._visit(visit)
-        for log, expired in found:
+        now_ms, began_ms = self._node.now_ms(), self._node.monotonic_ms()
+        for partition in list(self._node.partitions):
+            if self._stopping.is_set():
+                return
+            log = partition.log
             try:
-                await self._node.threads.run(partial(sync_names, log))
-                finish_expiry(log, expired, now_ms)
-                await self._node.threads.run(partial(sync_names, log))
-                logger.info("%s: %d segments expired", log.name, len(expired))
+                expired = begin_expiry(log, now_ms, partition.high_watermark)
+                if expired:
+                    await self._node.threads.run(partial(sync_names, log))
+                    finish_expiry(log, expired, now_ms)
+                    await self._node.threads.run(partial(sync_names, log))
+                    logger.info("%s: %d segments expired", log.name, len(expired))
             except StorageError as error:
                 logger.warning("%s", error)
+            if self._node.monotonic_ms() - began_ms >= _TURN_MS:
+                await asyncio.sleep(0)
+                began_ms = self._node.monotonic_ms()
 
     async def remove_due(self) -> None:
         now_ms = self._node.now_ms()
