@@ -61,6 +61,7 @@ class InProcessBroker:
         return opened
 
     def close(self) -> None:
+        self._loop.run_until_complete(self.node.kernel_loading.stop())
         for directory in self.node.directories:
             directory.close()
         self._opened.storage.database.close()

@@ -65,6 +65,8 @@ class Node:
         self.unexpected_errors = 0
         self.on_fatal: Callable[[str], None] | None = None
         """Told why the broker cannot go on."""
+        self.image = store.image
+        """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
         self._store = store
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[Image]] = set()
@@ -83,11 +85,12 @@ class Node:
     # Metadata
 
     @property
-    def image(self) -> Image:
+    def decided(self) -> Image:
+        """The metadata as it is stored; ``image`` follows once this broker serves what is new in it."""
         return self._store.image
 
     def config_of(self, topic: str) -> LogConfig:
-        return topic_config(self.settings, self.image.configs_of(ConfigResource(ResourceType.TOPIC, topic)))
+        return topic_config(self.settings, self.decided.configs_of(ConfigResource(ResourceType.TOPIC, topic)))
 
     async def change(self, change: Callable[[Image], Image]) -> Image:
         """Make a metadata change durable and do what follows from it. Returns the image after it.
@@ -118,6 +121,8 @@ class Node:
         image = change(self._store.image)
         try:
             changes = await self.threads.run(lambda: self._store.save(image))
+            if not changes.topics_created and not changes.partitions_added:
+                self.image = image
             if changes:
                 await self.publisher.publish(changes, self._change)
         except KafkaError:
@@ -127,7 +132,8 @@ class Node:
             self.unexpected_errors += 1
             self.fatal(f"a metadata change failed: {error}")
             raise
-        return self._store.image
+        self.image = self._store.image
+        return self.image
 
     # Partitions
 

@@ -66,6 +66,7 @@ def open_node(
     node = Node(loop, node_id, settings, storage.directories, storage.metadata, producer_ids, threads)
     opened = Opened(node, storage)
     _open_partitions(opened, storage.metadata, progress)
+    node.image = node.decided
     return opened
 
 

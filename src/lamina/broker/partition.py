@@ -168,6 +168,10 @@ class Partition:
 
     # Waiting
 
+    def is_at(self, high_watermark: int) -> bool:
+        """Whether nothing has come since the high watermark was this, and something still may."""
+        return self.high_watermark == high_watermark and self.log.failure is None
+
     def park(self, parked: Parked) -> None:
         self._parked.add(parked)
 

@@ -116,7 +116,7 @@ class Publisher:
 
     async def _apply_broker_configs(self) -> None:
         node = self._node
-        configs = node.image.configs_of
+        configs = node.decided.configs_of
         node.settings = with_dynamic(
             node.settings,
             dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
@@ -128,7 +128,7 @@ class Publisher:
                 await asyncio.sleep(0)
 
     def _configure(self, name: str) -> None:
-        topic = self._node.image.topics.get(name)
+        topic = self._node.decided.topics.get(name)
         if topic is None:
             return
         config = self._node.config_of(name)

@@ -48,7 +48,8 @@ class _Read(NamedTuple):
     """One look at all partitions of a fetch."""
 
     answered: list[tuple[PartitionKey, PartitionFetched]]
-    partitions: list[Partition]
+    partitions: list[tuple[Partition, int]]
+    """Each with the high watermark that was seen."""
     size_bytes: int
     has_error: bool
     cold: list[Lease]
@@ -73,8 +74,10 @@ def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awai
 
 async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
     read.give_back()
-    parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
-    await parked.wait(read.partitions, message.max_wait_ms)
+    # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
+    if not node.is_stopping and all(partition.is_at(seen) for partition, seen in read.partitions):
+        parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
+        await parked.wait([partition for partition, _ in read.partitions], message.max_wait_ms)
     return await _answer_cold(node, request, fetching, _read(node, request, message, fetching))
 
 
@@ -93,7 +96,7 @@ async def _answer_cold(node: Node, request: Request, fetching: Fetching, read: _
 def _read(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
     left_bytes = min(message.max_bytes, node.fetch_max_bytes)
     answered: list[tuple[PartitionKey, PartitionFetched]] = []
-    partitions: list[Partition] = []
+    partitions: list[tuple[Partition, int]] = []
     cold: list[Lease] = []
     size_bytes, has_error = 0, False
     for key, asked in fetching.asked:
@@ -116,7 +119,7 @@ def _read_partition(
     asked: FetchPartition,
     left_bytes: int,
     may_exceed: bool,
-    partitions: list[Partition],
+    partitions: list[tuple[Partition, int]],
 ) -> PartitionFetched:
     (name, topic_id), index = key
     try:
@@ -125,7 +128,7 @@ def _read_partition(
             raise InconsistentTopicId(f"{partition.log.name} has another topic id")
         partition.check_online()
         partition.check_epoch(asked.current_leader_epoch)
-        partitions.append(partition)
+        partitions.append((partition, partition.high_watermark))
         return _read_records(request, message, partition, asked, left_bytes, may_exceed)
     except KafkaError as error:
         return PartitionFetched(index, error.code, -1)
