@@ -29,7 +29,7 @@ def fetch_from(broker: InProcessBroker) -> "asyncio.Future[Answer]":
     """A long poll that has looked and found nothing, and whose task has not run yet."""
     asked = FetchTopic("t", None, [FetchPartition(0, -1, 0, -1, -1, 1000)])
     message = FetchRequest(-1, -1, FOR_EVER_MS, 1, 1000, 0, 0, FINAL_EPOCH, [asked], [], "")
-    request = Request(fetch.API_KEY, 12, 1, None, cast(Connection, NoSocket()))
+    request = Request(fetch.API.key, 12, 1, None, cast(Connection, NoSocket()))
     waiting = fetch.handle(broker.node, request, message)
     assert asyncio.iscoroutine(waiting)
     return asyncio.ensure_future(waiting, loop=broker.node.loop)
