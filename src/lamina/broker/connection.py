@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sized
+from time import monotonic
 from typing import Protocol
 
 from lamina.broker.admission import Admission
@@ -21,8 +22,9 @@ logger = logging.getLogger(__name__)
 Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
-_REQUESTS_AT_A_TIME = 8
-"""Each may roll a log, which takes a fraction of a millisecond."""
+_REQUESTS_AT_A_TIME = 32
+_TURN_SECONDS = 0.001
+"""Requests that came together are served for so long, then others have their turn: one may roll several logs."""
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large answers: no more is made than this before it is sent."""
 
@@ -171,6 +173,7 @@ class Connection:
         """
         answers: list[Sized] = []
         answers_bytes = served = 0
+        turn_ends = monotonic() + _TURN_SECONDS
         try:
             for frame in self._frames.frames():
                 answer = self._service.serve(self, frame)
@@ -181,8 +184,9 @@ class Connection:
                 served += 1
                 if answer is not None:
                     answers += answer
-                    answers_bytes += sum(map(len, answer))
-                if served == _REQUESTS_AT_A_TIME or answers_bytes >= _ANSWERS_AT_A_TIME_BYTES:
+                    answers_bytes += len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
+                enough = served == _REQUESTS_AT_A_TIME or answers_bytes >= _ANSWERS_AT_A_TIME_BYTES
+                if enough or monotonic() >= turn_ends:
                     self._is_behind = True
                     self._loop.call_soon(self._go_on)
                     break

@@ -14,6 +14,7 @@ from lamina.log.lease import Lease
 _SENDFILE_BYTES = 64 * 1024
 _MAX_IOVECS = 64
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_IN_MEMORY = (bytes, bytearray, memoryview)
 
 
 class Outbox:
@@ -39,10 +40,19 @@ class Outbox:
         """Send everything; raises BlockingIOError when the socket takes no more for now."""
         while self._pieces:
             first = self._pieces[0]
-            if type(first) is Lease and len(first) >= _SENDFILE_BYTES:
+            if type(first) is bytearray and len(self._pieces) == 1:
+                self._send_alone(first)
+            elif type(first) is Lease and len(first) >= _SENDFILE_BYTES:
                 self._send_range(first)
             else:
                 self._send_bytes()
+
+    def _send_alone(self, piece: bytearray) -> None:
+        """A short answer with nothing behind it, as most are."""
+        sent = self._socket.send(piece)
+        self._pieces.popleft()
+        if sent < len(piece):
+            self._pieces.append(memoryview(piece)[sent:])
 
     def _send_range(self, lease: Lease) -> None:
         sent = os.sendfile(self._fd, lease.file.fileno(), lease.position, lease.size_bytes)
@@ -65,7 +75,7 @@ class Outbox:
                 data = piece.read()
                 piece.give_back()
                 pieces[number] = piece = data
-            assert isinstance(piece, bytes | bytearray | memoryview)
+            assert isinstance(piece, _IN_MEMORY)
             vectors.append(piece)
             if len(vectors) == _MAX_IOVECS:
                 break

@@ -4,6 +4,7 @@ Owns the order in which a broker comes up and goes down. Must not know requests.
 """
 
 import asyncio
+import gc
 import logging
 import resource
 import signal
@@ -15,7 +16,7 @@ from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
-from lamina.broker.router import Router
+from lamina.broker.router import API_VERSIONS, Router
 from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
 from lamina.broker.warming import warm
@@ -97,6 +98,8 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
+        # The first thing that any client says; everything else is made ready while it talks.
+        warm([service.apis[API_VERSIONS]], lambda: False)
         listening.start(bound)
         if threading.current_thread() is threading.main_thread():
             # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
@@ -176,6 +179,8 @@ class Server:
 
 
 def _warmed(error: OSError | None) -> None:
+    # What is there now stays: the collector need not walk it again and again, milliseconds at a time on the loop.
+    gc.freeze()
     if error is not None:
         logger.warning("warming up failed: %s", error)
 
