@@ -36,3 +36,26 @@ def test_a_fault_of_ours_ends_the_connection_and_is_logged(caplog: pytest.LogCap
         assert asyncio.run(run()) == b""
     assert "peer" in caplog.text
     assert "no such luck" in caplog.text
+
+
+def test_a_large_request_that_does_not_arrive_dawdles_after_a_while() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        admission = Admission(64 << 20)
+        connection = Connection(loop, ours, "peer", "X", Failing(), admission, 32 << 20, lambda _: None)
+        connection.start()
+        with theirs:
+            assert not connection.is_dawdling(loop.time() + 1000), "nothing was announced"
+            await loop.sock_sendall(theirs, struct.pack(">i", 20 << 20) + b"x")
+            while not admission.held_bytes:
+                await loop.sock_sendall(theirs, b"x")
+                await asyncio.sleep(0)
+            assert not connection.is_dawdling(loop.time() + 20), "20 MiB may take 30 s"
+            assert connection.is_dawdling(loop.time() + 40)
+        connection.close()
+        assert admission.held_bytes == 0
+
+    asyncio.run(run())

@@ -25,10 +25,10 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
     opened.close()
 
 
-def fetch_from(broker: InProcessBroker) -> "asyncio.Future[Answer]":
+def fetch_from(broker: InProcessBroker, min_bytes: int = 1) -> "asyncio.Future[Answer]":
     """A long poll that has looked and found nothing, and whose task has not run yet."""
     asked = FetchTopic("t", None, [FetchPartition(0, -1, 0, -1, -1, 1000)])
-    message = FetchRequest(-1, -1, FOR_EVER_MS, 1, 1000, 0, 0, FINAL_EPOCH, [asked], [], "")
+    message = FetchRequest(-1, -1, FOR_EVER_MS, min_bytes, 1000, 0, 0, FINAL_EPOCH, [asked], [], "")
     request = Request(fetch.API.key, 12, 1, None, cast(Connection, NoSocket()))
     waiting = fetch.handle(broker.node, request, message)
     assert asyncio.iscoroutine(waiting)
@@ -60,3 +60,12 @@ def test_a_broker_that_stops_before_the_fetch_is_parked_answers_it(broker: InPro
     waiting = fetch_from(broker)
     broker.node.is_stopping = True
     assert soon(broker, waiting) is not None
+
+
+def test_a_fetch_that_is_cancelled_before_its_task_begins_holds_no_file(broker: InProcessBroker) -> None:
+    broker.produce("t", 1)
+    waiting = fetch_from(broker, min_bytes=1_000_000)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        soon(broker, waiting)
+    assert broker.node.partitions.get("t", 0).log.segments.active.leases == 0

@@ -23,6 +23,8 @@ Answer = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
 
 _REQUESTS_AT_A_TIME = 32
+_ARRIVAL_SECONDS = 10.0
+_ARRIVAL_BYTES_PER_SECOND = 1024 * 1024
 _TURN_SECONDS = 0.001
 """Requests that came together are served for so long, then others have their turn: one may roll several logs."""
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
@@ -42,6 +44,7 @@ class Service(Protocol):
 class Connection:
     __slots__ = (
         "_admission",
+        "_admitted_at",
         "_admitted_bytes",
         "_closed",
         "_fd",
@@ -84,6 +87,7 @@ class Connection:
         self._service = service
         self._admission = admission
         self._admitted_bytes = 0
+        self._admitted_at = 0.0
         self._frames = FrameSplitter(max_frame_bytes)
         self._outbox = Outbox(accepted)
         self._task: asyncio.Future[Answer] | None = None
@@ -146,7 +150,13 @@ class Connection:
         if not self._admission.admit(self, frame_bytes, self._found_room):
             return False
         self._admitted_bytes = frame_bytes
+        self._admitted_at = self._loop.time()
         return True
+
+    def is_dawdling(self, now: float) -> bool:
+        """Whether a large request has had more than enough time to arrive; its room is wanted by others."""
+        enough = _ARRIVAL_SECONDS + self._admitted_bytes / _ARRIVAL_BYTES_PER_SECOND
+        return bool(self._admitted_bytes) and self._task is None and now - self._admitted_at > enough
 
     def _found_room(self) -> None:
         self.active_at = self._loop.time()
@@ -197,6 +207,7 @@ class Connection:
         except Exception as error:
             # A fault of ours: without an answer to give, an end is better than a client that waits for ever.
             logger.error("%s: a request failed", self.peer, exc_info=error)
+            drop(answers)
             self.close()
             return
         if answers:

@@ -17,6 +17,8 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
+MAX_PARTITIONS = 20_000
+"""A fetch of more is answered without a session: what is remembered of a client stays bounded."""
 
 TopicKey = tuple[str | None, UUID | None]
 PartitionKey = tuple[TopicKey, int]
@@ -126,6 +128,9 @@ class FetchSessions:
         for forgotten in request.forgotten_topics:
             for index in forgotten.partitions:
                 session.partitions.pop(((forgotten.name, forgotten.topic_id), index), None)
+        if len(session.partitions) > MAX_PARTITIONS:
+            del self._sessions[session.id]
+            raise FetchSessionIdNotFound(f"fetch session {session.id} grew over {MAX_PARTITIONS} partitions")
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         session.last_used_ms = now_ms
         wanted = [(key, held.asked) for key, held in session.partitions.items()]
@@ -135,6 +140,8 @@ class FetchSessions:
         self, asked: list[tuple[PartitionKey, FetchPartition]], uses_topic_ids: bool, now_ms: int
     ) -> Session | None:
         """A new session, if there is room or one that may be evicted for it."""
+        if len(asked) > MAX_PARTITIONS:
+            return None
         if len(self._sessions) >= self._slots and not self._evict_for(len(asked), now_ms):
             return None
         session_id = self._new_id()

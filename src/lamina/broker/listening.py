@@ -15,6 +15,7 @@ from lamina.settings.listeners import Listener
 logger = logging.getLogger(__name__)
 
 _ACCEPTS_AT_A_TIME = 64
+_ROOM_CHECK_SECONDS = 1.0
 _SWEEPS_PER_IDLE_TIME = 4
 
 
@@ -53,6 +54,20 @@ class Listening:
             self._loop.add_reader(one.socket.fileno(), self._accept, one)
         if self._max_idle_seconds >= 0:
             self._sweep_later()
+        self._make_room_later()
+
+    def _make_room_later(self) -> None:
+        self._loop.call_later(_ROOM_CHECK_SECONDS, self._make_room)
+
+    def _make_room(self) -> None:
+        """While requests wait for memory, end those that hold it and do not arrive."""
+        if self._admission.waiting:
+            now = self._loop.time()
+            for connection in [one for one in self.connections if one.is_dawdling(now)]:
+                logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
+                connection.close()
+        if self._bound:
+            self._make_room_later()
 
     def _sweep_later(self) -> None:
         self._loop.call_later(self._max_idle_seconds / _SWEEPS_PER_IDLE_TIME, self._sweep)

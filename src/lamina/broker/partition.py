@@ -155,8 +155,11 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
+        """What readers of committed records may see; never below the log start, whatever was deleted there."""
         first_unstable = self.log.producers.first_unstable_offset()
-        return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
+        if first_unstable is None:
+            return self.high_watermark
+        return max(min(first_unstable, self.high_watermark), self.log.log_start_offset)
 
     def bound(self, isolation_level: int) -> int:
         """The offset that a consumer may not reach."""

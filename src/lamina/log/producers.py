@@ -171,8 +171,10 @@ class ProducerStates:
         self.highest_id = max(self.highest_id, producer.producer_id)
         self.producers[producer.producer_id] = producer
         if producer.open_since is not None:
+            in_order = not self._open or next(reversed(self._open)) < producer.open_since
             self._open[producer.open_since] = producer.producer_id
-            self._open = dict(sorted(self._open.items()))
+            if not in_order:
+                self._open = dict(sorted(self._open.items()))
 
     def _new(self, producer_id: int) -> Producer:
         producer = self.producers[producer_id] = Producer(producer_id)
@@ -183,8 +185,11 @@ class ProducerStates:
 
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest transaction that is open, or that ended above the high watermark."""
-        firsts = [*list(self._open)[:1], *([min(self._ended)] if self._ended else [])]
-        return min(firsts, default=None)
+        first_open = next(iter(self._open), None)
+        if not self._ended:
+            return first_open
+        first_ended = min(self._ended)
+        return first_ended if first_open is None else min(first_open, first_ended)
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker every reader may see."""

@@ -29,7 +29,6 @@ class Segment:
         "_disk",
         "_indexes",
         "_is_preallocated",
-        "_leases",
         "_reader",
         "_shape",
         "_stem",
@@ -38,6 +37,7 @@ class Segment:
         "base_offset",
         "created_ms",
         "first_timestamp",
+        "leases",
         "modified_ms",
         "next_offset",
         "size_bytes",
@@ -60,7 +60,8 @@ class Segment:
         """The max timestamp of its first batch: what rolling by time goes by."""
         self._writer: File | None = None
         self._reader: File | None = None
-        self._leases = 0
+        self.leases = 0
+        """Ranges of its file that readers hold."""
         self.aborted = AbortedIndex(disk, self.path(ABORTED_INDEX), exists=False)
 
     @classmethod
@@ -189,7 +190,7 @@ class Segment:
         self._close_reader()
 
     def _close_reader(self) -> None:
-        if self._reader is not None and not self._leases:
+        if self._reader is not None and not self.leases:
             self._reader.close()
             self._reader = None
 
@@ -298,11 +299,11 @@ class Segment:
         """A range of the file that stays readable until given back, whatever happens to the segment meanwhile."""
         if self._reader is None:
             self._reader = self._disk.open(self.path())
-        self._leases += 1
+        self.leases += 1
         return Lease(self._reader, position, size_bytes, self._give_back)
 
     def _give_back(self) -> None:
-        self._leases -= 1
+        self.leases -= 1
         if self._writer is None:
             self._close_reader()
 

@@ -10,7 +10,7 @@ from typing import Final
 
 Buffer = bytes | bytearray | memoryview
 
-MAX_ELEMENTS: Final = 1_000_000
+MAX_ELEMENTS: Final = 200_000
 """Array elements and tagged fields in one message. A two-byte element becomes a fifty-byte object, so
 without a limit a full-sized frame of them would hold the loop for a minute and take gigabytes."""
 

@@ -66,23 +66,26 @@ def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awai
     read = _read(node, request, message, fetching)
     enough = read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked
     if not enough and message.max_wait_ms > 0 and not node.is_stopping:
+        read.give_back()
         return _park(node, request, message, fetching, read)
     if read.cold:
-        return _answer_cold(node, request, fetching, read)
+        # A task that is cancelled before it begins never runs: it reads again rather than begin with leases in hand.
+        read.give_back()
+        return _answer_cold(node, request, message, fetching)
     return _answer(request, fetching, read)
 
 
 async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
-    read.give_back()
     # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
     if not node.is_stopping and all(partition.is_at(seen) for partition, seen in read.partitions):
         parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
         await parked.wait([partition for partition, _ in read.partitions], message.max_wait_ms)
-    return await _answer_cold(node, request, fetching, _read(node, request, message, fetching))
+    return await _answer_cold(node, request, message, fetching)
 
 
-async def _answer_cold(node: Node, request: Request, fetching: Fetching, read: _Read) -> Answer:
+async def _answer_cold(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> Answer:
     """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
+    read = _read(node, request, message, fetching)
     try:
         for lease in read.cold:
             file, position, size_bytes = lease.file, lease.position, lease.size_bytes
@@ -164,18 +167,30 @@ def _read_records(
     if lease is not None and lease.size_bytes > limit_bytes and not may_exceed:
         lease.give_back()
         lease = None
+    try:
+        return _fetched(request, partition, asked, lease, stable, is_committed)
+    except BaseException:
+        if lease is not None:
+            lease.give_back()
+        raise
+
+
+def _fetched(
+    request: Request, partition: Partition, asked: FetchPartition, lease: Lease | None, stable: int, is_committed: bool
+) -> PartitionFetched:
+    log = partition.log
     aborted: tuple[AbortedTransaction, ...] | None = None
     if is_committed:
         aborted = ()
         if lease is not None:
-            found = log.segments.aborted_between(offset, bound)
+            found = log.segments.aborted_between(asked.fetch_offset, stable)
             aborted = tuple(AbortedTransaction(entry.producer_id, entry.first_offset) for entry in found)
     if lease is not None and request.api_version < _FIRST_WITH_ZSTD:
         _check_no_zstd(lease)
     return PartitionFetched(
         asked.partition_index,
         0,
-        high_watermark,
+        partition.high_watermark,
         stable,
         log.log_start_offset,
         b"" if lease is None else lease,
@@ -186,7 +201,6 @@ def _read_records(
 def _check_no_zstd(lease: Lease) -> None:
     """A client this old cannot open zstd; the first batch stands for the range, as in Kafka."""
     if read_header(lease.file.pread(HEADER_BYTES, lease.position)).codec_id == Codec.ZSTD:
-        lease.give_back()
         raise UnsupportedCompression("zstd needs version 10 of Fetch")
 
 

@@ -18,13 +18,14 @@ from lamina.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
+    InvalidTransactionState,
     KafkaError,
     RecordsRejected,
     StorageError,
     UnsupportedCompression,
 )
 from lamina.image.topic import INTERNAL_TOPICS
-from lamina.records.batch import CODEC_MASK, Buffer, Codec, read_header
+from lamina.records.batch import CODEC_MASK, TRANSACTIONAL_BIT, Buffer, Codec, read_header
 from lamina.records.batch import HEADER_BYTES as BATCH_HEADER_BYTES
 from lamina.records.validate import ValidatedBatch, validate_batch
 from lamina.wire.produce import (
@@ -122,6 +123,8 @@ def _produce(
             raise validated
         if validated is None:
             validated = validate_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
+        if validated.header.attributes & TRANSACTIONAL_BIT:
+            raise InvalidTransactionState("this broker has no transaction coordinator yet: nobody could end it")
         if validated.header.record_count >= MANY_RECORDS:
             node.kernel_loading.begin()
         if validated.header.codec_id == Codec.ZSTD and request.api_version < _FIRST_WITH_ZSTD:
