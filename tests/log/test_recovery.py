@@ -287,3 +287,23 @@ def test_a_preallocated_segment_is_as_large_as_it_may_become_until_it_closes(tmp
     assert builder.file(21, ".log").stat().st_size == 1000
     builder.reopen(clean=clean)
     assert offsets(builder) == list(range(21))
+
+
+@pytest.mark.parametrize("damage", [None, b"0\n1\nnonsense\n", b""])
+def test_leader_epochs_are_read_from_the_batches_when_their_checkpoint_is_gone(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    builder = a_log(tmp_path)
+    builder.append(b"a=1", epoch=3)
+    builder.append(b"b=2", epoch=5)
+    known = list(builder.log.epochs.entries)
+    builder.reopen(clean=True)
+    checkpoint = builder.path / "leader-epoch-checkpoint"
+    if damage is None:
+        checkpoint.unlink()
+    else:
+        checkpoint.write_bytes(damage)
+    builder.log.close()
+    builder.log, _ = builder._open(clean=True, recovery_point=2, log_start_offset=0)
+    assert builder.log.epochs.entries == known
+    assert checkpoint.read_bytes() == b"0\n2\n3 0\n5 1\n"

@@ -63,6 +63,9 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     clean = opening.clean and _count_tail(segments.active)
     if clean:
         recovery_point = segments.active.next_offset
+        if not epochs.entries and recovery_point > segments.first.base_offset:
+            _read_missing_epochs(segments, epochs, segments.first.base_offset, recovery_point)
+            epochs.save()
         _remove_stray_snapshots(disk, directory, segments)
     else:
         recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
