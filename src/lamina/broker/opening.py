@@ -162,10 +162,17 @@ def _make_unmade(node: Node, store: MetadataStore) -> None:
 
 
 def _lead(node: Node, store: MetadataStore) -> None:
-    """Begin a new leader epoch for every partition, durable before anybody can connect."""
+    """Begin a new leader epoch for every partition, durable before anybody can connect.
+
+    New producer ids begin above every id in any snapshot or log tail. Ids from the ceiling on do not count: a
+    client made them up.
+    """
     logs = {key: log for directory in node.directories for key, log in directory.logs.items()}
     store.save(begin_leader_epochs(store.image, {key: log.epochs.latest for key, log in logs.items()}))
     highest = max((log.producers.highest_id for log in logs.values()), default=-1)
     node.producer_ids.start_above(highest)
+    for log in logs.values():
+        if log.producers.invented_id is not None:
+            logger.warning("%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id)
     for (name, _), log in logs.items():
         node.publisher.lead(log, store.image.topics[name])
