@@ -329,8 +329,6 @@ class LogDirectory:
                 self.write_log_starts()
                 self._mark_clean()
         finally:
-            for log in self.logs.values():
-                log.close()
             self.release()
 
     def _mark_clean(self) -> None:
@@ -342,5 +340,7 @@ class LogDirectory:
             raise self.fail(error) from error
 
     def release(self) -> None:
-        """Give up the lock without any mark: the next start recovers."""
+        """Give up the logs and the lock without any mark: the next start recovers."""
+        for log in self.logs.values():
+            log.close()
         self._lock.close()
