@@ -133,3 +133,22 @@ def test_what_is_still_to_be_made_goes_to_a_directory_that_works(
     assert [broker.produce("t", 1, partition=index) for index in range(3)] == [0, 0, 0]
     assert {directory.path for directory in broker.node.publisher.directory_of.values()} == {f"{tmp_path}/two"}
     broker.close()
+
+
+@pytest.mark.parametrize("broken", ["one", "two"])
+def test_what_fails_only_after_it_was_made_stays_where_it_is_and_is_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    two_directories(tmp_path).close()
+    plan_topic(tmp_path, "t", partitions=2)
+    with monkeypatch.context() as patch:
+        break_paths(patch, lambda path: path == f"{tmp_path}/{broken}/recovery-point-offset-checkpoint.tmp")
+        broker = two_directories(tmp_path)
+    lost = 0 if broken == "one" else 1
+    assert (tmp_path / broken / f"t-{lost}").is_dir()
+    with pytest.raises(StorageError, match="offline"):
+        broker.node.partitions.get("t", lost).log.require_online()
+    assert broker.produce("t", 1, partition=1 - lost) == 0
+    broker.restart()
+    assert [broker.produce("t", 1, partition=index) for index in (lost, 1 - lost)] == [0, 1]
+    broker.close()

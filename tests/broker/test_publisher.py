@@ -52,6 +52,20 @@ def test_partitions_of_a_directory_that_fails_while_they_are_made_go_to_another(
     broker.close()
 
 
+def test_partitions_that_were_made_when_their_directory_failed_stay_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = two_directories(tmp_path)
+    with monkeypatch.context() as patch:
+        break_paths(patch, lambda path: path.startswith(f"{tmp_path}/one/recovery-point-offset-checkpoint"))
+        broker.create("t", partitions=2)
+    assert shown_partitions(broker, "t") == 2
+    assert [error_of_produce(broker, "t", index) for index in range(2)] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    broker.restart()
+    assert [broker.produce("t", 1, partition=index) for index in range(2)] == [0, 1]
+    broker.close()
+
+
 def test_partitions_that_no_directory_can_take_answer_with_a_storage_error_until_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,13 +190,16 @@ def _make_unmade(node: Node, store: MetadataStore) -> None:
 
 def _make(node: Node, topic: Topic, index: int) -> bool:
     """Make a partition in the first directory that can; without one it is lost until the next start."""
+    key = (topic.name, index)
     while directories := node.publisher.emptiest_first(1):
+        directory = directories[0]
         try:
-            directories[0].create_partition(topic.name, index, topic.id, node.config_of(topic.name), node.now_ms())
+            directory.create_partition(topic.name, index, topic.id, node.config_of(topic.name), node.now_ms())
         except StorageError as error:
             logger.error("%s", error)
-        else:
-            node.publisher.directory_of[topic.name, index] = directories[0]
+        # One that is open may be in the checkpoint, though writing it failed: it stays here, offline.
+        if key in directory.logs:
+            node.publisher.directory_of[key] = directory
             return True
     node.publisher.lose(topic, index, "every log directory is offline")
     return False
