@@ -152,8 +152,7 @@ def test_the_last_directory_going_offline_ends_the_broker_with_status_1(own_brok
         # The next new topic needs a directory, and there is a file where the log directory was.
         moved = broker.log_dir.rename(broker.data_dir / "elsewhere")
         broker.log_dir.write_bytes(b"")
-        topic = client.ask(metadata_request("another")).topics[0]
-        assert topic.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        client.ask(metadata_request("another"))
         assert broker.wait() == 1
     assert "no log directory is left" in broker.wait_for_log("no log directory is left")
     assert moved.is_dir()

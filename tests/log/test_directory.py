@@ -3,7 +3,10 @@
 import logging
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import cast
 
 import pytest
 
@@ -286,3 +289,49 @@ def test_one_disk_error_takes_every_partition_of_the_directory_offline(tmp_path:
     assert told == [directory]
     directory.close()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+class SlowError(OSError):
+    """An error that takes as long to explain as it takes the other thread to have one too."""
+
+    both = Barrier(2, timeout=10)
+
+    def __str__(self) -> str:
+        self.both.wait()
+        return "Input/output error"
+
+
+def test_two_threads_that_find_the_disk_broken_tell_it_once(tmp_path: Path) -> None:
+    directory, log = with_partition(tmp_path)
+    told: list[LogDirectory] = []
+    directory.on_failure = told.append
+    with ThreadPoolExecutor(2) as pool:
+        errors = list(pool.map(directory.fail, [SlowError(), SlowError()]))
+    assert told == [directory]
+    assert {str(error) for error in errors} == {directory.failure} == {log.failure}
+    directory.close()
+
+
+class LogOfAnotherThread:
+    """Stands for a loop that opens a partition while the others are told."""
+
+    def __init__(self, directory: LogDirectory, log: PartitionLog) -> None:
+        self.directory, self.log = directory, log
+
+    @property
+    def failure(self) -> str | None:
+        self.directory.logs.setdefault(("opened", 0), self.log)
+        return None
+
+    @failure.setter
+    def failure(self, failure: str) -> None:
+        pass
+
+
+def test_partitions_may_come_and_go_while_the_directory_fails(tmp_path: Path) -> None:
+    directory, log = with_partition(tmp_path)
+    directory.logs = {("first", 0): cast(PartitionLog, LogOfAnotherThread(directory, log)), ("topic", 0): log}
+    assert "offline" in str(directory.fail(OSError(5, "Input/output error")))
+    assert log.failure == directory.failure
+    del directory.logs["first", 0]
+    directory.close()

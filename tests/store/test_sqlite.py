@@ -1,5 +1,6 @@
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -86,6 +87,18 @@ def test_a_store_is_a_dictionary_with_versions(steps: list[tuple[str, str, int]]
             else:
                 expected[path] = Entry(value, 0 if before is None else version + 1)
         assert store.below("/x") == expected
+
+
+def test_threads_take_turns(store: SqliteStore) -> None:
+    def write(number: int) -> Entry | None:
+        path = f"/t/{number}"
+        store.transact([Create(path, b"1"), Create(f"{path}/x", b"2")])
+        assert store.below(path) == {f"{path}/x": Entry(b"2", 0)}
+        return store.get(path)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(write, range(100))) == [Entry(b"1", 0)] * 100
+    assert len(store.below("/t")) == 200
 
 
 def test_an_ephemeral_entry_goes_with_the_store_that_made_it(path: str) -> None:

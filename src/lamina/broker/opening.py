@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from lamina.broker.node import Node
 from lamina.broker.producer_ids import ProducerIdBlock
@@ -65,7 +64,12 @@ def open_node(
     producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
     node = Node(loop, node_id, settings, storage.directories, storage.metadata, producer_ids, threads)
     opened = Opened(node, storage)
-    _open_partitions(opened, storage.metadata, progress)
+    try:
+        _open_partitions(opened, storage.metadata, progress)
+    except BaseException:
+        threads.close()
+        storage.release()
+        raise
     node.image = node.decided
     return opened
 
@@ -95,7 +99,10 @@ def _open_partitions(opened: Opened, store: MetadataStore, progress: Callable[[i
             )
         except StorageError as error:
             logger.error("%s", error)
+    _lose_unopened(node, store)
     _make_unmade(node, store)
+    if all(directory.failure is not None for directory in node.directories):
+        raise StartError(f"no log directory can be used: {node.directories[0].failure}")
     _lead(node, store)
 
 
@@ -104,25 +111,37 @@ def _find(opened: Opened, store: MetadataStore) -> dict[str, list[TopicPartition
     found: dict[str, list[TopicPartition]] = {}
     publisher = opened.node.publisher
     for directory in opened.node.directories:
-        mine: list[TopicPartition] = []
-        for key in directory.partitions():
-            topic = store.image.topics.get(key[0])
-            path = f"{directory.path}/{partition_directory(*key)}"
-            known = topic is not None and key[1] < len(topic.partitions) and _is_of(directory, path, topic)
-            if not known or key in publisher.directory_of:
-                opened.unknown.append(path)
-            else:
+        mine = found[directory.path] = []
+        try:
+            for key in directory.partitions():
+                path = f"{directory.path}/{partition_directory(*key)}"
+                other = publisher.directory_of.get(key)
+                if not _is_of(directory, path, store.image.topics.get(key[0]), key[1]):
+                    opened.unknown.append(path)
+                    continue
+                if other is not None:
+                    if not _was_made_in(directory, other, key):
+                        opened.unknown.append(path)
+                        continue
+                    found[other.path].remove(key)
+                    opened.unknown.append(f"{other.path}/{partition_directory(*key)}")
                 mine.append(key)
                 publisher.directory_of[key] = directory
-        found[directory.path] = mine
+        except OSError as error:
+            directory.fail(error)
     return found
 
 
-def _is_of(directory: LogDirectory, path: str, topic: Topic) -> bool:
+def _is_of(directory: LogDirectory, path: str, topic: Topic | None, index: int) -> bool:
     try:
-        return read_topic_id(directory.disk, path) == topic.id
+        return topic is not None and index < len(topic.partitions) and read_topic_id(directory.disk, path) == topic.id
     except IdentityError:
         return False
+
+
+def _was_made_in(directory: LogDirectory, other: LogDirectory, key: TopicPartition) -> bool:
+    """Whether a partition that two directories have is this one's: the other failed before it was made there."""
+    return key in directory.remembered.recovery_points and key not in other.remembered.recovery_points
 
 
 def _finish_deletions(node: Node, store: MetadataStore, found: dict[str, list[TopicPartition]]) -> None:
@@ -133,11 +152,24 @@ def _finish_deletions(node: Node, store: MetadataStore, found: dict[str, list[To
             directory = node.publisher.directory_of.pop((topic.name, index), None)
             if directory is not None:
                 found[directory.path].remove((topic.name, index))
-                directory.delete_partition(topic.name, index)
+                try:
+                    directory.delete_partition(topic.name, index)
+                except StorageError as error:
+                    logger.error("%s", error)
         image = remove_topic(image, topic.name)
     store.save(image)
     for directory in node.directories:
-        node.publisher.remove_later(directory.deleted_directories(), 0)
+        try:
+            node.publisher.remove_later(directory.deleted_directories(), 0)
+        except OSError as error:
+            directory.fail(error)
+
+
+def _lose_unopened(node: Node, store: MetadataStore) -> None:
+    """Partitions that were found in a directory which then failed."""
+    for key, directory in node.publisher.directory_of.items():
+        if key not in directory.logs:
+            node.publisher.lose(store.image.topics[key[0]], key[1], f"{directory.failure}")
 
 
 def _make_unmade(node: Node, store: MetadataStore) -> None:
@@ -149,23 +181,42 @@ def _make_unmade(node: Node, store: MetadataStore) -> None:
             if key in node.publisher.directory_of or node.id not in partition.replicas:
                 continue
             if node.id in partition.made_on:
-                reason = f"{topic.name}-{index} has no directory: is a disk not mounted?"
-                logger.error("%s", reason)
-                node.partitions.add_lost(topic.name, index, UUID(bytes=topic.id), reason)
-                continue
-            directory = node.directories[0]
-            node.publisher.directory_of[key] = directory
-            directory.create_partition(topic.name, index, topic.id, node.config_of(topic.name), node.now_ms())
-            made.append(key)
+                node.publisher.lose(topic, index, "it has no directory: is a disk not mounted?")
+            elif _make(node, topic, index):
+                made.append(key)
     if made:
         store.save(mark_made(store.image, node.id, made))
 
 
+def _make(node: Node, topic: Topic, index: int) -> bool:
+    """Make a partition in the first directory that can; without one it is lost until the next start."""
+    key = (topic.name, index)
+    while directories := node.publisher.emptiest_first(1):
+        directory = directories[0]
+        try:
+            directory.create_partition(topic.name, index, topic.id, node.config_of(topic.name), node.now_ms())
+        except StorageError as error:
+            logger.error("%s", error)
+        # One that is open may be in the checkpoint, though writing it failed: it stays here, offline.
+        if key in directory.logs:
+            node.publisher.directory_of[key] = directory
+            return True
+    node.publisher.lose(topic, index, "every log directory is offline")
+    return False
+
+
 def _lead(node: Node, store: MetadataStore) -> None:
-    """Begin a new leader epoch for every partition, durable before anybody can connect."""
+    """Begin a new leader epoch for every partition, durable before anybody can connect.
+
+    New producer ids begin above every id in any snapshot or log tail. Ids from the ceiling on do not count: a
+    client made them up.
+    """
     logs = {key: log for directory in node.directories for key, log in directory.logs.items()}
     store.save(begin_leader_epochs(store.image, {key: log.epochs.latest for key, log in logs.items()}))
     highest = max((log.producers.highest_id for log in logs.values()), default=-1)
     node.producer_ids.start_above(highest)
+    for log in logs.values():
+        if log.producers.invented_id is not None:
+            logger.warning("%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id)
     for (name, _), log in logs.items():
         node.publisher.lead(log, store.image.topics[name])

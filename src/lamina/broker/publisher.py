@@ -61,33 +61,71 @@ class Publisher:
     # Coming
 
     async def _make(self, wanted: list[tuple[Topic, int]], change: Change) -> None:
-        """Make directories on a thread, then open and lead the new logs; last, remember that they were made."""
-        directories = self._emptiest_first(len(wanted))
-        placed = [(topic, index, directory) for (topic, index), directory in zip(wanted, directories, strict=True)]
-        for topic, index, directory in placed:
-            self.directory_of[topic.name, index] = directory
-        for directory in {id(directory): directory for _, _, directory in placed}.values():
-            mine = [(topic.name, index, topic.id) for topic, index, other in placed if other is directory]
-            await self._forget(directory, [(name, index) for name, index, _ in mine])
-            await self._node.threads.run(lambda d=directory, m=mine: d.make_partitions(m))  # type: ignore[misc]
-        for topic, index, directory in placed:
-            config = self._node.config_of(topic.name)
-            log = directory.open_partition(topic.name, index, config, self._node.now_ms())
+        """Make the partitions, and remember that they were made.
+
+        Those of a directory that fails meanwhile go to another one. When none is left they are lost, and not
+        remembered: the next start makes them.
+        """
+        made: list[TopicPartition] = []
+        while wanted and (directories := self.emptiest_first(len(wanted))):
+            placed = list(zip(wanted, directories, strict=True))
+            wanted = []
+            for directory in {id(directory): directory for directory in directories}.values():
+                mine = [partition for partition, other in placed if other is directory]
+                if await self._make_in(directory, mine):
+                    made += [(topic.name, index) for topic, index in mine]
+                else:
+                    wanted += mine
+        for topic, index in wanted:
+            self.lose(topic, index, "every log directory is offline")
+        if made:
+            await change(lambda image: mark_made(image, self._node.id, made))
+
+    async def _make_in(self, directory: LogDirectory, wanted: list[tuple[Topic, int]]) -> bool:
+        """Make directories on a thread, then open and lead the new logs. False if the disk failed before."""
+        keys = [(topic.name, index) for topic, index in wanted]
+        self.directory_of |= dict.fromkeys(keys, directory)
+        logs: list[PartitionLog] = []
+        try:
+            await self._forget(directory, keys)
+            new = [(topic.name, index, topic.id) for topic, index in wanted]
+            await self._node.threads.run(lambda: directory.make_partitions(new))
+            for name, index in keys:
+                logs.append(directory.open_partition(name, index, self._node.config_of(name), self._node.now_ms()))
+                await asyncio.sleep(0)
+        except StorageError as error:
+            logger.error("%d partitions were not made: %s", len(keys), error)
+            for name, index in keys:
+                directory.close_partition(name, index)
+                del self.directory_of[name, index]
+            return False
+        try:
+            await self._node.checkpoint(directory, directory.collect_recovery_points)
+        except StorageError as error:
+            # They may be in the checkpoint, which tells the next start where they are: no second place for them.
+            logger.error("%d partitions are offline: %s", len(keys), error)
+        for log, (topic, _) in zip(logs, wanted, strict=True):
             self.lead(log, topic)
             await asyncio.sleep(0)
-        for directory in {id(directory): directory for _, _, directory in placed}.values():
-            await self._node.checkpoint(directory, directory.collect_recovery_points)
-        made = [(topic.name, index) for topic, index in wanted]
-        await change(lambda image: mark_made(image, self._node.id, made))
+        return True
+
+    def lose(self, topic: Topic, index: int, reason: str) -> None:
+        """Have a partition answer with a storage error: it should be here and cannot be used."""
+        sentence = f"{topic.name}-{index} cannot be used: {reason}"
+        logger.error("%s", sentence)
+        self._node.partitions.add_lost(topic.name, index, UUID(bytes=topic.id), sentence)
 
     async def _forget(self, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
         await self._node.checkpoint(directory, lambda: directory.forget(partitions))
 
-    def _emptiest_first(self, count: int) -> list[LogDirectory]:
-        """A directory for each of so many new partitions: always the one that has fewest by then."""
+    def emptiest_first(self, count: int) -> list[LogDirectory]:
+        """A directory for each of so many new partitions: always the one that has fewest by then.
+
+        None at all when every directory is offline.
+        """
         online = [directory for directory in self._node.directories if directory.failure is None]
         if not online:
-            raise StorageError("every log directory is offline")
+            return []
         held = Counter(id(directory) for directory in self.directory_of.values())
         heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
         heapify(heap)

@@ -6,30 +6,21 @@ beyond their names: settings and ids are given.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
-from lamina.log.clean_shutdown import (
-    NO_BROKER_EPOCH,
-    read_clean_shutdown,
-    remove_clean_shutdown,
-    write_clean_shutdown,
-)
+from lamina.log.clean_shutdown import NO_BROKER_EPOCH, read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File, make_durable_dir
 from lamina.log.flushing import close_cleanly
 from lamina.log.identity import Identity, IdentityError, identify, write_topic_id
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import remove_temporary_files
-from lamina.log.names import (
-    deleted_directory,
-    is_deleted_directory,
-    parse_partition_directory,
-    partition_directory,
-)
+from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
 from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.remembered import Checkpoints, Remembered
@@ -59,7 +50,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.failure: str | None = None
         self.on_failure: Callable[[LogDirectory], None] | None = None
-        """Told once when the directory goes offline."""
+        """Told once when the directory goes offline, on whichever thread found out."""
+        self._failing = threading.Lock()
         self.remembered = Remembered(disk, path)
         self._lock = lock
 
@@ -196,8 +188,9 @@ class LogDirectory:
 
     def _adopt(self, log: PartitionLog) -> PartitionLog:
         log.on_failure = self.fail
-        log.failure = self.failure
         self.logs[log.topic, log.partition] = log
+        # Only now: a failure on another thread sees the log, or the log sees the failure.
+        log.failure = log.failure or self.failure
         return log
 
     # Changing
@@ -307,12 +300,16 @@ class LogDirectory:
             raise StorageError(self.failure)
 
     def fail(self, error: OSError) -> StorageError:
-        """Take the directory and all its partitions offline."""
-        if self.failure is None:
-            self.failure = f"the log directory {self.path} is offline: {error}"
-            logger.error("%s", self.failure)
-            for log in self.logs.values():
-                log.failure = log.failure or self.failure
+        """Take the directory and all its partitions offline, the first time. May run on any thread."""
+        failure = f"the log directory {self.path} is offline: {error}"
+        with self._failing:
+            is_first = self.failure is None
+            self.failure = self.failure or failure
+        if is_first:
+            logger.error("%s", failure)
+            # A copy: the loop may open and close partitions meanwhile.
+            for log in list(self.logs.values()):
+                log.failure = log.failure or failure
             if self.on_failure is not None:
                 self.on_failure(self)
         return StorageError(self.failure)
@@ -332,8 +329,6 @@ class LogDirectory:
                 self.write_log_starts()
                 self._mark_clean()
         finally:
-            for log in self.logs.values():
-                log.close()
             self.release()
 
     def _mark_clean(self) -> None:
@@ -345,5 +340,7 @@ class LogDirectory:
             raise self.fail(error) from error
 
     def release(self) -> None:
-        """Give up the lock without any mark: the next start recovers."""
+        """Give up the logs and the lock without any mark: the next start recovers."""
+        for log in self.logs.values():
+            log.close()
         self._lock.close()

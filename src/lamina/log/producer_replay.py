@@ -56,7 +56,7 @@ def _restore_newest(
             disk.unlink(snapshot_path(directory, offset))
             continue
         for producer in restored:
-            producers.highest_id = max(producers.highest_id, producer.producer_id)
+            producers.note_id(producer.producer_id)
             if since_ms is None or producer.open_since is not None or producer.last_timestamp > since_ms:
                 producers.restore(producer)
         return offset

@@ -27,6 +27,9 @@ from lamina.records.batch import (
 
 REMEMBERED_BATCHES = 5
 NO_COORDINATOR_EPOCH = -1
+PRODUCER_ID_CEILING = 2**62
+"""Half of all ids. No broker gets here by giving them, but a client may write any id that it likes: one near the
+end would leave none above it to give."""
 
 _new_tuple = tuple.__new__
 
@@ -95,7 +98,9 @@ class ProducerStates:
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
         self.highest_id = -1
-        """The highest producer id that the log ever spoke of, forgotten ones too."""
+        """The highest producer id below the ceiling that the log ever spoke of, forgotten ones too."""
+        self.invented_id: int | None = None
+        """An id from the ceiling on that the log spoke of: nobody was given it, so it is good for this log only."""
         self._open: dict[int, int] = {}
         """Producer id by first offset of its open transaction, in offset order."""
         self._ended: dict[int, int] = {}
@@ -168,7 +173,7 @@ class ProducerStates:
 
     def restore(self, producer: Producer) -> None:
         """Take over a producer from a snapshot."""
-        self.highest_id = max(self.highest_id, producer.producer_id)
+        self.note_id(producer.producer_id)
         self.producers[producer.producer_id] = producer
         if producer.open_since is not None:
             in_order = not self._open or next(reversed(self._open)) < producer.open_since
@@ -178,8 +183,15 @@ class ProducerStates:
 
     def _new(self, producer_id: int) -> Producer:
         producer = self.producers[producer_id] = Producer(producer_id)
-        self.highest_id = max(self.highest_id, producer_id)
+        self.note_id(producer_id)
         return producer
+
+    def note_id(self, producer_id: int) -> None:
+        """Remember that the log spoke of this id, so that it is not given to anybody else."""
+        if producer_id >= PRODUCER_ID_CEILING:
+            self.invented_id = producer_id
+        elif producer_id > self.highest_id:
+            self.highest_id = producer_id
 
     # Looking
 

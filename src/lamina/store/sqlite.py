@@ -1,10 +1,12 @@
 """The store of a single node: one SQLite file.
 
 Owns the file: its schema and the versions of it, its lock, and that what returned is on the disk (write-ahead
-log, ``synchronous=FULL``). The file belongs to one open store at a time. Must not know what the entries mean.
+log, ``synchronous=FULL``). The file belongs to one open store at a time, which any number of threads may use.
+Must not know what the entries mean.
 """
 
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -34,29 +36,30 @@ class SqliteStore:
         """
         self.path = path
         self._watchers: list[tuple[str, Watcher]] = []
-        with self._explained():
-            # The caller may change threads; autocommit, because transactions are begun and ended here.
+        self._turns = threading.Lock()
+        with self._turn():
+            # Threads take turns; autocommit, because transactions are begun and ended here.
             self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            with self._explained():
+            with self._turn():
                 self._prepare()
         except BaseException:
             self._database.close()
             raise
 
     def get(self, path: str) -> Entry | None:
-        with self._explained():
+        with self._turn():
             found = self._database.execute("SELECT value, version FROM entries WHERE path = ?", (path,)).fetchone()
         return None if found is None else Entry(*found)
 
     def below(self, path: str) -> dict[str, Entry]:
         # "0" is the character after "/", so the range holds just the paths that begin with "path/".
         query = "SELECT path, value, version FROM entries WHERE path > ? AND path < ? ORDER BY path"
-        with self._explained(), closing(self._database.execute(query, (f"{path}/", f"{path}0"))) as found:
+        with self._turn(), closing(self._database.execute(query, (f"{path}/", f"{path}0"))) as found:
             return {path: Entry(value, version) for path, value, version in found}
 
     def transact(self, operations: Sequence[Operation]) -> None:
-        with self._explained(), self._transaction():
+        with self._turn(), self._transaction():
             for operation in operations:
                 self._apply(operation)
         for watched, watcher in tuple(self._watchers):
@@ -68,7 +71,7 @@ class SqliteStore:
         self._watchers.append((path, watcher))
 
     def close(self) -> None:
-        with self._explained(), closing(self._database):
+        with self._turn(), closing(self._database):
             self._forget_ephemeral_entries()
 
     def _apply(self, operation: Operation) -> None:
@@ -152,10 +155,14 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """SQLite's errors as one sentence."""
+    def _turn(self) -> Iterator[None]:
+        """The connection for one thread at a time, and SQLite's errors as one sentence.
+
+        A connection has one transaction: a statement of another thread would end up in it.
+        """
         try:
-            yield
+            with self._turns:
+                yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith("SQLITE_BUSY"):
