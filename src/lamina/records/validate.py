@@ -55,6 +55,8 @@ class BatchRules:
     is_log_append_time: bool
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
+    codec: Codec | None = None
+    """What the topic stores batches in; ``None`` for whatever the producer chose."""
 
 
 class ValidatedBatch(NamedTuple):
