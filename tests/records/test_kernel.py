@@ -137,6 +137,14 @@ def test_only_the_first_thousand_faults_are_named() -> None:
     assert walk.faults == [(index, RecordFault.NO_KEY) for index in range(MAX_RECORD_ERRORS)]
 
 
+@pytest.mark.parametrize("walk", [walk_records, kernel.walk_natively])
+def test_what_follows_the_last_fault_that_is_named_is_not_looked_at(walk: Walk) -> None:
+    faulty = build_batch([Record(index, index, None, b"") for index in range(MAX_RECORD_ERRORS)])[HEADER_BYTES:]
+    found = walk(bytes(faulty) + b"noise", 2 * MAX_RECORD_ERRORS, 0, needs_keys=True, earliest_ms=0, latest_ms=5000)
+    last = MAX_RECORD_ERRORS - 1
+    assert found == (last, last, [(index, RecordFault.NO_KEY) for index in range(MAX_RECORD_ERRORS)])
+
+
 class Guarded:
     """Bytes that know no negative index and forgive none past their end, as machine code would not notice."""
 

@@ -17,7 +17,7 @@ from lamina.errors import (
 from lamina.records.batch import HEADER_BYTES, Codec, check_crc, read_header, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch, read_records
-from lamina.records.record_walk import MAX_RECORD_ERRORS, walk_records
+from lamina.records.record_walk import MAX_RECORD_ERRORS, RecordWalk, walk_records
 from lamina.records.validate import BatchRules, validate_batch
 from tests.records.forgery import reseal, with_payload
 from tests.records.strategies import records
@@ -185,6 +185,19 @@ def test_a_batch_of_many_bad_records_names_only_the_first_thousand() -> None:
     error = rejects(InvalidRecord, batch, replace(RULES, is_compacted=True))
     assert isinstance(error, InvalidRecord)
     assert [index for index, _ in error.record_errors] == list(range(MAX_RECORD_ERRORS))
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_count_that_the_records_have_no_room_for_is_refused_before_they_are_visited(codec: Codec) -> None:
+    batch = bytearray(build_batch([Record(0, 0, b"k", b"v" * 100)], codec=codec))
+    count = RULES.max_decompressed_bytes // 7 + 1
+    batch = reseal(batch, record_count=count, last_offset_delta=count - 1)
+
+    def walk(*_args: object, **_rules: object) -> RecordWalk:
+        raise AssertionError("visited")
+
+    with pytest.raises(InvalidRecord, match="can hold"):
+        validate_batch(batch, RULES, NOW_MS, walk)
 
 
 TIGHT = replace(RULES, timestamp_before_max_ms=DAY_MS, timestamp_after_max_ms=1000)

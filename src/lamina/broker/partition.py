@@ -18,8 +18,8 @@ from lamina.log.epochs import EpochStart
 from lamina.log.flushing import Flusher, Waiter
 from lamina.log.partition_log import Appended, PartitionLog
 from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
-from lamina.records.recompress import recompress
-from lamina.records.validate import BatchRules, ValidatedBatch
+from lamina.records.prepare import PreparedBatch
+from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
 
 NO_EPOCH = -1
@@ -38,7 +38,6 @@ class Parked(Protocol):
 
 class Partition:
     __slots__ = (
-        "_codec",
         "_flusher",
         "_parked",
         "_rules",
@@ -68,7 +67,6 @@ class Partition:
     def configure(self, config: LogConfig, max_decompressed_bytes: int) -> None:
         """Take over changed topic settings; the next append goes by them."""
         self.log.config = config
-        self._codec = _codec(config.compression_type)
         self._rules = BatchRules(
             max_message_bytes=config.max_message_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
@@ -76,6 +74,7 @@ class Partition:
             is_log_append_time=config.is_log_append_time,
             timestamp_before_max_ms=config.timestamp_before_max_ms,
             timestamp_after_max_ms=config.timestamp_after_max_ms,
+            codec=_codec(config.compression_type),
         )
 
     @property
@@ -93,12 +92,10 @@ class Partition:
                 f"min.insync.replicas asks for {self.log.config.min_insync_replicas}"
             )
 
-    def append(self, batch: memoryview | bytearray, validated: ValidatedBatch, now_ms: int) -> Appended:
-        """Append a validated batch as the leader, stamped with this topic's idea of time and codec."""
+    def append(self, prepared: PreparedBatch, now_ms: int) -> Appended:
+        """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time."""
+        batch, validated = prepared
         header = validated.header
-        if self._codec is not None and header.codec_id != self._codec:
-            batch = recompress(batch, header, self._codec, self._rules.max_decompressed_bytes)
-            header = read_header(batch)
         if self._rules.is_log_append_time:
             stamp_log_append_time(batch, 0, now_ms)
             header = read_header(batch)

@@ -28,6 +28,7 @@ NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 
 _HEADER = Struct(">qiibIhiqqqhii")
+_ATTRIBUTES_AND_COUNT = Struct(">21xh34xi")
 _OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _CRC = Struct(">I")
@@ -126,6 +127,12 @@ _new_tuple = tuple.__new__
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The 61 bytes at ``position`` as a header, unchecked."""
     return _new_tuple(BatchHeader, _unpack_header(buffer, position))
+
+
+def read_codec_and_count(buffer: Buffer) -> tuple[int, int]:
+    """The codec's id and the number of records that the header at the start claims, and nothing else of it."""
+    attributes, record_count = _ATTRIBUTES_AND_COUNT.unpack_from(buffer)
+    return attributes & CODEC_MASK, record_count
 
 
 def pack_header(header: BatchHeader) -> bytes:

@@ -53,7 +53,7 @@ def walk_natively(
     index, position, max_timestamp, delta, fault_count = walk(
         data, record_count, base_timestamp, needs_keys, earliest_ms, latest_ms, _NO_FAULTS
     )
-    if position != len(data) or index != record_count:
+    if fault_count < MAX_RECORD_ERRORS and (position != len(data) or index != record_count):
         # The plain walk, from the first record that is not well-formed, raises what is wrong with it.
         walk_records(
             records,
@@ -68,7 +68,7 @@ def walk_natively(
         raise AssertionError(f"the two walks disagree about record {index}")
     if not fault_count:
         return RecordWalk(max_timestamp, delta, [])
-    faults = np.empty((min(fault_count, MAX_RECORD_ERRORS), 2), np.int64)
+    faults = np.empty((fault_count, 2), np.int64)
     walk(data, record_count, base_timestamp, needs_keys, earliest_ms, latest_ms, faults)
     return RecordWalk(max_timestamp, delta, [(found, _FAULTS[kind]) for found, kind in faults.tolist()])
 
@@ -147,7 +147,8 @@ def walk(
 ) -> tuple[int, int, int, int, int]:
     """How many records are well-formed, where they end, the largest timestamp and its delta, and how many faults.
 
-    Index and kind of the first faults are put into ``faults``, as many as it has rows.
+    Index and kind of the first faults are put into ``faults``, as many as it has rows. Ends at the last fault that
+    is named.
     """
     max_timestamp, offset_delta_of_max_timestamp = NO_TIMESTAMP, -1
     position = 0
@@ -176,4 +177,6 @@ def walk(
             faults[fault_count, 0] = index
             faults[fault_count, 1] = fault
         fault_count += 1
+        if fault_count == MAX_RECORD_ERRORS:
+            return index + 1, position, max_timestamp, offset_delta_of_max_timestamp, fault_count
     return record_count, position, max_timestamp, offset_delta_of_max_timestamp, fault_count

@@ -5,7 +5,7 @@ value is ``None`` and is never confused with an empty one. Must not know which r
 (``validate``), nor what a control record means (``marker``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lamina.errors import CorruptMessage
@@ -114,23 +114,29 @@ def build_empty_batch(header: BatchHeader) -> bytearray:
 def read_records(buffer: Buffer, position: int, header: BatchHeader, limit_bytes: int) -> list[Record]:
     """The records of the whole batch at ``position``, whose CRC is taken to be right.
 
+    Raises what :func:`iterate_records` raises.
+    """
+    return list(iterate_records(buffer, position, header, limit_bytes))
+
+
+def iterate_records(buffer: Buffer, position: int, header: BatchHeader, limit_bytes: int) -> Iterator[Record]:
+    """As :func:`read_records`, each record read when it is asked for.
+
     Raises :class:`CorruptMessage` where the bytes are not exactly the records that the header counts, and
     :class:`MessageTooLarge` when they decompress to more than ``limit_bytes``.
     """
     if header.record_count == 0 and header.size_bytes == HEADER_BYTES:
-        return []
+        return
     view = memoryview(buffer)[position + HEADER_BYTES : position + header.size_bytes]
     payload = bytes(decompress(header.codec_id, view, limit_bytes))
     if header.record_count < 0:
         raise CorruptMessage(f"a batch at offset {header.base_offset} counts {header.record_count} records")
-    records = []
     at = 0
     for _ in range(header.record_count):
         record, at = _read_record(payload, at, header)
-        records.append(record)
+        yield record
     if at != len(payload):
         raise CorruptMessage(f"{len(payload) - at} bytes follow the last record of a batch")
-    return records
 
 
 def _seal(header: BatchHeader, payload: Buffer) -> bytearray:

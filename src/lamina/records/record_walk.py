@@ -65,7 +65,8 @@ def walk_records(
 ) -> RecordWalk:
     """Visit every record without building it, from the one at ``position`` on.
 
-    Raises :class:`CorruptMessage` where ``records`` is not exactly ``record_count`` well-formed records.
+    Ends at the last fault that is named: what follows a batch refused so often over is not looked at. Raises
+    :class:`CorruptMessage` where ``records`` is not exactly ``record_count`` well-formed records.
     """
     max_timestamp, offset_delta_of_max_timestamp = NO_TIMESTAMP, -1
     faults: list[tuple[int, RecordFault]] = []
@@ -104,8 +105,9 @@ def walk_records(
             fault = RecordFault.TIMESTAMP_OUT_OF_RANGE
         else:
             continue
-        if len(faults) < MAX_RECORD_ERRORS:
-            faults.append((index, fault))
+        faults.append((index, fault))
+        if len(faults) == MAX_RECORD_ERRORS:
+            return RecordWalk(max_timestamp, offset_delta_of_max_timestamp, faults)
     if position != size:
         raise CorruptMessage(f"{size - position} bytes follow the last of {record_count} records")
     return _new_tuple(RecordWalk, (max_timestamp, offset_delta_of_max_timestamp, faults))

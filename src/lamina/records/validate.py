@@ -41,6 +41,9 @@ from lamina.records.record_walk import RecordFault, Walk, walk_records
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
+_LEAST_RECORD_BYTES = 7
+"""Length, attributes, both deltas, null key, null value and no headers take a byte each."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
@@ -52,6 +55,8 @@ class BatchRules:
     is_log_append_time: bool
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
+    codec: Codec | None = None
+    """What the topic stores batches in; ``None`` for whatever the producer chose."""
 
 
 class ValidatedBatch(NamedTuple):
@@ -83,12 +88,15 @@ def validate_batch(buffer: Buffer, rules: BatchRules, now_ms: int, walk: Walk = 
     if not rules.is_log_append_time:
         earliest_ms, latest_ms = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
     try:
-        codec_id = header.codec_id
+        codec_id, record_count = header.codec_id, header.record_count
+        if codec_id:
+            _check_room(record_count, rules.max_decompressed_bytes)
         if codec_id or len(records) > rules.max_decompressed_bytes:
             records = _decompress(codec_id, records, rules.max_decompressed_bytes)
+        _check_room(record_count, len(records))
         max_timestamp, offset_delta_of_max_timestamp, faults = walk(
             records,
-            header.record_count,
+            record_count,
             header.base_timestamp,
             needs_keys=rules.is_compacted,
             earliest_ms=earliest_ms,
@@ -141,6 +149,12 @@ def _check_batch(buffer: Buffer, header: BatchHeader, rules: BatchRules) -> None
         raise InvalidRecord("a client may not set a delete horizon")
     if attributes & LOG_APPEND_TIME_BIT:
         raise InvalidTimestamp("a client may not set log-append time")
+
+
+def _check_room(record_count: int, size_bytes: int) -> None:
+    """Refuse a count that cannot be true before anything is spent on it."""
+    if record_count * _LEAST_RECORD_BYTES > size_bytes:
+        raise InvalidRecord(f"the batch counts {record_count} records, more than {size_bytes} bytes can hold")
 
 
 def _decompress(codec_id: int, payload: Buffer, limit_bytes: int) -> Buffer:

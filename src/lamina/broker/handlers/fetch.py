@@ -125,8 +125,10 @@ def _read_partition(
     partitions: list[tuple[Partition, int]],
 ) -> PartitionFetched:
     (name, topic_id), index = key
+    topic = name or str(topic_id)
     try:
-        partition = node.partitions.get(node.partitions.name_of(topic_id) if name is None else name, index)
+        topic = node.partitions.name_of(topic_id) if name is None else name
+        partition = node.partitions.get(topic, index)
         if topic_id is not None and topic_id != partition.topic_id:
             raise InconsistentTopicId(f"{partition.log.name} has another topic id")
         partition.check_online()
@@ -136,7 +138,7 @@ def _read_partition(
     except KafkaError as error:
         return PartitionFetched(index, error.code, -1)
     except Exception as error:
-        node.partition_failed(str(name or topic_id), index, error)
+        node.partition_failed(topic, index, error)
         return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 

@@ -2,15 +2,16 @@
 
 Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
 acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
-log, and on disk where `flush.messages` says so. Large compressed batches are decompressed on a thread.
+log, and on disk where `flush.messages` says so. Batches that are large once decompressed, that hold many records or
+that the topic stores in another codec are prepared on a thread.
 Version notes: zstd needs v7; record errors are told from v8.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Sequence
 
 from lamina.broker.connection import Answer, ConnectionRefused
-from lamina.broker.kernel_loading import MANY_RECORDS
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
 from lamina.broker.router import Api, Request
@@ -22,12 +23,12 @@ from lamina.errors import (
     KafkaError,
     RecordsRejected,
     StorageError,
+    UnknownServerError,
     UnsupportedCompression,
 )
 from lamina.image.topic import INTERNAL_TOPICS
-from lamina.records.batch import CODEC_MASK, TRANSACTIONAL_BIT, Buffer, Codec, read_header
-from lamina.records.batch import HEADER_BYTES as BATCH_HEADER_BYTES
-from lamina.records.validate import ValidatedBatch, validate_batch
+from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
+from lamina.records.prepare import PreparedBatch, prepare_batch
 from lamina.wire.produce import (
     API_KEY,
     VERSIONS,
@@ -41,6 +42,8 @@ from lamina.wire.produce import (
     parse_produce_request,
 )
 
+logger = logging.getLogger(__name__)
+
 _ADMIN_CLIENT = "__admin_client"
 _FIRST_WITH_ZSTD = 7
 _THREAD_BYTES = 64 * 1024
@@ -52,7 +55,7 @@ _PARTITIONS_AT_A_TIME = 8
 def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
     if message.acks not in (-1, 0, 1):
         raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
-    if _takes_long(message.topics):
+    if _takes_long(node, message.topics):
         return _handle_slowly(node, request, message)
     now_ms = node.now_ms()
     flushing: list[Partition] = []
@@ -77,26 +80,27 @@ async def _handle_slowly(node: Node, request: Request, message: ProduceRequest) 
         for partition in partitions:
             if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
-            validated = await _validate_on_thread(node, topic, partition)
-            produced.append(_produce(node, request, message.acks, topic, partition, validated, node.now_ms(), flushing))
+            prepared = await _prepare_on_thread(node, topic, partition)
+            produced.append(_produce(node, request, message.acks, topic, partition, prepared, node.now_ms(), flushing))
         topics.append(TopicProduced(topic, produced))
     if flushing:
         return await _answer_flushed(node, request, message, topics, flushing)
     return _answer(request, message, topics)
 
 
-async def _validate_on_thread(
-    node: Node, topic: str, partition: PartitionRecords
-) -> ValidatedBatch | KafkaError | None:
-    found = node.partitions.find(topic, partition.partition_index)
-    records = partition.records
-    if found is None or records is None or not _is_slow(records):
+async def _prepare_on_thread(node: Node, topic: str, sent: PartitionRecords) -> PreparedBatch | KafkaError | None:
+    """The batch, or what is wrong with it; ``None`` where the loop may as well prepare it."""
+    index, records = sent
+    partition = node.partitions.find(topic, index)
+    if partition is None or records is None or not _is_slow(node, topic, sent):
         return None
-    rules, now_ms, walk = found.rules, node.now_ms(), node.kernel_loading.walk_records
+    rules, now_ms, walk = partition.rules, node.now_ms(), node.kernel_loading.walk_records
     try:
-        return await node.threads.run(lambda: validate_batch(records, rules, now_ms, walk))
+        return await node.threads.run(lambda: prepare_batch(records, rules, now_ms, walk))
     except KafkaError as error:
         return error
+    except Exception as error:
+        return _unexpected(node, topic, index, error)
 
 
 def _produce(
@@ -105,7 +109,7 @@ def _produce(
     acks: int,
     topic: str,
     sent: PartitionRecords,
-    validated: ValidatedBatch | KafkaError | None,
+    prepared: PreparedBatch | KafkaError | None,
     now_ms: int,
     flushing: list[Partition],
 ) -> PartitionProduced:
@@ -119,17 +123,20 @@ def _produce(
             partition.check_in_sync()
         if records is None:
             raise InvalidRecord("a Produce request without records")
-        if isinstance(validated, KafkaError):
-            raise validated
-        if validated is None:
-            validated = validate_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
-        if validated.header.attributes & TRANSACTIONAL_BIT:
+        if isinstance(prepared, KafkaError):
+            raise prepared
+        if prepared is None:
+            prepared = prepare_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
+        if prepared.validated.header.attributes & TRANSACTIONAL_BIT:
             raise InvalidTransactionState("this broker has no transaction coordinator yet: nobody could end it")
-        if validated.header.record_count >= MANY_RECORDS:
-            node.kernel_loading.begin()
-        if validated.header.codec_id == Codec.ZSTD and request.api_version < _FIRST_WITH_ZSTD:
+        if request.api_version < _FIRST_WITH_ZSTD and read_header(records).codec_id == Codec.ZSTD:
             raise UnsupportedCompression("zstd needs version 7 of Produce")
-        appended = partition.append(records, validated, now_ms)
+    except KafkaError as error:
+        return _failed(index, error)
+    except Exception as error:
+        return _failed(index, _unexpected(node, topic, index, error))
+    try:
+        appended = partition.append(prepared, now_ms)
         if partition.needs_flush():
             flushing.append(partition)
         log_append_time_ms = -1
@@ -143,18 +150,37 @@ def _produce(
         return _failed(index, StorageError(f"{topic}-{index} is offline: {error}"))
 
 
-def _takes_long(topics: Sequence[TopicRecords]) -> bool:
+def _unexpected(node: Node, topic: str, index: int, error: Exception) -> UnknownServerError:
+    """What a client's bytes led to before the log was touched is no reason to give up the partition."""
+    node.unexpected_errors += 1
+    logger.error("a batch for %s-%d could not be prepared", topic, index, exc_info=error)
+    return UnknownServerError("the broker failed unexpectedly; its log says how")
+
+
+def _takes_long(node: Node, topics: Sequence[TopicRecords]) -> bool:
     if len(topics) == 1 and len(topics[0].partitions) == 1:
-        return _is_slow(topics[0].partitions[0].records)
+        return _is_slow(node, topics[0].name, topics[0].partitions[0])
     if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
         return True
-    return any(_is_slow(partition.records) for _, partitions in topics for partition in partitions)
+    return any(_is_slow(node, topic, partition) for topic, partitions in topics for partition in partitions)
 
 
-def _is_slow(records: Buffer | None) -> bool:
-    if records is None or len(records) < _THREAD_BYTES:
+def _is_slow(node: Node, topic: str, sent: PartitionRecords) -> bool:
+    """Whether preparing the batch would hold up the loop, by what its header claims."""
+    index, records = sent
+    if records is None or len(records) < HEADER_BYTES:
         return False
-    return len(records) >= BATCH_HEADER_BYTES and bool(read_header(records).attributes & CODEC_MASK)
+    codec_id, record_count = read_codec_and_count(records)
+    if node.kernel_loading.takes_long(record_count):
+        return True
+    is_large = len(records) >= _THREAD_BYTES
+    if not codec_id and not is_large:
+        return False
+    if codec_id and is_large:
+        return True
+    # Compressing anew takes longest, and of a small compressed batch nobody knows how large it will be.
+    partition = node.partitions.find(topic, index)
+    return partition is not None and partition.rules.codec not in (None, codec_id)
 
 
 def _failed(index: int, error: KafkaError) -> PartitionProduced:

@@ -1,0 +1,27 @@
+from typing import Any
+
+import pytest
+
+from lamina.errors import ErrorCode
+from tests.broker.in_process import InProcessBroker
+
+FETCH = 1
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_an_unexpected_error_takes_the_partition_offline_that_was_read(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    broker.create("t")
+    partition = broker.node.partitions.get("t", 0)
+
+    def fail(*_given: Any) -> None:
+        raise RuntimeError("a test")
+
+    monkeypatch.setattr(partition.log, "read", fail)
+    asked = {"partition": 0, "current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}
+    topic = {"topic": "t", "topic_id": partition.topic_id, "partitions": [asked]}
+    response = broker.ask(FETCH, version, max_bytes=1000, session_epoch=-1, topics=[topic])
+    assert response.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.log.failure is not None
+    assert partition.log.failure.startswith("t-0 is offline")
