@@ -1,5 +1,6 @@
 """The crash proof: whatever the log room does, a power cut after any operation leaves a log that opens and is right."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,8 @@ from tests.log.disk import RecordingDisk
 from tests.log.oracle import check_reopening, moment_at
 from tests.log.story import Story
 
-STORIES = 30
+STORIES = int(os.environ.get("LAMINA_STORIES", "30"))
+"""Random lives of a log; `make faults` tells many more."""
 STATES_PER_STORY = 30
 STEPS = 14
 
@@ -76,6 +78,26 @@ def test_after_a_power_cut_the_log_opens_with_all_that_was_flushed(quick_path: P
 def test_after_a_power_cut_in_a_story_of_one_rule_the_log_is_right(quick_path: Path, script: str) -> None:
     for seed in range(8):
         cut_power(quick_path, seed, compact=False, script=SCRIPTS[script])
+
+
+EVERYTHING = (
+    "append append roll append flush write_checkpoints append append truncate append move_log_start append roll append "
+    "flush append append roll append append flush {more} append roll append truncate_fully append flush "
+    "write_checkpoints append stop_and_start append remove_due stop_and_start"
+)
+
+
+@pytest.mark.parametrize(
+    ("compact", "more"),
+    [(False, "expire append delete_and_create append roll append flush expire append"), (True, "clean append clean")],
+)
+@pytest.mark.parametrize("seed", range(max(STORIES // 15, 2)))
+def test_after_a_power_cut_at_any_operation_of_every_kind_the_log_is_right(
+    quick_path: Path, compact: bool, more: str, seed: int
+) -> None:
+    disk, story = tell(quick_path / "live", seed, compact=compact, script=EVERYTHING.format(more=more))
+    for op in range(len(disk.ops) + 1):
+        crash_and_check(disk, story, op, seed * 10_000 + op, quick_path)
 
 
 Break = tuple[object, str, object, str]

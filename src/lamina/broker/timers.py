@@ -14,7 +14,7 @@ from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
 from lamina.log.remembered import Checkpoints
-from lamina.log.retention import begin_expiry, finish_expiry, sync_names
+from lamina.log.retention import begin_expiry, expire, sync_names
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
@@ -106,8 +106,9 @@ class Timers:
                 expired = begin_expiry(log, now_ms, partition.high_watermark)
                 if expired:
                     await self._node.threads.run(partial(sync_names, log))
-                    finish_expiry(log, expired, now_ms)
-                    await self._node.threads.run(partial(sync_names, log))
+                    for segment in expired:
+                        expire(log, segment, now_ms)
+                        await self._node.threads.run(partial(sync_names, log))
                     logger.info("%s: %d segments expired", log.name, len(expired))
             except StorageError as error:
                 logger.warning("%s", error)

@@ -17,7 +17,8 @@ def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> list[
     expired = begin_expiry(log, now_ms, high_watermark)
     if expired:
         sync_names(log)
-        finish_expiry(log, expired, now_ms)
+    for segment in expired:
+        expire(log, segment, now_ms)
         sync_names(log)
     return expired
 
@@ -38,15 +39,18 @@ def begin_expiry(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Se
     return expired
 
 
-def finish_expiry(log: PartitionLog, expired: list[Segment], now_ms: int) -> None:
-    """Take the expired segments out of the log; one that went meanwhile is passed over."""
+def expire(log: PartitionLog, segment: Segment, now_ms: int) -> None:
+    """Take one expired segment out of the log, unless it went meanwhile.
+
+    Its names have to be synced before the next one goes: a disk that kept the second removal and lost the first
+    would leave a hole.
+    """
     log.require_online()
-    present = [segment for segment in expired if any(segment is member for member in log.segments)]
-    if not present:
+    if not any(segment is member for member in log.segments):
         return
     try:
-        move_log_start_offset(log, log.segments[log.segments.number_of(present[-1].base_offset) + 1].base_offset)
-        remove_segments(log, present, now_ms)
+        move_log_start_offset(log, log.segments[log.segments.number_of(segment.base_offset) + 1].base_offset)
+        remove_segments(log, [segment], now_ms)
     except OSError as error:
         raise log.fail(error) from error
 
