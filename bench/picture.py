@@ -30,7 +30,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     for times in (1 / 16, 1 / 4, 1, 4, 16):
         x = place(times)
         canvas.line((x, top, x, bottom), INK if times == 1 else "#e4e7eb", 2 if times == 1 else 1)
-        canvas.text((x, bottom + 4), f"{times:g}×", PALE, font, anchor="ma")
+        canvas.text((x, bottom + 4), f"{times:g}x", PALE, font, anchor="ma")
     for number, result in enumerate(results):
         y = top + ROW_HEIGHT * number
         colour = BETTER if result.is_met else WORSE
@@ -39,7 +39,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
         canvas.rectangle((min(one, end), y + 6, max(one, end), y + ROW_HEIGHT - 8), colour)
         mark = place(times_better(result, result.figure.bar))
         canvas.line((mark, y + 2, mark, y + ROW_HEIGHT - 4), INK, 3)
-        said = f"{result.ratio:.2f}  (bar {result.figure.sign} {result.figure.bar})"
+        sign = ">=" if result.figure.sign == "≥" else "<="  # the font that every install has knows no other
+        said = f"{result.ratio:.2f}  (bar {sign} {result.figure.bar})"
         canvas.text((WIDTH - MARGIN, y + 6), said, colour, font, anchor="ra")
     path.parent.mkdir(parents=True, exist_ok=True)
     image.save(path)
