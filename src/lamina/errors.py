@@ -17,10 +17,8 @@ class ErrorCode(IntEnum):
     OFFSET_OUT_OF_RANGE = 1
     CORRUPT_MESSAGE = 2
     UNKNOWN_TOPIC_OR_PARTITION = 3
-    NOT_LEADER_OR_FOLLOWER = 6
     MESSAGE_TOO_LARGE = 10
     INVALID_TOPIC_EXCEPTION = 17
-    RECORD_LIST_TOO_LARGE = 18
     NOT_ENOUGH_REPLICAS = 19
     INVALID_REQUIRED_ACKS = 21
     INVALID_TIMESTAMP = 32
@@ -80,10 +78,6 @@ class InvalidTopic(KafkaError):
     """A name that no topic may have."""
 
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
-
-
-class RecordListTooLarge(KafkaError):
-    code = ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 class TopicAlreadyExists(KafkaError):
@@ -172,10 +166,6 @@ class InvalidTimestamp(RecordsRejected):
 
 class UnknownServerError(KafkaError):
     """The broker's own fault; its log says more."""
-
-
-class NotLeaderOrFollower(KafkaError):
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class NotEnoughReplicas(KafkaError):

@@ -1,4 +1,5 @@
-from collections.abc import Coroutine, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -49,3 +50,30 @@ def test_quick_visits_go_on(broker: InProcessBroker, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(broker.node, "monotonic_ms", lambda: 7)
     assert turns_of(Timers(broker.node).retain()) == 0
     assert {partition.log.log_start_offset for partition in broker.node.partitions} == {0}
+
+
+def test_flush_messages_puts_a_batch_on_disk_before_it_is_acknowledged(broker: InProcessBroker) -> None:
+    broker.create("f", flush_messages="2")
+    log = broker.node.partitions.get("f", 0).log
+    broker.produce("f", 1)
+    assert log.recovery_point == 0
+    broker.produce("f", 1)
+    assert log.recovery_point == 2
+
+
+def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker.create("f", flush_ms="100")
+    log, loop, timers = broker.node.partitions.get("f", 0).log, broker.node.loop, Timers(broker.node)
+    broker.produce("f", 1)
+    for now_ms, is_due in ((1000, False), (1099, False), (1100, True)):
+        monkeypatch.setattr(broker.node, "monotonic_ms", lambda now_ms=now_ms: now_ms)
+        loop.run_until_complete(timers.flush_due())
+        loop.run_until_complete(broker.node.threads.run(lambda: None))
+        if is_due:
+            loop.run_until_complete(asyncio.wait_for(until(lambda: log.recovery_point == 1), 10))
+        assert log.recovery_point == is_due
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)

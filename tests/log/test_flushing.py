@@ -164,25 +164,6 @@ def test_a_flush_says_nothing_of_what_was_written_again_meanwhile(tmp_path: Path
     assert builder.log.recovery_point == 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "unflushed", "waited_ms", "is_due"),
-    [
-        ({}, 3, 10**12, False),
-        ({"flush_messages": 3}, 2, 0, False),
-        ({"flush_messages": 3}, 3, 0, True),
-        ({"flush_ms": 100}, 1, 99, False),
-        ({"flush_ms": 100}, 1, 100, True),
-        ({"flush_ms": 100}, 0, 100, False),
-    ],
-)
-def test_when_a_flush_is_due(
-    tmp_path: Path, settings: dict[str, int], unflushed: int, waited_ms: int, is_due: bool
-) -> None:
-    builder, _, flusher, _ = flushed_by_hand(tmp_path, **settings)
-    builder.append_batches(unflushed)
-    assert flusher.is_due(builder.now_ms + waited_ms, builder.now_ms) is is_due
-
-
 def test_with_real_threads_appends_go_on_while_a_flush_runs(tmp_path: Path) -> None:
     disk = SyncedDisk()
     builder = a_log(tmp_path, disk)

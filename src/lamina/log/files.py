@@ -156,10 +156,6 @@ class Disk:
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
-    def free_bytes(self, path: str) -> int:
-        status = os.statvfs(path)
-        return status.f_bavail * status.f_frsize
-
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
 

@@ -116,12 +116,6 @@ class Flusher:
         self._wanted = max(self._wanted, end_offset)
         self._start()
 
-    def is_due(self, now_ms: int, flushed_ms: int) -> bool:
-        """Whether ``flush.messages`` or ``flush.ms`` ask for a flush."""
-        unflushed = self._log.log_end_offset - self._log.recovery_point
-        config = self._log.config
-        return unflushed > 0 and (unflushed >= config.flush_messages or now_ms - flushed_ms >= config.flush_ms)
-
     def _rolled(self, log: PartitionLog) -> None:
         self.flush_to(log.log_end_offset)
 
