@@ -18,6 +18,7 @@ FORBIDDEN = {
     "pure": ("records/batch.py", "import time"),
     "await": ("log/segment.py", "import asyncio"),
     "spark": ("log/segment.py", "import pyspark"),
+    "client": ("broker/node.py", "import confluent_kafka"),
     "kernel": ("records/validate.py", "import lamina.records.kernel"),
 }
 
