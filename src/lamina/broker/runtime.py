@@ -1,0 +1,262 @@
+"""Runs the state machines that live in the partitions of one internal topic.
+
+Owns the one turn of every decision: decide, append, replay and carry out, with no await in between; only answers wait
+until the records are committed. A machine whose log could not be written, or that failed, is thrown away and loaded
+again from its log. Must not know what any machine decides.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from lamina.broker.partition import Partition
+from lamina.broker.shard_log import Encode, ShardLog
+from lamina.coordinators.decision import CancelTimer, Decision, Now, Reply, SetTimer, TimerName, Waiter
+from lamina.coordinators.replaying import Decode, Machine, replay
+from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
+from lamina.records.batch import Codec
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+M = TypeVar("M", bound=Machine[Any])
+T = TypeVar("T")
+
+_STEPS_AT_A_TIME = 500
+_RETRY_SECONDS = 1.0
+
+_numbers = count(1)
+
+
+class Shard(Generic[R, M]):
+    """One machine, its log, its timers and who waits for it."""
+
+    def __init__(self, node: "Node", log: ShardLog[R], make: Callable[[], M]) -> None:
+        self._node = node
+        self._make = make
+        self.log = log
+        self.machine: M | None = None
+        """``None`` while it is being loaded."""
+        self._timers: dict[TimerName, tuple[int, asyncio.TimerHandle]] = {}
+        self._waiting: dict[Waiter, asyncio.Future[object]] = {}
+        self._loading: asyncio.Task[None] | None = None
+
+    # Life
+
+    def load(self) -> None:
+        """Begin to load, or to load again."""
+        self._let_go(CoordinatorLoadInProgress(f"{self.log.name} is being loaded"))
+        self._loading = self._node.loop.create_task(self._load())
+
+    def close(self) -> None:
+        """Another broker, or nobody, runs it from now on."""
+        self._let_go(NotCoordinator(f"{self.log.name} is not led here"))
+
+    def _let_go(self, reason: KafkaError) -> None:
+        self.machine = None
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        for _, handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(reason)
+                # Whoever asked may be told another reason already, and then does not look at this one.
+                future.exception()
+
+    async def _load(self) -> None:
+        log, began_ms = self.log, self._node.monotonic_ms()
+        try:
+            history = await log.read_all()
+            machine, steps = self._make(), history.steps()
+            while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                await asyncio.sleep(0)
+        except StorageError as error:
+            logger.error("%s cannot be loaded: %s", log.name, error)
+            return
+        except Exception as error:
+            # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
+            self._node.partition_failed(log.partition.topic, log.partition.index, error)
+            return
+        self.machine = machine
+        self._loading = None
+        self.run(machine.loaded)
+        logger.debug("%s loaded in %d ms", log.name, self._node.monotonic_ms() - began_ms)
+
+    # Deciding
+
+    def ask(self, decide: Callable[[M, Waiter, Now], Decision[R]]) -> object | Awaitable[object]:
+        """The answer, or what brings it. An answer that is an error is raised."""
+        machine = self._require()
+        waiter = next(_numbers)
+        try:
+            decision = decide(machine, waiter, self._now())
+        except KafkaError:
+            raise
+        except Exception:
+            self.load()
+            raise
+        future: asyncio.Future[object] = self._node.loop.create_future()
+        self._waiting[waiter] = future
+        try:
+            self._carry_out(machine, decision)
+        except BaseException:
+            future.cancel()
+            self._waiting.pop(waiter, None)
+            raise
+        if future.done():
+            return future.result()
+        return future
+
+    def run(self, decide: Callable[[Now], Decision[R]]) -> None:
+        """A decision that nobody waits for."""
+        machine = self.machine
+        if machine is None:
+            return
+        try:
+            self._carry_out(machine, decide(self._now()))
+        except KafkaError as error:
+            logger.error("%s: %s", self.log.name, error)
+        except Exception as error:
+            self._node.unexpected_errors += 1
+            logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
+            self.load()
+
+    def _require(self) -> M:
+        if self.machine is None:
+            if self._loading is None:
+                raise NotCoordinator(f"{self.log.name} is not led here")
+            raise CoordinatorLoadInProgress(f"{self.log.name} is being loaded")
+        return self.machine
+
+    def _now(self) -> Now:
+        return Now(self._node.now_ms(), self._node.monotonic_ms())
+
+    def _carry_out(self, machine: M, decision: Decision[R]) -> None:
+        records = decision.records
+        if records:
+            try:
+                self.log.append(records, decision.producer, self._node.now_ms())
+            except MessageTooLarge:
+                self.load()
+                raise
+            except StorageError as error:
+                self.close()
+                raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+            for record in records:
+                machine.replay(record, decision.producer)
+        replies: list[Reply] = []
+        for effect in decision.effects:
+            if isinstance(effect, Reply):
+                replies.append(effect)
+            elif isinstance(effect, SetTimer):
+                self._set_timer(effect.name, effect.at_monotonic_ms)
+            else:
+                self._cancel_timer(effect)
+        if replies:
+            self._reply_when_committed(replies, has_written=bool(records))
+
+    # Answers
+
+    def _reply_when_committed(self, replies: list[Reply], *, has_written: bool) -> None:
+        partition = self.log.partition
+        if not (has_written and partition.needs_flush()):
+            self._reply(replies)
+            return
+
+        def flushed(error: StorageError | None) -> None:
+            if error is not None:
+                self.close()
+            else:
+                self._reply(replies)
+
+        partition.flush(flushed)
+
+    def _reply(self, replies: list[Reply]) -> None:
+        for waiter, answer in replies:
+            future = self._waiting.pop(waiter, None)
+            if future is None or future.done():
+                continue
+            if isinstance(answer, KafkaError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    # Timers
+
+    def _set_timer(self, name: TimerName, at_ms: int) -> None:
+        """A timer that is put off is left to run early and looks at the clock then: sessions are always renewed."""
+        known = self._timers.get(name)
+        if known is not None:
+            due_ms, handle = known
+            if due_ms <= at_ms:
+                self._timers[name] = (at_ms, handle)
+                return
+            handle.cancel()
+        self._arm(name, at_ms)
+
+    def _arm(self, name: TimerName, at_ms: int) -> None:
+        delay_ms = max(at_ms - self._node.monotonic_ms(), 0)
+        self._timers[name] = (at_ms, self._node.loop.call_later(delay_ms / 1000, self._fire, name))
+
+    def _fire(self, name: TimerName) -> None:
+        at_ms, _ = self._timers[name]
+        if self._node.monotonic_ms() < at_ms:
+            self._arm(name, at_ms)
+            return
+        del self._timers[name]
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: machine.on_timer(name, now))
+
+    def _cancel_timer(self, effect: CancelTimer) -> None:
+        known = self._timers.pop(effect.name, None)
+        if known is not None:
+            known[1].cancel()
+
+
+class Runtime(Generic[R, M]):
+    """The shards of one internal topic."""
+
+    def __init__(
+        self, node: "Node", topic: str, make: Callable[[], M], encode: Encode[R], decode: Decode[R], codec: Codec
+    ) -> None:
+        self._node = node
+        self.topic = topic
+        self._make = make
+        self._encode = encode
+        self._decode = decode
+        self._codec = codec
+        self._shards: dict[int, Shard[R, M]] = {}
+
+    def __iter__(self) -> Iterator[Shard[R, M]]:
+        return iter(self._shards.values())
+
+    def lead(self, partition: Partition) -> None:
+        """This broker leads a partition of the topic: load its shard."""
+        log = ShardLog(self._node, partition, self._encode, self._decode, self._codec)
+        shard = self._shards[partition.index] = Shard(self._node, log, self._make)
+        shard.load()
+
+    def resign(self, index: int) -> None:
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            shard.close()
+
+    def close(self) -> None:
+        for index in list(self._shards):
+            self.resign(index)
+
+    def shard(self, index: int) -> Shard[R, M]:
+        shard = self._shards.get(index)
+        if shard is None:
+            raise NotCoordinator(f"{self.topic}-{index} is not led here")
+        return shard
