@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lamina.broker.partition import Partition
 from lamina.broker.shard_log import Encode, ShardLog
-from lamina.coordinators.decision import CancelTimer, Decision, Now, Reply, SetTimer, TimerName, Waiter
+from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Decode, Machine, replay
 from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
 from lamina.records.batch import Codec
@@ -36,9 +36,12 @@ _numbers = count(1)
 class Shard(Generic[R, M]):
     """One machine, its log, its timers and who waits for it."""
 
-    def __init__(self, node: "Node", log: ShardLog[R], make: Callable[[], M]) -> None:
+    def __init__(
+        self, node: "Node", log: ShardLog[R], make: Callable[[], M], perform: "Perform[R, M]"
+    ) -> None:
         self._node = node
         self._make = make
+        self._perform = perform
         self.log = log
         self.machine: M | None = None
         """``None`` while it is being loaded."""
@@ -92,6 +95,10 @@ class Shard(Generic[R, M]):
         logger.debug("%s loaded in %d ms", log.name, self._node.monotonic_ms() - began_ms)
 
     # Deciding
+
+    def look(self, look: Callable[[M], T]) -> T:
+        """Something to be read off the machine, with nothing decided."""
+        return look(self._require())
 
     def ask(self, decide: Callable[[M, Waiter, Now], Decision[R]]) -> object | Awaitable[object]:
         """The answer, or what brings it. An answer that is an error is raised."""
@@ -159,8 +166,10 @@ class Shard(Generic[R, M]):
                 replies.append(effect)
             elif isinstance(effect, SetTimer):
                 self._set_timer(effect.name, effect.at_monotonic_ms)
-            else:
+            elif isinstance(effect, CancelTimer):
                 self._cancel_timer(effect)
+            else:
+                self._perform(self, effect)
         if replies:
             self._reply_when_committed(replies, has_written=bool(records))
 
@@ -223,11 +232,33 @@ class Shard(Generic[R, M]):
             known[1].cancel()
 
 
+Perform = Callable[[Shard[R, M], Effect], None]
+"""Carries out an effect that is neither an answer nor a timer."""
+
+
+def then(asked: object | Awaitable[object], respond: Callable[[Any], T]) -> T | Awaitable[T]:
+    """``respond`` to what was asked, now if it is there, else when it comes."""
+    if isinstance(asked, asyncio.Future):
+        return _then(asked, respond)
+    return respond(asked)
+
+
+async def _then(asked: "asyncio.Future[object]", respond: Callable[[Any], T]) -> T:
+    return respond(await asked)
+
+
 class Runtime(Generic[R, M]):
     """The shards of one internal topic."""
 
     def __init__(
-        self, node: "Node", topic: str, make: Callable[[], M], encode: Encode[R], decode: Decode[R], codec: Codec
+        self,
+        node: "Node",
+        topic: str,
+        make: Callable[[], M],
+        encode: Encode[R],
+        decode: Decode[R],
+        codec: Codec,
+        perform: Perform[R, M],
     ) -> None:
         self._node = node
         self.topic = topic
@@ -235,6 +266,7 @@ class Runtime(Generic[R, M]):
         self._encode = encode
         self._decode = decode
         self._codec = codec
+        self._perform = perform
         self._shards: dict[int, Shard[R, M]] = {}
 
     def __iter__(self) -> Iterator[Shard[R, M]]:
@@ -243,7 +275,7 @@ class Runtime(Generic[R, M]):
     def lead(self, partition: Partition) -> None:
         """This broker leads a partition of the topic: load its shard."""
         log = ShardLog(self._node, partition, self._encode, self._decode, self._codec)
-        shard = self._shards[partition.index] = Shard(self._node, log, self._make)
+        shard = self._shards[partition.index] = Shard(self._node, log, self._make, self._perform)
         shard.load()
 
     def resign(self, index: int) -> None:

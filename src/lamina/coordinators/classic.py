@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from lamina.coordinators.classic_member import ClassicMember, from_stored
 from lamina.coordinators.classic_members import ClassicMembers
+from lamina.coordinators.conversion import ClassicGroupSnapshot, ClassicMemberSnapshot
 from lamina.coordinators.decision import Decision, Now, TimerName, Waiter
 from lamina.coordinators.group_requests import (
     ClassicDescription,
@@ -450,6 +451,10 @@ class ClassicGroup:
     def on_timer(self, name: TimerName, now: Now) -> Decision[GroupRecord]:
         decision = Decision[GroupRecord]()
         match name[1:]:
+            case ("downgraded-by-leaving",):
+                decision = self.take_over(now, is_stable=False)
+            case ("downgraded",):
+                decision = self.take_over(now, is_stable=True)
             case ("join",):
                 self._on_join_timer(now, decision)
             case ("sync",):
@@ -512,12 +517,58 @@ class ClassicGroup:
             return False
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
+    @property
+    def is_abandoned(self) -> bool:
+        return self.state is State.EMPTY and not self.members.pending
+
     def check_delete(self) -> None:
         if self.members or self.state is not State.EMPTY:
             raise NonEmptyGroup(f"{self.group_id} has members")
 
     def tombstones(self) -> list[GroupRecord]:
-        return [GroupRecord(ClassicGroupKey(self.group_id), None)]
+        return [] if self.stored is None else [GroupRecord(ClassicGroupKey(self.group_id), None)]
+
+    # Becoming a consumer group
+
+    def snapshot(self) -> ClassicGroupSnapshot:
+        return ClassicGroupSnapshot(
+            self.group_id,
+            self.protocol_type,
+            self.protocol,
+            self.generation,
+            tuple(
+                ClassicMemberSnapshot(
+                    member.member_id,
+                    member.instance_id,
+                    member.client.client_id,
+                    member.client.host,
+                    member.rebalance_timeout_ms,
+                    member.session_timeout_ms,
+                    member.protocols,
+                    member.assignment,
+                )
+                for member in self.members
+            ),
+        )
+
+    def give_up(self) -> Decision[GroupRecord]:
+        """The group goes on as another: whoever waits is told to join again."""
+        decision = Decision[GroupRecord]()
+        for member in self.members:
+            self._refuse(member, RebalanceInProgress(f"{self.group_id} changes its protocol"), decision)
+            decision.cancel_timer(self._timer("session", member.member_id))
+        for member_id in self.members.pending:
+            decision.cancel_timer(self._timer("pending", member_id))
+        decision.cancel_timer(self._timer("join"))
+        decision.cancel_timer(self._timer("sync"))
+        return decision
+
+    def take_over(self, now: Now, *, is_stable: bool) -> Decision[GroupRecord]:
+        """The group was a consumer group until now; its members are here, as the record says."""
+        decision = self.loaded(now)
+        if not is_stable:
+            self._rebalance(now, decision)
+        return decision
 
     # Looking
 

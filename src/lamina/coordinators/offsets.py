@@ -157,5 +157,8 @@ class Offsets:
     def count(self, group_id: str) -> int:
         return len(self._committed.get(group_id, _NOTHING))
 
+    def is_in_transaction(self, group_id: str) -> bool:
+        return group_id in self._open
+
     def has_any(self, group_id: str) -> bool:
         return group_id in self._committed or group_id in self._open
