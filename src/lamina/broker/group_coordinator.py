@@ -4,33 +4,31 @@ Owns ``__consumer_offsets`` and what makes it: the topic comes with the first gr
 its shard decides.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lamina.broker.runtime import Runtime, Shard
 from lamina.broker.topic_creation import NewTopic, create_topics
+from lamina.coordinators.assignors import ASSIGNORS
+from lamina.coordinators.consumer_context import ConsumerContext
+from lamina.coordinators.decision import Effect, ResolveRegexes
+from lamina.coordinators.group_requests import GroupListing
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
+from lamina.coordinators.patterns import compile_pattern, matching
+from lamina.coordinators.records import consumer_protocol
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.errors import InvalidReplicationFactor, KafkaError, NotCoordinator, TopicAlreadyExists
+from lamina.image.diff import Changes
+from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS
 from lamina.records.batch import Codec
+from lamina.settings.group_config import group_settings
 from lamina.settings.groups import (
-    GROUP_CONSUMER_ASSIGNORS,
-    GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-    GROUP_CONSUMER_MAX_SIZE,
-    GROUP_CONSUMER_MIGRATION_POLICY,
-    GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS,
-    GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-    GROUP_INITIAL_REBALANCE_DELAY_MS,
-    GROUP_MAX_SESSION_TIMEOUT_MS,
-    GROUP_MAX_SIZE,
-    GROUP_MIN_SESSION_TIMEOUT_MS,
-    OFFSET_METADATA_MAX_BYTES,
-    OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
     OFFSETS_TOPIC_NUM_PARTITIONS,
     OFFSETS_TOPIC_REPLICATION_FACTOR,
@@ -42,8 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-A = TypeVar("A")
+_GROUPS_AT_A_TIME = 20
 
 GroupShardOnLog = Shard[GroupRecord, GroupShard]
 
@@ -51,18 +48,19 @@ GroupShardOnLog = Shard[GroupRecord, GroupShard]
 class GroupCoordinator:
     def __init__(self, node: "Node") -> None:
         self._node = node
-        settings = node.settings
         self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
             node,
             CONSUMER_OFFSETS,
-            lambda: GroupShard(self._world),
+            lambda: GroupShard(self._context_of),
             encode_record,
             decode_record,
-            Codec(settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),
+            Codec(node.settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),
             self._perform,
         )
         self._image_version = 0
-        self._making: Awaitable[None] | None = None
+        self._has_complained = False
+        self._settings: dict[Mapping[str, str] | None, GroupSettings] = {}
+        self._resolving: set[asyncio.Task[None]] = set()
 
     # Which shard
 
@@ -113,7 +111,9 @@ class GroupCoordinator:
         gone = frozenset(topic.name for topic in changes.topics_being_deleted)
         if gone:
             for shard in self.runtime:
-                shard.run(lambda _, shard=shard: shard.require().topics_deleted(gone))  # type: ignore[misc]
+                machine = shard.machine
+                if machine is not None:
+                    shard.run(lambda _, m=machine: m.topics_deleted(gone))  # type: ignore[misc]
 
     # Old offsets
 
@@ -136,10 +136,32 @@ class GroupCoordinator:
         image = self._node.image
         overrides = image.configs_of(ConfigResource(ResourceType.GROUP, group_id))
         return ConsumerContext(
-            self._settings_of(overrides) if overrides else self._settings,
+            group_settings(self._node.settings, overrides),
             image,
             self._image_version,
             ASSIGNORS,
             compile_pattern,
-            EMBEDDED_PROTOCOL,
+            consumer_protocol,
         )
+
+    # Regular expressions
+
+    def _perform(self, shard: GroupShardOnLog, effect: Effect) -> None:
+        if isinstance(effect, ResolveRegexes):
+            task = self._node.loop.create_task(self._resolve(shard, effect))
+            self._resolving.add(task)
+            task.add_done_callback(self._resolving.discard)
+
+    async def _resolve(self, shard: GroupShardOnLog, effect: ResolveRegexes) -> None:
+        """On a thread: there may be many topics, and many expressions."""
+        names = [name for name, topic in self._node.image.topics.items() if not topic.is_being_deleted]
+        results: dict[str, tuple[str, ...]] = {}
+        for regex in effect.regexes:
+            try:
+                results[regex] = await self._node.threads.run(lambda text=regex: matching(text, names))  # type: ignore[misc]
+            except KafkaError as error:
+                # It was fine when it came; an older broker may have taken what this one cannot read.
+                logger.warning("%s: %s", effect.group_id, error)
+        machine = shard.machine
+        if machine is not None:
+            shard.run(lambda now: machine.resolved(effect.group_id, results, now))

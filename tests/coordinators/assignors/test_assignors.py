@@ -32,7 +32,7 @@ def worlds(draw: st.DrawFn, *, alike: bool = False) -> tuple[Members, Counts]:
     )
     members = {
         f"m{n}": MemberSubscription(
-            common if alike else draw(topics), draw(st.none() | st.just(f"i{9 - n}")), draw(assigned)
+            common if alike else draw(topics), draw(st.none() | st.just(f"i{9 - n}")), None, draw(assigned)
         )
         for n in range(draw(st.integers(1, 6)))
     }
@@ -76,9 +76,9 @@ def test_range_gives_runs_that_differ_by_at_most_one(world: tuple[Members, Count
 def test_range_cuts_topics_with_as_many_partitions_alike_and_puts_static_members_first() -> None:
     both = frozenset({topic(1), topic(2)})
     members = {
-        "a": MemberSubscription(both, None, {}),
-        "b": MemberSubscription(both, "second", {}),
-        "c": MemberSubscription(both, "first", {}),
+        "a": MemberSubscription(both, None, None, {}),
+        "b": MemberSubscription(both, "second", None, {}),
+        "c": MemberSubscription(both, "first", None, {}),
     }
     assignment = ranges.assign(members, {topic(1): 4, topic(2): 4})
     assert assignment["c"] == {topic(1): (0, 1), topic(2): (0, 1)}

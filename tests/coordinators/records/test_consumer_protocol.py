@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.coordinators.records.consumer_protocol import (
+    Assignment,
     Subscription,
     read_assignment,
     read_subscription,
@@ -25,23 +26,23 @@ def test_a_subscription_is_read_back(
     generation: int,
     rack: str | None,
 ) -> None:
-    subscription = Subscription(topics, user_data, owned, generation, rack)
-    assert read_subscription(write_subscription(subscription)) == subscription
-    assert read_subscription(write_subscription(subscription, 1)) == Subscription(topics, user_data, owned)
-    assert read_subscription(write_subscription(subscription, 0)) == Subscription(topics, user_data)
+    whole = Subscription(3, topics, user_data, owned, generation, rack)
+    assert read_subscription(write_subscription(whole)) == whole
+    assert read_subscription(write_subscription(whole._replace(version=1))) == Subscription(1, topics, user_data, owned)
+    assert read_subscription(write_subscription(whole._replace(version=0))) == Subscription(0, topics, user_data)
 
 
 @given(owned)
 def test_an_assignment_is_read_back(assignment: dict[str, tuple[int, ...]]) -> None:
-    assert read_assignment(write_assignment(assignment)) == assignment
+    assert read_assignment(write_assignment(assignment, 3)) == Assignment(assignment)
 
 
 def test_no_bytes_assign_nothing() -> None:
-    assert read_assignment(b"") == {}
+    assert read_assignment(b"") == Assignment()
 
 
 def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
-    data = (9).to_bytes(2) + write_subscription(Subscription(("a",)))[2:] + b"more"
+    data = (9).to_bytes(2) + write_subscription(Subscription(3, ("a",)))[2:] + b"more"
     assert read_subscription(data).topics == ("a",)
 
 

@@ -10,6 +10,7 @@ class MemberSubscription(NamedTuple):
     topics: frozenset[bytes]
     """Ids of topics that exist."""
     instance_id: str | None
+    rack_id: str | None
     assigned: TopicIdPartitions
     """What the member shall have until now."""
 

@@ -16,6 +16,7 @@ _NO_GENERATION = -1
 
 
 class Subscription(NamedTuple):
+    version: int
     topics: tuple[str, ...]
     user_data: bytes | None = None
     owned: Mapping[str, tuple[int, ...]] = {}
@@ -35,10 +36,11 @@ def read_subscription(data: bytes) -> Subscription:
         rack_id = reader.nullable_string() if version >= 3 else None
     except UNREADABLE as error:
         raise corrupt("the subscription of a member", error) from error
-    return Subscription(topics, user_data, owned, generation, rack_id)
+    return Subscription(version, topics, user_data, owned, generation, rack_id)
 
 
-def write_subscription(subscription: Subscription, version: int = 3) -> bytes:
+def write_subscription(subscription: Subscription) -> bytes:
+    version = subscription.version
     writer = Writer(version)
     writer.array(subscription.topics, writer.string)
     writer.nullable_bytes(subscription.user_data)
@@ -51,20 +53,25 @@ def write_subscription(subscription: Subscription, version: int = 3) -> bytes:
     return bytes(writer.out)
 
 
-def read_assignment(data: bytes) -> dict[str, tuple[int, ...]]:
-    """Partitions by topic; empty bytes assign nothing. Raises CorruptMessage for bytes that are no assignment."""
+class Assignment(NamedTuple):
+    partitions: Mapping[str, tuple[int, ...]] = {}
+    user_data: bytes = b""
+
+
+def read_assignment(data: bytes) -> Assignment:
+    """No bytes assign nothing. Raises CorruptMessage for bytes that are no assignment."""
     if not data:
-        return {}
+        return Assignment()
     try:
         reader = Reader(data, _INT16.size)
-        return dict(reader.array(lambda: _read_topic(reader)))
+        return Assignment(dict(reader.array(lambda: _read_topic(reader))), reader.nullable_bytes() or b"")
     except UNREADABLE as error:
         raise corrupt("the assignment of a member", error) from error
 
 
-def write_assignment(assignment: Mapping[str, tuple[int, ...]], version: int = 3) -> bytes:
+def write_assignment(partitions: Mapping[str, tuple[int, ...]], version: int) -> bytes:
     writer = Writer(version)
-    _write_topics(writer, assignment)
+    _write_topics(writer, partitions)
     writer.nullable_bytes(None)
     return bytes(writer.out)
 
