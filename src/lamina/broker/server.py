@@ -20,6 +20,7 @@ from lamina.broker.apis import APIS
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import API_VERSIONS, Router
+from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
 from lamina.broker.warming import warm
@@ -57,10 +58,11 @@ class Server:
         ``started`` is told when clients can connect.
         """
         self._stopping = asyncio.Event()
-        opened, bound, listening, timers, admin = await self._start(progress)
-        started(opened, bound)
-        await self._stopping.wait()
-        await self._drain(opened, listening, timers, admin)
+        with dumping_on_signal(asyncio.get_running_loop()):
+            opened, bound, listening, timers, admin = await self._start(progress)
+            started(opened, bound)
+            await self._stopping.wait()
+            await self._drain(opened, listening, timers, admin)
         return self._fatal
 
     def stop(self) -> None:
