@@ -6,18 +6,17 @@ on and a broker that nobody asks never pays for them. Must not know routes.
 """
 
 import asyncio
+import errno
 import gc
 import importlib
 import logging
-import socket
-import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
 from lamina.broker.admin.subject import Subject
 from lamina.broker.listening import Bound, bind
 from lamina.broker.storage import StartError
+from lamina.broker.threads import giving_way
 from lamina.settings.listeners import (
     ANY_ADDRESSES,
     Listener,
@@ -33,16 +32,14 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG = 64
 _SERVING = "lamina.broker.admin.serving"
-_SWITCH_SECONDS = 0.0005
 
 
 class Serving(Protocol):
     """What ``serving`` makes: an application on the sockets."""
 
+    async def start(self) -> None: ...
+
     async def stop(self) -> None: ...
-
-
-Begin = Callable[[Subject, list[socket.socket]], Awaitable[Serving]]
 
 
 def bind_admin(settings: BrokerSettings) -> list[Bound]:
@@ -66,8 +63,8 @@ def bind_admin(settings: BrokerSettings) -> list[Bound]:
 def _bind(listener: Listener, *, gives_way: bool) -> Bound:
     try:
         return bind(listener, _BACKLOG)
-    except OSError:
-        if not gives_way:
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE or not gives_way:
             raise
         return bind(replace(listener, port=0), _BACKLOG)
 
@@ -98,14 +95,15 @@ class AdminListening:
 
     async def _serve(self) -> Serving | None:
         try:
-            begin = await self._subject.node.threads.run(_load)
-            return await begin(self._subject, [one.socket for one in self._bound])
+            serving = await self._subject.node.threads.run(self._load)
+            await serving.start()
         except Exception as error:
             self._subject.node.unexpected_errors += 1
             logger.error("the admin listener cannot be served", exc_info=error)
             for one in self._bound:
                 one.socket.close()
             return None
+        return serving
 
     async def stop(self) -> None:
         """Nobody new; what is under way may end, but not for long."""
@@ -118,18 +116,18 @@ class AdminListening:
         for one in self._bound:
             one.socket.close()
 
-
-def _load() -> Begin:
-    """Import on a thread what nobody needed so far, while the loop gets its turns."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    was_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        begin: Begin = importlib.import_module(_SERVING).begin
-        gc.freeze()
-    finally:
-        sys.setswitchinterval(usual)
-        if was_collecting:
-            gc.enable()
-    return begin
+    def _load(self) -> Serving:
+        """On a thread: import what nobody needed so far and make the application, while the loop gets its turns."""
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with giving_way():
+                serving: Serving = importlib.import_module(_SERVING).Serving(
+                    self._subject, [one.socket for one in self._bound]
+                )
+            # The collector need not walk it again and again on the loop.
+            gc.freeze()
+        finally:
+            if was_collecting:
+                gc.enable()
+        return serving

@@ -29,46 +29,37 @@ _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.005
 
 
-async def begin(subject: Subject, sockets: list[socket.socket]) -> "Serving":
-    guarded = [one.getsockname()[:2] for one in sockets if is_loopback(one.getsockname()[0])]
-    check = HostCheck(guarded, (*subject.listeners, *subject.advertised))
-    config = Config(
-        _ending_quietly(build_app(subject, ROUTES, check)),
-        http=BoundedProtocol,
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        log_level=logging.WARNING,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        h11_max_incomplete_event_size=HEADER_BYTES,
-    )
-    config.load()
-    server = Server(config)
-    server.lifespan = config.lifespan_class(config)
-    await server.startup(sockets=sockets)
-    return Serving(server)
-
-
-def _ending_quietly(app: ASGIApp) -> ASGIApp:
-    """What the stop cuts short is no error, which it would be to uvicorn."""
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        with suppress(asyncio.CancelledError):
-            await app(scope, receive, send)
-
-    return serve
-
-
 class Serving:
-    """uvicorn's server without its main loop, which would wake the broker ten times a second."""
+    """uvicorn's server without its main loop, which would wake the broker ten times a second.
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    Made on a thread, because making it imports and compiles; started and stopped on the loop.
+    """
+
+    def __init__(self, subject: Subject, sockets: list[socket.socket]) -> None:
+        guarded = [one.getsockname()[:2] for one in sockets if is_loopback(one.getsockname()[0])]
+        check = HostCheck(guarded, (*subject.listeners, *subject.advertised))
+        config = Config(
+            _ending_quietly(build_app(subject, ROUTES, check)),
+            http=BoundedProtocol,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level=logging.WARNING,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+        )
+        config.load()
+        self._sockets = sockets
+        self._server = Server(config)
+        self._server.lifespan = config.lifespan_class(config)
+
+    async def start(self) -> None:
+        await self._server.startup(sockets=self._sockets)
 
     async def stop(self) -> None:
         state, loop = self._server.server_state, asyncio.get_running_loop()
@@ -127,3 +118,13 @@ def _whole_response(status: bytes, error: str, message: str) -> bytes:
     body = encode({"error": error, "message": message}) + b"\n"
     head = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
     return head % (status, len(body)) + body
+
+
+def _ending_quietly(app: ASGIApp) -> ASGIApp:
+    """What the stop cuts short is no error, which it would be to uvicorn."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(asyncio.CancelledError):
+            await app(scope, receive, send)
+
+    return serve
