@@ -6,7 +6,7 @@ Owns who is connected. Must not know what they say.
 import asyncio
 import logging
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamina.broker.admission import Admission
 from lamina.broker.connection import Connection, Service
@@ -29,6 +29,10 @@ class Bound:
     @property
     def port(self) -> int:
         return int(self.socket.getsockname()[1])
+
+    @property
+    def taken(self) -> Listener:
+        return replace(self.listener, port=self.port)
 
 
 class Listening:
