@@ -65,6 +65,8 @@ class Node:
         self.unexpected_errors = 0
         self.on_fatal: Callable[[str], None] | None = None
         """Told why the broker cannot go on."""
+        self.on_settings: Callable[[BrokerSettings], None] | None = None
+        """Told the settings that hold from now on, when some change while the broker runs."""
         self.image = store.image
         """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
         self._store = store

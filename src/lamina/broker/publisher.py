@@ -160,6 +160,8 @@ class Publisher:
             dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
             dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
         )
+        if node.on_settings is not None:
+            node.on_settings(node.settings)
         for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
             self._configure(name)
             if number % _TOPICS_AT_A_TIME == 0:

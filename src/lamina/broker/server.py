@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
+from lamina.broker.connection_quota import ConnectionQuota
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import API_VERSIONS, Router
@@ -25,6 +26,7 @@ from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.directory import LogDirectory
 from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DIR
+from lamina.settings.connection_limits import connection_limits
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.network import (
     CONNECTIONS_MAX_IDLE_MS,
@@ -95,9 +97,12 @@ class Server:
             loop,
             service,
             Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
+            ConnectionQuota(connection_limits(node.settings), tuple(one.listener.name for one in bound)),
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
+        listening.limit(connection_limits(node.settings))
+        node.on_settings = lambda settings: listening.limit(connection_limits(settings))
         # The first thing that any client says; everything else is made ready while it talks.
         warm([service.apis[API_VERSIONS]], lambda: False)
         listening.start(bound)

@@ -7,6 +7,7 @@ files or arguments: they come as mappings from name to text.
 
 from collections.abc import Mapping
 
+from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
 from lamina.settings.listeners import advertised_listeners
 from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, broker_refusal, nearest_broker_name
@@ -37,6 +38,7 @@ def resolve_broker(
                 warnings[warning] = None
     settings = BrokerSettings(BROKER_SETTINGS, layers, tuple(warnings))
     advertised_listeners(settings)
+    connection_limits(settings)
     return settings
 
 
