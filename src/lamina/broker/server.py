@@ -105,12 +105,13 @@ class Server:
         node.on_settings = lambda settings: listening.limit(connection_limits(settings))
         # The first thing that any client says; everything else is made ready while it talks.
         warm([service.apis[API_VERSIONS]], lambda: False)
+        timers = Timers(node)
+        await timers.measure_rooms()
         listening.start(bound)
         if threading.current_thread() is threading.main_thread():
             # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
-        timers = Timers(node)
         timers.start()
         node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
         return opened, bound, listening, timers

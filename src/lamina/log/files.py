@@ -199,6 +199,11 @@ class Disk:
             file.close()
             return None
 
+    def free_bytes(self, path: str) -> int:
+        """The room that is left for this user on the file system that holds ``path``."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
     def absolute(self, path: str) -> str:
         return os.path.realpath(path)
 
