@@ -6,6 +6,7 @@ Owns the order in which a broker comes up and goes down. Must not know requests.
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 import threading
@@ -18,6 +19,7 @@ from lamina.broker.connection_quota import ConnectionQuota
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import API_VERSIONS, Router
+from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
 from lamina.broker.warming import warm
@@ -46,6 +48,7 @@ class Server:
         self._settings = settings
         self._stopping: asyncio.Event | None = None
         self._fatal: str | None = None
+        self._notice = ServiceNotice(os.environ)
 
     async def run(
         self, started: Callable[[Opened, list[Bound]], None], progress: Callable[[int, int], None] | None = None
@@ -55,10 +58,20 @@ class Server:
         ``started`` is told when clients can connect.
         """
         self._stopping = asyncio.Event()
-        opened, bound, listening, timers = await self._start(progress)
+
+        def opening(done: int, total: int) -> None:
+            self._notice.opening(done, total)
+            if progress is not None:
+                progress(done, total)
+
+        opened, bound, listening, timers = await self._start(opening)
         started(opened, bound)
+        partitions = len(opened.node.partitions)
+        self._notice.ready(f"serving {partitions} partitions", opened.node.loop)
         await self._stopping.wait()
+        self._notice.stopping()
         await self._drain(opened, listening, timers)
+        self._notice.ended()
         return self._fatal
 
     def stop(self) -> None:
