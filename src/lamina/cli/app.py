@@ -14,13 +14,14 @@ from lamina.cli.status import BAD_INPUT
 
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
+    "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""
 
-NOT_ON_WINDOWS = frozenset({"adopt", "dump", "serve", "verify"})
+NOT_ON_WINDOWS = frozenset({"adopt", "doctor", "dump", "serve", "verify"})
 """Commands that touch a broker's files or run one; a client's work anywhere."""
 
 
