@@ -6,7 +6,7 @@ import pytest
 
 from lamina.broker.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
 from lamina.broker.refusal_lines import RefusalLines
-from lamina.settings.connection_limits import ConnectionLimits, connection_limits
+from lamina.settings.connection_limits import ConnectionLimits, ListenerLimits, connection_limits
 from lamina.settings.definition import SettingError
 from lamina.settings.resolve import resolve_broker
 
@@ -110,6 +110,19 @@ def test_a_lone_listener_is_not_the_brokers_own() -> None:
     assert quota.wait_seconds("PLAINTEXT", 0.0) == UNTIL_ONE_LEAVES
 
 
+def test_a_listener_may_have_limits_of_its_own_and_the_brokers_too() -> None:
+    own = {"PLAINTEXT": ListenerLimits(max_connections=1), "CLIENTS": ListenerLimits(max_creation_rate=1)}
+    quota = ConnectionQuota(ConnectionLimits(per_listener=own), TWO)
+    assert quota.wait_seconds("PLAINTEXT", 0.0) == 0
+    quota.add("PLAINTEXT", "10.0.0.1")
+    assert quota.wait_seconds("PLAINTEXT", 0.0) == UNTIL_ONE_LEAVES
+    assert quota.wait_seconds("CLIENTS", 0.0) == 0
+    quota.add("CLIENTS", "10.0.0.1")
+    assert quota.wait_seconds("CLIENTS", 0.25) == pytest.approx(0.75)
+    quota.remove("PLAINTEXT", "10.0.0.1")
+    assert quota.wait_seconds("PLAINTEXT", 0.25) == 0
+
+
 def test_limits_that_sink_leave_an_excess() -> None:
     quota = ConnectionQuota(ConnectionLimits(), ("PLAINTEXT",))
     for _ in range(5):
@@ -126,10 +139,19 @@ def test_limits_are_read_from_the_settings() -> None:
             "max.connections.per.ip.overrides": "127.0.0.1:200, a.test:7,[::1]:3",
             "max.connection.creation.rate": "5",
             "inter.broker.listener.name": "plaintext",
+            "listener.name.plaintext.max.connections": "7",
         }
     )
     hosts = {"127.0.0.1": 200, "a.test": 7, "::1": 3}
-    assert connection_limits(settings) == ConnectionLimits(10, 0, 5, hosts, "PLAINTEXT")
+    assert connection_limits(settings) == ConnectionLimits(
+        10, 0, 5, hosts, "PLAINTEXT", {"PLAINTEXT": ListenerLimits(max_connections=7)}
+    )
+    assert settings.warnings == ()
+
+
+def test_a_bad_limit_of_a_listener_is_named_in_full() -> None:
+    with pytest.raises(SettingError, match=r"^listener\.name\.plaintext\.max\.connections = -1: must be at least 0"):
+        resolve_broker(sets={"listener.name.plaintext.max.connections": "-1"})
 
 
 @pytest.mark.parametrize("overrides", ["127.0.0.1", ":5", "a:b", "a:-1", "a:1,,b:2", "a:99999999999", "a:１"])

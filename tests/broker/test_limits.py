@@ -6,6 +6,7 @@ from lamina.wire.versions import nested_schema, request_schema
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import Closed, RawClient, metadata_request
 
+DESCRIBE_CONFIGS = 32
 INCREMENTAL_ALTER_CONFIGS = 44
 BROKER = 4
 
@@ -96,4 +97,23 @@ def test_above_the_rate_connections_are_delayed_and_not_refused(own_broker: Call
     for _ in range(30):
         with RawClient(broker) as client:
             assert is_served(client)
-    assert any("accepts more slowly: 20 connections a second" in line for line in broker.log)
+    assert any("PLAINTEXT accepts more slowly: max.connection.creation.rate is reached" in line for line in broker.log)
+
+
+def test_a_listeners_own_limit_is_set_while_the_broker_runs_and_is_shown(
+    own_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = own_broker()
+    name = "listener.name.plaintext.max.connections"
+    with RawClient(broker) as first:
+        assert is_served(first)
+        set_on_broker(first, name, "1")
+        schema = request_schema(DESCRIBE_CONFIGS, 4)
+        asked = nested_schema(schema, "resources")(resource_type=BROKER, resource_name="1", configuration_keys=(name,))
+        shown = first.ask(schema(resources=(asked,), include_synonyms=False, include_documentation=False)).results[0]
+        assert [(config.name, config.value) for config in shown.configs] == [(name, "1")]
+        with RawClient(broker) as second:
+            second.begin(metadata_request(create=False))
+            broker.wait_for_log("PLAINTEXT accepts nobody for now")
+            set_on_broker(first, name, "2")
+            assert second.answer(3, 12).brokers

@@ -2,18 +2,20 @@
 
 Owns the counts, and what is refused by reason. At ``max.connections`` nobody is accepted until somebody leaves, and
 above the rate nobody until it is time; both wait in the system's queue. Too many from one address are turned away.
-The brokers' listener, if there are others beside it, is held back by neither of the first two. The rate is a bucket
-of one second's connections, filled steadily. Time is an argument, in seconds that never go back. Must not know
-sockets.
+The brokers' listener, if there are others beside it, is held back by neither of the first two, only by limits that it
+has itself. A rate is a bucket of one second's connections, filled steadily. Time is an argument, in seconds that never
+go back. Must not know sockets.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address
 
-from lamina.settings.connection_limits import ConnectionLimits
+from lamina.settings.connection_limits import ConnectionLimits, ListenerLimits
 
 UNTIL_ONE_LEAVES = float("inf")
+
+_NO_LIMITS = ListenerLimits()
 
 
 class ConnectionQuota:
@@ -22,8 +24,8 @@ class ConnectionQuota:
         self._by_listener: Counter[str] = Counter()
         self._by_ip: Counter[str] = Counter()
         self._overrides: Mapping[str, int] = {}
-        self._filled_at: float | None = None
-        self._tokens = 0.0
+        self._rate = _Bucket()
+        self._listener_rates: defaultdict[str, _Bucket] = defaultdict(_Bucket)
         self.count = 0
         self.refused_per_ip = 0
         """Connections that were closed at once because their address had enough."""
@@ -48,25 +50,21 @@ class ConnectionQuota:
 
     def wait_seconds(self, listener_name: str, now: float) -> float:
         """How long to leave the next one in the queue; 0 to accept it now."""
+        limits = self.limits.per_listener.get(listener_name, _NO_LIMITS)
+        if self._by_listener[listener_name] >= limits.max_connections:
+            return UNTIL_ONE_LEAVES
+        wait = self._listener_rates[listener_name].wait_seconds(limits.max_creation_rate, now)
         if self.is_protected(listener_name):
-            return 0.0
+            return wait
         if self.count >= self.limits.max_connections:
             return UNTIL_ONE_LEAVES
-        rate = self.limits.max_creation_rate
-        self._fill(rate, now)
-        if self._tokens >= 1:
-            return 0.0
-        return (1 - self._tokens) / rate if rate else UNTIL_ONE_LEAVES
-
-    def _fill(self, rate: int, now: float) -> None:
-        passed = 1.0 if self._filled_at is None else now - self._filled_at
-        self._filled_at = now
-        self._tokens = min(float(rate), self._tokens + passed * rate)
+        return max(wait, self._rate.wait_seconds(self.limits.max_creation_rate, now))
 
     def add(self, listener_name: str, ip: str) -> int | None:
         """Count a connection that was accepted; the limit of its address, if that is reached: close it then."""
+        self._listener_rates[listener_name].take()
         if not self.is_protected(listener_name):
-            self._tokens = max(0.0, self._tokens - 1)
+            self._rate.take()
         ip = _plain(ip) or ip
         limit = self._overrides.get(ip, self.limits.max_per_ip)
         if self._by_ip[ip] >= limit:
@@ -94,6 +92,25 @@ class ConnectionQuota:
         """How many connections should go: there are more than ``max.connections``. Brokers' own do not."""
         unprotected = sum(n for name, n in self._by_listener.items() if not self.is_protected(name))
         return min(max(0, self.count - self.limits.max_connections), unprotected)
+
+
+class _Bucket:
+    """Connections that may be accepted now: at first, and at most, those of one second."""
+
+    def __init__(self) -> None:
+        self._filled_at: float | None = None
+        self._tokens = 0.0
+
+    def wait_seconds(self, rate: int, now: float) -> float:
+        passed = 1.0 if self._filled_at is None else now - self._filled_at
+        self._filled_at = now
+        self._tokens = min(float(rate), self._tokens + passed * rate)
+        if self._tokens >= 1:
+            return 0.0
+        return (1 - self._tokens) / rate if rate else UNTIL_ONE_LEAVES
+
+    def take(self) -> None:
+        self._tokens = max(0.0, self._tokens - 1)
 
 
 def _plain(address: str) -> str | None:

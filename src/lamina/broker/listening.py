@@ -160,8 +160,7 @@ class Listening:
         else:
             self.quota.waits_for_rate += 1
             self._pause(bound, seconds)
-            rate = self.quota.limits.max_creation_rate
-            self._say_refused(f"{bound.listener.name} accepts more slowly: {rate} connections a second are allowed")
+            self._say_refused(f"{bound.listener.name} accepts more slowly: max.connection.creation.rate is reached")
         return True
 
     def _say_refused(self, sentence: str) -> None:

@@ -7,6 +7,7 @@ sockets, nor what a host's name stands for.
 from dataclasses import dataclass, field
 
 from lamina.settings.definition import SettingError
+from lamina.settings.listeners import listeners
 from lamina.settings.log_config import INT_MAX
 from lamina.settings.network import (
     INTER_BROKER_LISTENER_NAME,
@@ -21,6 +22,14 @@ DEFAULT_INTER_BROKER_LISTENER = "PLAINTEXT"
 
 
 @dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """What holds for one listener beside what holds for all."""
+
+    max_connections: int = INT_MAX
+    max_creation_rate: int = INT_MAX
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """``per_host`` is by address or by name, as it was given."""
 
@@ -29,6 +38,7 @@ class ConnectionLimits:
     max_creation_rate: int = INT_MAX
     per_host: dict[str, int] = field(default_factory=dict)
     inter_broker_listener: str = DEFAULT_INTER_BROKER_LISTENER
+    per_listener: dict[str, ListenerLimits] = field(default_factory=dict)
 
 
 def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
@@ -54,4 +64,11 @@ def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
         settings[MAX_CONNECTION_CREATION_RATE],
         per_host,
         (settings.get(INTER_BROKER_LISTENER_NAME) or DEFAULT_INTER_BROKER_LISTENER).upper(),
+        {listener.name: _of_listener(settings, listener.name) for listener in listeners(settings)},
     )
+
+
+def _of_listener(settings: BrokerSettings, name: str) -> ListenerLimits:
+    connections = settings.of_listener(MAX_CONNECTIONS, name)
+    rate = settings.of_listener(MAX_CONNECTION_CREATION_RATE, name)
+    return ListenerLimits(INT_MAX if connections is None else connections, INT_MAX if rate is None else rate)

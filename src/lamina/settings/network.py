@@ -68,7 +68,8 @@ MAX_CONNECTIONS = broker_setting(
     INT,
     INT_MAX,
     "How many may be connected at once; then nobody is accepted until one closes. On the brokers' listener, if there "
-    "are others, one is: the connection elsewhere that was silent longest is closed for it.",
+    "are others, one is: the connection elsewhere that was silent longest is closed for it. For one listener: "
+    "`listener.name.NAME.max.connections`.",
     update=Update.CLUSTER_WIDE,
     rule=at_least(0),
 )
@@ -91,7 +92,8 @@ MAX_CONNECTION_CREATION_RATE = broker_setting(
     "max.connection.creation.rate",
     INT,
     INT_MAX,
-    "How many connections are accepted in a second, the brokers' listener beside others excepted; more have to wait.",
+    "How many connections are accepted in a second, the brokers' listener beside others excepted; more have to wait. "
+    "For one listener: `listener.name.NAME.max.connection.creation.rate`.",
     update=Update.CLUSTER_WIDE,
     rule=at_least(0),
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lamina.cli.diagnosis.finding import Finding
 from lamina.cli.diagnosis.machine import REQUIRED, versions_of
-from lamina.settings.lists import BROKER_SETTINGS, broker_ignored
+from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, listener_setting
 from lamina.settings.values import BrokerSettings, Source
 
 LOG_LINES = 2000
@@ -81,7 +81,8 @@ def shown_settings(settings: BrokerSettings) -> dict[str, dict[str, str | None]]
     for source, layer in settings.layers:
         for name, text in layer.items():
             if name not in shown:
-                is_known = broker_ignored(name) is not None and not _may_be_secret(name)
+                is_known = listener_setting(name) is not None or broker_ignored(name) is not None
+                is_known = is_known and not _may_be_secret(name)
                 shown[name] = {"value": text if is_known else None, "source": source.value}
     return dict(sorted(shown.items(), key=lambda item: (item[1]["source"] == Source.DEFAULT.value, item[0])))
 
