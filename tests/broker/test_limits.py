@@ -52,7 +52,7 @@ def test_too_many_from_one_address_are_closed_and_those_before_them_go_on(
         assert is_served(first)
     lines = [line for line in broker.log if "turned away" in line]
     assert lines
-    assert "127.0.0.1 was turned away: it may have 1 connections" in lines[0]
+    assert "127.0.0.1 was turned away: its limit of connections is 1" in lines[0]
     assert len(lines) < 50, "one a second, not one for each"
 
 

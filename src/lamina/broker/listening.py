@@ -115,7 +115,7 @@ class Listening:
                 self._connect(bound, accepted, address)
             else:
                 accepted.close()
-                self._say_refused(f"{address[0]} was turned away: it may have {limit} connections")
+                self._say_refused(f"{address[0]} was turned away: its limit of connections is {limit}")
                 if (refused := refused + 1) == _REFUSALS_AT_A_TIME:
                     self._pause(bound, _REFUSAL_PAUSE_SECONDS)
                     return
