@@ -30,6 +30,16 @@ def test_before_it_was_measured_and_without_a_limit_there_is_room() -> None:
     assert not room.is_low
 
 
+def test_without_a_limit_a_disk_that_is_more_than_full_is_not_low() -> None:
+    room = DiskRoom("/logs")
+    room.measured(10, 0, MIN)
+    room.take(100)
+    room.measured(10, 0, 0)
+    assert not room.is_low
+    room.measured(10, 0, 0)
+    assert not room.is_low
+
+
 def test_a_burst_between_two_measurements_stops_at_the_limit() -> None:
     room = DiskRoom("/logs")
     room.measured(MIN + 250, 0, MIN)

@@ -73,6 +73,17 @@ def test_limits_change_while_the_broker_runs(own_broker: Callable[..., BrokerPro
             assert is_served(fourth)
 
 
+def test_a_host_that_nobody_knows_is_named_and_has_no_limit_of_its_own(
+    own_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = own_broker("--set", f"max.connections.per.ip.overrides={'x' * 70}:1,nobody.invalid:1")
+    broker.wait_for_log("nobody.invalid is not known")
+    assert any(f"{'x' * 70} is not known" in line for line in broker.log)
+    with RawClient(broker) as first, RawClient(broker) as second:
+        assert is_served(first)
+        assert is_served(second)
+
+
 def test_brokers_take_the_place_of_a_client(own_broker: Callable[..., BrokerProcess]) -> None:
     broker = own_broker(
         "--set",

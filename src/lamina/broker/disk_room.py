@@ -59,10 +59,10 @@ class DiskRoom:
         self.min_bytes = min_bytes
         left_bytes = free_bytes - self._taken_bytes
         if self.is_low:
-            if left_bytes >= min_bytes + min_bytes // _MARGIN:
+            if not min_bytes or left_bytes >= min_bytes + min_bytes // _MARGIN:
                 self.is_low = False
                 logger.warning("%s has room again, %d bytes: writes go on", self.path, left_bytes)
-        elif left_bytes < min_bytes:
+        elif min_bytes and left_bytes < min_bytes:
             self._become_low()
 
     def _become_low(self) -> None:

@@ -204,8 +204,8 @@ class Listening:
         for name in names:
             try:
                 addresses[name] = str((await self._loop.getaddrinfo(name, None))[0][4][0])
-            except OSError as error:
-                logger.warning("max.connections.per.ip.overrides: %s is not known: %s", name, error.strerror)
+            except (OSError, UnicodeError) as error:
+                logger.warning("max.connections.per.ip.overrides: %s is not known: %s", name, error)
         self._apply(limits, addresses)
 
     def _apply(self, limits: ConnectionLimits, addresses: dict[str, str]) -> None:
