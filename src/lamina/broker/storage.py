@@ -52,7 +52,7 @@ class Storage:
 
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""
-    data_directory, log_directories = _paths(settings)
+    data_directory, log_directories = storage_paths(settings)
     try:
         with ExitStack() as undo:
             _make_data_directory(data_directory)
@@ -72,7 +72,7 @@ def open_storage(settings: BrokerSettings) -> Storage:
     return Storage(data_directory, database, metadata, directories)
 
 
-def _paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:
+def storage_paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:
     """The data directory and the log directories; with ``log.dirs`` alone the first of them is both."""
     given = settings.get(LOG_DIRS)
     if given is None:

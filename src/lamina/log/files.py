@@ -16,6 +16,8 @@ Bytes = bytes | bytearray | memoryview
 Map = mmap.mmap
 
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_NO_FULL_SYNC = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL)
 _PROBE_BYTES = 128 * 1024
 _LOAD_BYTES = 1024 * 1024
 
@@ -92,7 +94,7 @@ class File:
         os.ftruncate(self.fd, size_bytes)
 
     def fsync(self) -> None:
-        os.fsync(self.fd)
+        sync(self.fd)
 
     def map(self, size_bytes: int) -> Map:
         """A read-only map. Nothing is written through maps: a full disk would kill the process (SIGBUS)."""
@@ -183,7 +185,7 @@ class Disk:
         """Make the names in a directory survive a power cut."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            sync(fd)
         finally:
             os.close(fd)
 
@@ -199,8 +201,30 @@ class Disk:
             file.close()
             return None
 
+    def free_bytes(self, path: str) -> int:
+        """The room that is left for this user on the file system that holds ``path``."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
     def absolute(self, path: str) -> str:
         return os.path.realpath(path)
+
+
+def sync(fd: int) -> None:
+    """Bring a file, or the names in a directory, to the disk itself.
+
+    On macOS ``fsync`` leaves them in the drive's own cache, which a power cut empties; ``F_FULLFSYNC`` does not. File
+    systems that do not know it, such as network ones, get the ordinary one.
+    """
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(fd, _FULL_SYNC)
+        except OSError as error:
+            if error.errno not in _NO_FULL_SYNC:
+                raise
+        else:
+            return
+    os.fsync(fd)
 
 
 def read_file(disk: Disk, path: str) -> bytes:
