@@ -11,7 +11,9 @@ import click
 
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
+    "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
     "dump": "Show what is in the files of a log directory.",
+    "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
