@@ -18,6 +18,8 @@ from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
 
 METADATA_DB = "metadata.db"
+RESTORING = "restore.partial"
+"""A file in a data directory into which a backup is being restored, or was until somebody interrupted it."""
 GITIGNORE = "# Made by lamina serve; nothing in here belongs in a repository.\n*\n"
 
 
@@ -53,6 +55,11 @@ class Storage:
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""
     data_directory, log_directories = storage_paths(settings)
+    if os.path.exists(os.path.join(data_directory, RESTORING)):
+        raise StartError(
+            f"{data_directory} holds half a backup: wait for lamina restore to end; "
+            f"if it was interrupted, remove what is in there and restore again"
+        )
     try:
         with ExitStack() as undo:
             _make_data_directory(data_directory)

@@ -14,15 +14,17 @@ from lamina.cli.status import BAD_INPUT
 
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
+    "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
     "brokers": "Show the brokers of a cluster.",
     "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
+    "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""
 
-NOT_ON_WINDOWS = frozenset({"adopt", "doctor", "dump", "serve", "verify"})
+NOT_ON_WINDOWS = frozenset({"adopt", "backup", "doctor", "dump", "restore", "serve", "verify"})
 """Commands that touch a broker's files or run one; a client's work anywhere."""
 
 
