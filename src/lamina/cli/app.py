@@ -12,8 +12,10 @@ import click
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
     "brokers": "Show the brokers of a cluster.",
+    "configs": "Show and change settings of topics and brokers.",
     "dump": "Show what is in the files of a log directory.",
     "serve": "Run a broker.",
+    "topics": "Make, look at, change and delete topics.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""
