@@ -1,6 +1,7 @@
 """``lamina configs``, against a broker in a process of its own."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -116,6 +117,7 @@ def test_a_topic_or_a_broker_that_is_not_there(configs: Run) -> None:
     [
         ("get",),
         ("get", "--topic", "t", "--broker", "1"),
+        ("get", "--broker-default", "--broker", "0"),
         ("get", "--topic", ""),
         ("get", "--broker", "one"),
         ("set", "--topic", "t"),
@@ -128,3 +130,36 @@ def test_a_wrong_command_line_ends_with_status_2(lamina: Lamina, arguments: tupl
     outcome = lamina("configs", *arguments, "--bootstrap-server", "127.0.0.1:1")
     assert outcome.status == 2
     assert "Error: " in outcome.err
+
+
+def test_settings_of_all_brokers(lamina: Lamina, own_broker: Callable[..., BrokerProcess]) -> None:
+    address = ("--bootstrap-server", own_broker().address)
+    where = ("--broker-default", *address)
+    outcome = lamina("configs", "get", *where)
+    assert (outcome.status, outcome.out) == (0, "")
+    assert outcome.err.startswith("lamina: everything of all brokers is at its default")
+    outcome = lamina("configs", "set", "log.retention.ms=500000", "log.retention.bytes=2000000", *where)
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.splitlines()[0] == "all brokers: log.retention.ms = 500000"
+    rows = lamina("configs", "get", "--json", *where).objects
+    assert [(row["name"], row["resource"], row["value"], row["source"]) for row in rows] == [
+        ("log.retention.bytes", "", "2000000", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        ("log.retention.ms", "", "500000", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+    ]
+    (row,) = lamina("configs", "get", "log.retention.ms", "--json", "--broker", "1", *address).objects
+    assert row["value"] == "500000"
+    assert lamina("configs", "unset", "log.retention.ms", *where).status == 0
+    outcome = lamina("configs", "unset", "log.retention.ms", *where)
+    assert outcome.status == 1
+    assert "all brokers: log.retention.ms is not set;" in outcome.err
+    outcome = lamina("configs", "set", "log.retention.ms=x", *where)
+    assert outcome.status == 1
+    assert outcome.err == "lamina: log.retention.ms = x: must be a whole number of 64 bits\n"
+
+
+def test_settings_of_all_brokers_are_not_asked_for_past_security(lamina: Lamina, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\n")
+    outcome = lamina("configs", "get", "--broker-default", "--command-config", file)
+    assert outcome.status == 1
+    assert "cannot be reached through TLS or a login; give --broker ID" in outcome.err

@@ -1,49 +1,18 @@
 """What a person is told when a cluster cannot be spoken to."""
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
+from tests.client.servers import a_server_that_says
 
 SASL = """\
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";
 """
-
-
-@contextmanager
-def a_server_that_says(answer: bytes) -> Iterator[str]:
-    """Says it to everybody who sends something, and hangs up."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection:
-                try:
-                    connection.recv(1024)
-                    connection.sendall(answer)
-                except OSError:
-                    continue
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(10)
 
 
 @pytest.mark.parametrize(

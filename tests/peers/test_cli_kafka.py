@@ -17,6 +17,12 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 Run = Callable[..., Outcome]
 
+PLACES = (
+    ("--topic=configured", "retention.ms"),
+    ("--broker=1", "log.retention.ms"),
+    ("--broker-default", "log.segment.delete.delay.ms"),
+)
+
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
@@ -87,15 +93,16 @@ def test_offsets_and_deleting_records(run: Run, kafka: Kafka, tmp_path: Path) ->
     assert offset("earliest") == 5
 
 
-def test_configs_of_a_topic_and_of_a_broker(run: Run) -> None:
-    run("topics", "create", "configured")
-    for where, name in (("--topic=configured", "retention.ms"), ("--broker=1", "log.retention.ms")):
-        assert run("configs", "set", where, f"{name}=700000").status == 0
-        (row,) = run("configs", "get", where, name, "--json").objects
-        assert (row["value"], row["default"]) == ("700000", False)
-        assert run("configs", "unset", where, name).status == 0
-        assert run("configs", "get", where, name, "--json").objects[0]["default"] is True
-        assert run("configs", "get", where, "--all").status == 0
+@pytest.mark.parametrize(("where", "name"), PLACES)
+def test_configs_of_a_topic_a_broker_and_all_brokers(run: Run, where: str, name: str) -> None:
+    run("topics", "create", "configured", "--if-not-exists")
+    assert run("configs", "set", where, f"{name}=700000").status == 0
+    (row,) = run("configs", "get", where, name, "--json").objects
+    assert (row["value"], row["default"]) == ("700000", False)
+    assert run("configs", "unset", where, name).status == 0
+    after = run("configs", "get", where, name, "--json")
+    assert after.status == 1 if where == "--broker-default" else after.objects[0]["default"] is True
+    assert run("configs", "get", where, "--all").status == 0
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
     epilog="""\b
 Examples:
   lamina serve
+  lamina topics create orders --partitions 3
   lamina dump /var/lib/lamina/orders-0/00000000000000000000.log
   lamina verify --dir /var/lib/lamina""",
 )

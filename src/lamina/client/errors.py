@@ -76,6 +76,6 @@ def why_unreachable(servers: str, error: "KafkaError | None") -> str:
         return f"{servers} takes no such login ({whole}); check security.protocol and sasl.* in --command-config"
     if name == "_SSL" or "SSL" in text:
         return f"no TLS connection to {servers} ({whole}); check security.protocol and ssl.* in --command-config"
-    reason = f" ({text.rpartition(': ')[2].lower()})" if text else ""
+    reason = f" ({text.rpartition(': ')[2]})" if text else ""
     advice = "start one with `lamina serve`, or name another with --bootstrap-server"
     return f"no broker answers at {servers}{reason}; {advice}"

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import click
 
 from lamina.cli.attempts import Attempts
-from lamina.cli.configs.resource import Resource, check_names, entries_of, resource_options
+from lamina.cli.configs.asking import alter, check_names, entries_of
+from lamina.cli.configs.resource import Resource, resource_options
 from lamina.cli.pairs import pairs_from
 from lamina.client.cluster import Cluster
 
@@ -15,7 +16,8 @@ from lamina.client.cluster import Cluster
     epilog="""\b
 Examples:
   lamina configs set --topic orders retention.ms=3600000 cleanup.policy=compact,delete
-  lamina configs set --broker 1 log.retention.ms=3600000""",
+  lamina configs set --broker 1 log.retention.ms=3600000
+  lamina configs set --broker-default log.retention.ms=3600000""",
 )
 @click.argument("settings", metavar="KEY=VALUE…", nargs=-1, required=True)
 @resource_options
@@ -38,28 +40,15 @@ def unset_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...]) 
     """Take settings back, so that the default holds again."""
     attempts = Attempts(cluster)
     known = entries_of(cluster, resource, attempts)
-    if known:
+    if known is not None:
         check_names(resource, names, known, attempts)
     return attempts.status or _alter(cluster, resource, dict.fromkeys(names))
 
 
 def _alter(cluster: Cluster, resource: Resource, wanted: Mapping[str, str | None]) -> int:
     """None takes a setting back."""
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
-
-    resource.check(cluster)
-    changes = [
-        ConfigEntry(
-            name,
-            value,
-            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-        )
-        for name, value in wanted.items()
-    ]
-    changed = ConfigResource(resource.type, resource.name, incremental_configs=changes)
     attempts = Attempts(cluster)
-    futures = cluster.admin().incremental_alter_configs([changed])
-    for _ in attempts.answers((str(resource), future) for future in futures.values()):
+    if alter(cluster, resource, wanted, attempts):
         for name, value in wanted.items():
             click.echo(f"{resource}: {name} is not set any more" if value is None else f"{resource}: {name} = {value}")
     return attempts.status

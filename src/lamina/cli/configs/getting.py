@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.cli.attempts import Attempts
-from lamina.cli.configs.resource import Resource, check_names, entries_of, resource_options
+from lamina.cli.configs.asking import check_names, entries_of
+from lamina.cli.configs.resource import Resource, resource_options
 from lamina.cli.connecting import as_json_option, warn
 from lamina.cli.output import Row, Value, print_json, print_table
 from lamina.client.cluster import Cluster
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 Examples:
   lamina configs get --topic orders
   lamina configs get --topic orders retention.ms cleanup.policy
-  lamina configs get --broker 1 --all --json""",
+  lamina configs get --broker 1 --all --json
+  lamina configs get --broker-default""",
 )
 @click.argument("names", metavar="[NAME]…", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Also what is at its default, and what each value stems from.")
@@ -30,7 +32,7 @@ def get_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...], ev
     """Show settings: those named, or those that are not at their default."""
     attempts = Attempts(cluster)
     entries = entries_of(cluster, resource, attempts)
-    if not entries:
+    if entries is None:
         return attempts.status
     names = tuple(dict.fromkeys(names))
     check_names(resource, names, entries, attempts)
@@ -52,7 +54,8 @@ def get_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...], ev
             [(entry.name, _value(entry), _source(entry), _marks(entry)) for entry in shown],
         )
     if not rows and not names:
-        warn(f"everything of {resource} is at its default; --all shows it")
+        advice = "`lamina configs get --broker ID` shows what holds" if resource.is_every_broker else "--all shows it"
+        warn(f"everything of {resource} is at its default; {advice}")
     return attempts.status
 
 
