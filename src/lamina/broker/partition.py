@@ -8,6 +8,7 @@ not know requests or other partitions.
 from typing import Protocol
 from uuid import UUID
 
+from lamina.broker.disk_room import DiskRoom
 from lamina.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
@@ -46,12 +47,19 @@ class Partition:
         "leader_epoch",
         "log",
         "replica_count",
+        "room",
         "topic",
         "topic_id",
     )
 
     def __init__(
-        self, log: PartitionLog, topic_id: UUID, leader_epoch: int, flusher: Flusher, max_decompressed_bytes: int
+        self,
+        log: PartitionLog,
+        topic_id: UUID,
+        leader_epoch: int,
+        flusher: Flusher,
+        max_decompressed_bytes: int,
+        room: DiskRoom,
     ) -> None:
         self.topic = log.topic
         self.index = log.partition
@@ -60,6 +68,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.high_watermark = log.log_end_offset
         self.replica_count = 1
+        self.room = room
         self._flusher = flusher
         self._parked: set[Parked] = set()
         self.configure(log.config, max_decompressed_bytes)
@@ -104,6 +113,7 @@ class Partition:
             header = read_header(batch)
         appended = self.log.append(batch, header, self.leader_epoch, now_ms)
         if not appended.is_duplicate:
+            self.room.take(len(batch))
             self._advance(len(batch))
         return appended
 
