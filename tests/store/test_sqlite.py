@@ -206,6 +206,18 @@ def test_a_damaged_page_is_found_on_opening(path: str) -> None:
         SqliteStore(path)
 
 
+def test_a_schema_that_is_not_text_is_damage(path: str) -> None:
+    SqliteStore(path).close()
+    data = Path(path).read_bytes()
+    assert data.count(b"tableentries") == data.count(b"CREATE TABLE entries") == 1
+    damaged = data.replace(b"tableentries", b"table\xd1ntries").replace(
+        b"CREATE TABLE entries", b"CREATE TABLE ((((((("
+    )
+    Path(path).write_bytes(damaged)
+    with pytest.raises(StoreError, match=r"metadata\.db is damaged: "):
+        SqliteStore(path)
+
+
 def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"none/metadata\.db cannot be used: unable to open database file"):
         SqliteStore(str(tmp_path / "none" / "metadata.db"))
