@@ -164,6 +164,22 @@ def test_a_clean_start_whose_last_batch_was_torn_by_somebody_recovers(tmp_path: 
     assert (offsets(builder), builder.log.log_end_offset, builder.log.recovery_point) == ([0, 1], 2, 2)
 
 
+@pytest.mark.parametrize("claimed", [2**31, 2**40, 2**63 - 1])
+def test_a_clean_start_whose_last_batch_claims_an_offset_far_away_recovers(tmp_path: Path, claimed: int) -> None:
+    builder = written(tmp_path, 3)
+    builder.reopen()
+    builder.log.close()
+    path = builder.file(0, ".log")
+    data = path.read_bytes()
+    at = len(data) * 2 // 3
+    path.write_bytes(data[:at] + claimed.to_bytes(8, "big") + data[at + 8 :])
+    for extension in (".index", ".timeindex"):
+        builder.file(0, extension).unlink()
+    builder.log, report = builder._open(clean=True, recovery_point=3, log_start_offset=0)
+    assert report.reason is not None
+    assert (offsets(builder), builder.log.log_end_offset) == ([0, 1], 2)
+
+
 def test_leader_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     builder = a_log(tmp_path, segment_bytes=300)
     for number in range(10):
