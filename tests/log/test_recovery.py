@@ -10,8 +10,10 @@ from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
 from lamina.log.snapshots import snapshot_offsets
 from lamina.log.trimming import move_log_start_offset
+from lamina.records.batch import read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import LogBuilder, a_log
+from tests.records.forgery import reseal
 
 
 class CountingDisk(Disk):
@@ -238,6 +240,21 @@ def test_transactions_and_aborts_come_back_from_the_batches(tmp_path: Path) -> N
     assert builder.log.segments.aborted_between(0, 100) == expected
     assert {path.name: path.read_bytes() for path in builder.path.glob("*.txnindex")} == files
     assert builder.log.producers.first_unstable_offset() == 1
+
+
+def test_a_marker_in_a_codec_that_nobody_has_ends_the_log(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    builder.append(b"k=v", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.abort(1)
+    builder.log.close()
+    path = builder.file(0, ".log")
+    data = path.read_bytes()
+    at = read_header(data).size_bytes
+    path.write_bytes(data[:at] + reseal(data[at:], attributes=0x37))
+    builder.log, report = builder._open(clean=False, recovery_point=0, log_start_offset=0)
+    assert report.reason is not None
+    assert "no codec has id 7" in report.reason
+    assert builder.log.log_end_offset == 1
 
 
 def test_silent_producers_are_forgotten_at_a_start(tmp_path: Path) -> None:
