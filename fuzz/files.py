@@ -27,7 +27,8 @@ def pack_files(names: Sequence[str], files: Mapping[str, bytes]) -> bytes:
 def unpack_files(names: Sequence[str], choices: Choices) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     while not choices.is_over:
-        found[choices.one_of(names)] = choices.take(choices.number(_SIZE_BYTES))
+        name = choices.one_of(names)
+        found[name] = choices.take(choices.number(_SIZE_BYTES))
     return found
 
 

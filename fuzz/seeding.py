@@ -219,11 +219,14 @@ def _log_directories() -> Seeds:
         b"0\n1\norders 0 0\n",
         b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
         b"0\n1\n0 0\n",
+        bytes(build_batch([Record(offset, NOW_MS, b"key", b"value") for offset in range(3)], leader_epoch=0)),
     )
     files = dict(zip(log_directories.NAMES, contents, strict=True))
     yield "clean", pack_files(log_directories.NAMES, files)
     del files[log_directories.NAMES[1]]
     yield "crash", pack_files(log_directories.NAMES, files)
+    del files[log_directories.NAMES[-1]]
+    yield "no-log", pack_files(log_directories.NAMES, files)
 
 
 def _tools() -> Seeds:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from fuzz.choices import Choices
 from fuzz.files import scratch, unpack_files
-from lamina.errors import StorageError
+from lamina.errors import CorruptMessage
 from lamina.log import checkpoints
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.epochs import FILE_NAME as LEADER_EPOCHS
 from lamina.log.identity import META_PROPERTIES, PARTITION_METADATA, IdentityError, read_topic_id
+from lamina.log.partition_log import PartitionLog
 from lamina.records.batch import read_header
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig
@@ -25,39 +26,42 @@ NAMES = (
     checkpoints.CLEANER,
     f"{_PARTITION}/{PARTITION_METADATA}",
     f"{_PARTITION}/{LEADER_EPOCHS}",
+    f"{_PARTITION}/{0:020d}.log",
 )
 
 _NODE_ID = 1
 _NOW_MS = 1_700_000_000_000
 _CONFIG = LogConfig(segment_bytes=1000, segment_index_bytes=1200, index_interval_bytes=200)
-_BATCH = bytes(build_batch([Record(offset, _NOW_MS, b"key", b"value") for offset in range(3)], leader_epoch=0))
+_FAR_OFFSET = 2**62
 
 
 def one(data: bytes) -> None:
-    files = unpack_files(NAMES, Choices(data)) | {f"{_PARTITION}/{0:020d}.log": _BATCH}
+    files = unpack_files(NAMES, Choices(data))
     with scratch(files) as root:
+        (root / _PARTITION).mkdir(exist_ok=True)
         try:
-            directory = _open(root)
+            directory, log = _open(root)
         except DirectoryError:
             return
         with suppress(IdentityError):
             read_topic_id(directory.disk, f"{directory.path}/{_PARTITION}")
-        (log,) = directory.logs.values()
-        batch = build_batch([Record(0, _NOW_MS, b"key", b"value")])
-        log.append(batch, read_header(batch), 3, _NOW_MS)
+        assert 0 <= log.log_start_offset <= log.log_end_offset
+        if log.log_end_offset < _FAR_OFFSET:
+            batch = build_batch([Record(0, _NOW_MS, b"key", b"value")])
+            log.append(batch, read_header(batch), 3, _NOW_MS)
         start, end = log.log_start_offset, log.log_end_offset
         directory.close()
-        again = _open(root)
+        again, log = _open(root)
         assert again.was_clean
-        (log,) = again.logs.values()
         assert (log.log_start_offset, log.log_end_offset) == (start, end)
         again.close()
 
 
-def _open(root: Path) -> LogDirectory:
+def _open(root: Path) -> tuple[LogDirectory, PartitionLog]:
     directory = LogDirectory.open(str(root), node_id=_NODE_ID)
     try:
-        directory.open_partitions(lambda _topic: _CONFIG, _NOW_MS)
-    except StorageError as error:
+        return directory, directory.open_partition("orders", 0, _CONFIG, _NOW_MS)
+    except CorruptMessage as error:
+        # A log that was flushed and is no longer what it was.
+        directory.close()
         raise DirectoryError(str(error)) from None
-    return directory
