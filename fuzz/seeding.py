@@ -3,6 +3,7 @@
 Deterministic; what was found by fuzzing stays. Must not know what a target does with a seed.
 """
 
+import dataclasses
 import sqlite3
 import struct
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from fuzz.targets import (
     log_directories,
     partition_logs,
     requests,
+    serving,
     setting_values,
     store_values,
     tools,
@@ -46,6 +48,7 @@ from tests.wire.messages import random_entity
 Seeds = Iterator[tuple[str, bytes]]
 
 _CAPTURED = Path(__file__).parents[1] / "tests" / "records" / "captured"
+_API_KEYS = tuple(dict.fromkeys(api_key for api_key, _ in requests.OFFERED))
 _SMALL_PAGE_BYTES = 512
 _TOPIC_ID = bytes(range(16))
 
@@ -55,6 +58,7 @@ def main() -> None:
         ("frames", _frames()),
         ("headers", _headers()),
         ("requests", _requests()),
+        ("serving", _serving()),
         ("produce_requests", _bodies(produce.API_KEY, produce.VERSIONS)),
         ("fetch_requests", _bodies(fetch_request.API_KEY, fetch_request.VERSIONS)),
         ("batches", _batches()),
@@ -104,6 +108,39 @@ def _requests() -> Seeds:
     for api_key, index in last.items():
         body = encode_entity(_small_message(*requests.OFFERED[index]))
         yield f"api-{api_key}", bytes([index]) + body
+
+
+def _serving() -> Seeds:
+    """A few requests in a row, of an API and the next ones."""
+    offered = [max(index for index, (each, _) in enumerate(requests.OFFERED) if each == key) for key in _API_KEYS]
+    for first in range(0, len(offered), 3):
+        yield (
+            f"from-{_API_KEYS[first]}",
+            b"".join(
+                bytes([index]) + len(body).to_bytes(2, "big") + body
+                for index in offered[first : first + 3]
+                for body in [_about_orders(*requests.OFFERED[index])]
+            ),
+        )
+
+
+def _about_orders(api_key: int, api_version: int) -> bytes:
+    """A message whose names are those of the topic that is there."""
+    made = _small_message(api_key, api_version)
+    return bytes(encode_entity(_renamed(made)))
+
+
+def _renamed(entity: Any) -> Any:
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(entity):
+        value = getattr(entity, field.name)
+        if field.name in ("name", "topic", "resource_name") and isinstance(value, str):
+            changes[field.name] = serving.TOPIC
+        elif field.name in ("num_partitions", "count"):
+            changes[field.name] = 2
+        elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+            changes[field.name] = tuple(map(_renamed, value))
+    return dataclasses.replace(entity, **changes)
 
 
 def _bodies(api_key: int, versions: range) -> Seeds:
