@@ -4,6 +4,7 @@ Owns what is instrumented: all of Lamina, and the parsers that it compiles as it
 statuses of its own.
 """
 
+import logging
 import sys
 
 import atheris
@@ -21,6 +22,7 @@ def main(target: str, flags: list[str]) -> None:
         compile_plainly = parser._Source.compile
         parser._Source.compile = lambda *args: atheris.instrument_func(compile_plainly(*args))  # type: ignore[method-assign]
         one = load(target)
+        logging.disable()  # millions of runs, each with its warnings; a replay shows them
         atheris.Setup([target, *flags], one)
         atheris.Fuzz()
 

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from lamina.errors import CorruptMessage
 from lamina.log.epochs import EpochStart
 from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
@@ -118,6 +119,37 @@ def test_damage_below_the_recovery_point_is_not_looked_for(tmp_path: Path) -> No
     path.write_bytes(data)
     assert builder.reopen(clean=False, recovery_point=30).reason is None
     assert [header.base_offset for header, _ in builder.batches()] == list(range(30))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("damaged", [b"\xff", b"\x00"])
+def test_damage_below_the_recovery_point_does_not_keep_a_log_from_being_opened(
+    tmp_path: Path, clean: bool, damaged: bytes
+) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    producer = {"producer_id": 1, "producer_epoch": 0, "is_transactional": True}
+    for number in range(12):
+        builder.append(b"k=v", epoch=number // 3, base_sequence=number, **producer)
+    builder.abort(1)
+    flush(builder.log)
+    builder.reopen()
+    builder.log.close()
+    first = builder.bases()[1]
+    data = bytearray(builder.file(first, ".log").read_bytes())
+    data[16:17] = damaged
+    builder.file(first, ".log").write_bytes(data)
+    # What would spare the opening a look at that segment is gone too.
+    builder.file(first, ".txnindex").write_bytes(b"torn")
+    (builder.path / "leader-epoch-checkpoint").unlink()
+    for snapshot in builder.path.glob("*.snapshot"):
+        snapshot.unlink()
+    builder.log, report = builder._open(clean=clean, recovery_point=13, log_start_offset=0)
+    assert report.reason is None
+    assert builder.log.log_end_offset == 13
+    assert builder.append(b"k=v", epoch=9).first_offset == 13
+    assert builder.read(0)[:8] == bytes(8)
+    with pytest.raises(CorruptMessage):
+        builder.read(first)
 
 
 @pytest.mark.parametrize("cut", [1, 30, 60, 61, 70])
