@@ -62,6 +62,7 @@ def main(
     flags = [
         f"-max_total_time={seconds}",
         f"-timeout={timeout_seconds}",
+        f"-report_slow_units={timeout_seconds}",
         f"-rss_limit_mb={rss_limit_mb}",
         f"-max_len={max_bytes}",
         "-print_final_stats=1",
