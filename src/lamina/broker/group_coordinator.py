@@ -6,11 +6,10 @@ its shard decides.
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from lamina.broker.group_settings import group_settings
 from lamina.broker.runtime import Runtime, Shard
-from lamina.broker.topic_creation import NewTopic, create_topics
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
@@ -27,13 +26,13 @@ from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS
 from lamina.records.batch import Codec
-from lamina.settings.group_config import group_settings
 from lamina.settings.groups import (
     OFFSETS_TOPIC_COMPRESSION_CODEC,
     OFFSETS_TOPIC_NUM_PARTITIONS,
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
+from lamina.settings.values import BrokerSettings
 
 if TYPE_CHECKING:
     from lamina.broker.node import Node
@@ -59,7 +58,7 @@ class GroupCoordinator:
         )
         self._image_version = 0
         self._has_complained = False
-        self._settings: dict[Mapping[str, str] | None, GroupSettings] = {}
+        self._usual: tuple[BrokerSettings, GroupSettings] | None = None
         self._resolving: set[asyncio.Task[None]] = set()
 
     # Which shard
@@ -81,6 +80,8 @@ class GroupCoordinator:
         """Make the topic if it is not there. Raises what forbids it."""
         if CONSUMER_OFFSETS in self._node.image.topics:
             return
+        from lamina.broker.topic_creation import NewTopic, create_topics
+
         settings = self._node.settings
         factor = settings[OFFSETS_TOPIC_REPLICATION_FACTOR]
         if not settings.is_given(OFFSETS_TOPIC_REPLICATION_FACTOR):
@@ -136,13 +137,20 @@ class GroupCoordinator:
         image = self._node.image
         overrides = image.configs_of(ConfigResource(ResourceType.GROUP, group_id))
         return ConsumerContext(
-            group_settings(self._node.settings, overrides),
+            group_settings(self._node.settings, overrides) if overrides else self._usual_settings(),
             image,
             self._image_version,
             ASSIGNORS,
             compile_pattern,
             consumer_protocol,
         )
+
+    def _usual_settings(self) -> GroupSettings:
+        """Of groups on which nothing is set; looked up once, until the broker's settings change."""
+        settings = self._node.settings
+        if self._usual is None or self._usual[0] is not settings:
+            self._usual = (settings, group_settings(settings, {}))
+        return self._usual[1]
 
     # Regular expressions
 

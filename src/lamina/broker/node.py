@@ -12,6 +12,7 @@ from random import getrandbits
 
 from lamina.broker.disk_room import DiskRoom
 from lamina.broker.fetch_sessions import FetchSessions
+from lamina.broker.group_coordinator import GroupCoordinator
 from lamina.broker.kernel_loading import KernelLoading
 from lamina.broker.partition import Partition
 from lamina.broker.partitions import Partitions
@@ -56,6 +57,7 @@ class Node:
         self.kernel_loading = KernelLoading(loop, threads)
         self.partitions = Partitions()
         self.producer_ids = producer_ids
+        self.groups = GroupCoordinator(self)
         self.publisher = Publisher(self)
         self.fetch_sessions = FetchSessions(
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
