@@ -43,7 +43,17 @@ class CancelTimer(NamedTuple):
     name: TimerName
 
 
-Effect = Reply | SetTimer | CancelTimer
+class ResolveRegexes(NamedTuple):
+    """Find the topics that each expression stands for, without holding up other work, and give them to the group.
+
+    Whoever cannot do so gives the group no result at all, and is asked again.
+    """
+
+    group_id: str
+    regexes: tuple[str, ...]
+
+
+Effect = Reply | SetTimer | CancelTimer | ResolveRegexes
 
 
 class Producer(NamedTuple):

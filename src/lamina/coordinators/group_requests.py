@@ -121,6 +121,7 @@ class ConsumerHeartbeatRequest(NamedTuple):
     owned: TopicIdPartitions | None
     client: Client
     new_member_id: str
+    api_version: int = 1
 
 
 class ConsumerHeartbeatAnswer(NamedTuple):
