@@ -15,7 +15,12 @@ from lamina.coordinators.group_requests import (
     SyncAnswer,
 )
 from lamina.coordinators.group_settings import GroupSettings
-from lamina.coordinators.records.group_records import ClassicGroupKey, ClassicGroupValue, GroupRecord
+from lamina.coordinators.records.group_records import (
+    ClassicGroupKey,
+    ClassicGroupValue,
+    ConsumerMemberKey,
+    GroupRecord,
+)
 from lamina.coordinators.upgrade import heartbeat_to_classic
 from lamina.errors import (
     FencedInstanceId,
@@ -315,6 +320,39 @@ def test_a_classic_group_that_must_stay_one_is_not_a_consumer_group(
     world = World(settings, a=3)
     with pytest.raises(GroupIdNotFound):
         upgrade(world, group)
+
+
+def test_a_classic_group_without_members_gives_way_whatever_the_policy() -> None:
+    world = World(GroupSettings(consumer_migration_policy="disabled"), a=1)
+    decision = upgrade(world, ClassicGroupSnapshot(GROUP, "connect", None, 4, ()))
+    assert decision.records[0] == GroupRecord(ClassicGroupKey(GROUP), None)
+    world.carry_out(decision)
+    assert world.replies[1] == ConsumerHeartbeatAnswer("new", 1, 5_000, world.ids(a=(0,)))
+
+
+def test_a_classic_member_that_waited_to_sync_in_an_upgraded_group_is_told_to_join_again() -> None:
+    world = World(a=3)
+    world.carry_out(upgrade(world, classic_group()))
+    assert isinstance(world.classic_sync("x", 7), RebalanceInProgress)
+
+
+def test_a_classic_member_that_moves_to_the_consumer_protocol_under_its_id_has_no_timers_left_of_it() -> None:
+    world = mixed_world()
+    world.join("newer", "a")
+    world.classic_beat("old", 2)
+    assert (GROUP, "join", "old") in world.timers
+    world.join("old", "a")
+    assert {name[1] for name in world.timers if name[2] == "old"} == {"session"}
+
+
+def test_a_group_whose_members_have_no_protocol_in_common_stays_a_consumer_group() -> None:
+    world = mixed_world()
+    said = world.group.state.members["old"].said
+    assert said.classic is not None
+    other = said._replace(classic=said.classic._replace(protocols=(("sticky", b""),)))
+    world.group.replay(GroupRecord(ConsumerMemberKey(GROUP, "older"), other))
+    world.beat("new", -1)
+    assert set(world.group.state.members) == {"old", "older"}
 
 
 def test_a_member_that_has_not_synced_yet_has_nothing() -> None:
