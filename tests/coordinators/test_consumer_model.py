@@ -1,18 +1,20 @@
-"""Simulated members of a consumer group do what members do, and lose messages; the group keeps its promises."""
+"""Simulated members of both protocols do what members do, and lose messages; the group keeps its promises."""
 
 import re
 from dataclasses import dataclass, field
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lamina.coordinators.consumer import ConsumerGroup
-from lamina.coordinators.consumer_member import LEAVING_FOR_A_MOMENT_EPOCH
-from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer
+from lamina.coordinators.consumer_member import LEAVING_FOR_A_MOMENT_EPOCH, ConsumerMember
+from lamina.coordinators.embedded_protocol import by_id
+from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, LeavingMember, SyncAnswer
+from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.topic_partitions import each
-from lamina.errors import FencedInstanceId, FencedMemberEpoch, UnknownMemberId, UnreleasedInstanceId
-from tests.coordinators.consumer_world import GROUP, World, durable
+from lamina.errors import FencedInstanceId, FencedMemberEpoch, IllegalGeneration, UnknownMemberId, UnreleasedInstanceId
+from tests.coordinators.consumer_world import GROUP, JsonProtocol, World, durable
 
 TOPICS = ("a", "b", "c")
 REGEXES = ("[ab]", "b|c", "nothing")
@@ -35,17 +37,22 @@ class Client:
     """What it last said it owns and was heard with; None when it has to say everything again."""
     is_silent: bool = False
     """Died without a word."""
+    is_classic: bool = False
+    """Speaks the classic protocol, with a cooperative assignor."""
 
     def start_again(self) -> None:
         self.epoch, self.assignment, self.told = 0, frozenset(), None
         self.owned.clear()
 
     def take(self, answer: ConsumerHeartbeatAnswer) -> None:
-        """Have what is new at once, and what is to be given up until it is."""
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            self.assignment = frozenset(each(answer.assignment))
-            self.owned |= self.assignment
+            self.take_assignment(frozenset(each(answer.assignment)))
+
+    def take_assignment(self, assignment: Owned) -> None:
+        """Have what is new at once, and what is to be given up until it is."""
+        self.assignment = assignment
+        self.owned |= assignment
 
     def revoke(self) -> None:
         self.owned &= self.assignment
@@ -54,7 +61,7 @@ class Client:
 class ConsumerGroupModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(a=3, b=2)
+        self.world = World(GroupSettings(consumer_migration_policy="upgrade"), a=3, b=2)
         self.clients: list[Client] = []
         self.count = 0
         self.epochs = (0, 0)
@@ -62,11 +69,23 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     # Members
 
+    @initialize(subscriptions=st.lists(st.tuples(NAMES, REGEX), min_size=2, max_size=3))
+    def begin(self, subscriptions: list[tuple[tuple[str, ...], str]]) -> None:
+        for index, (topics, regex) in enumerate(subscriptions):
+            self.join(topics, regex, is_static=index == 0)
+
     @rule(topics=NAMES, regex=REGEX, is_static=st.booleans())
     def join(self, topics: tuple[str, ...], regex: str, is_static: bool) -> None:
         if len(self.clients) < 5:
             self.count += 1
             self.clients.append(Client(f"m{self.count}", topics, regex, f"i{self.count}" if is_static else None))
+            self._beat(self.clients[-1], "")
+
+    @rule(topics=NAMES)
+    def join_by_the_classic_protocol(self, topics: tuple[str, ...]) -> None:
+        if len(self.clients) < 5 and self._members():
+            self.count += 1
+            self.clients.append(Client(f"m{self.count}", topics, "", is_classic=True))
             self._beat(self.clients[-1], "")
 
     @precondition(lambda self: self.clients)
@@ -82,20 +101,23 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     @rule(data=st.data(), topics=NAMES, regex=REGEX)
     def subscribe(self, data: st.DataObject, topics: tuple[str, ...], regex: str) -> None:
         client = self._one(data)
-        client.topics, client.regex, client.told = topics, regex, None
+        client.topics, client.regex, client.told = topics, "" if client.is_classic else regex, None
 
-    @precondition(lambda self: self.clients)
+    @precondition(lambda self: len(self.clients) > 2)
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
         self._one(data).is_silent = True
 
-    @precondition(lambda self: self.clients)
+    @precondition(lambda self: len(self.clients) > 1)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         client = self._one(data)
         if client.member_id in self._members() and not client.is_silent:
             client.start_again()
-            self.world.beat(client.member_id, -1, instance_id=client.instance_id)
+            if client.is_classic:
+                self.world.classic_leave(LeavingMember(client.member_id, None))
+            else:
+                self.world.beat(client.member_id, -1, instance_id=client.instance_id)
         self.clients.remove(client)
 
     @precondition(lambda self: any(client.instance_id for client in self.clients))
@@ -124,6 +146,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         else:
             self.world.grow_topic(name, max(count, len(topic.partitions)))
 
+    @precondition(lambda self: len(self.world.image.topics) > 1)
     @rule(name=st.sampled_from(TOPICS))
     def delete_topic(self, name: str) -> None:
         self.world.delete_topic(name)
@@ -152,10 +175,43 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def _one(self, data: st.DataObject) -> Client:
         return data.draw(st.sampled_from(self.clients))
 
-    def _members(self):  # type: ignore[no-untyped-def]
+    def _members(self) -> dict[str, ConsumerMember]:
         return self.world.group.state.members
 
     def _beat(self, client: Client, lost: str) -> None:
+        if client.is_classic:
+            self._beat_by_the_classic_protocol(client, lost)
+        else:
+            self._beat_by_the_consumer_protocol(client, lost)
+
+    def _beat_by_the_classic_protocol(self, client: Client, lost: str) -> None:
+        """Beat, and when told to, give up what must be and join; give up, and join again, if that tells it to."""
+        if lost == "request" or not self._members():
+            return
+        try:
+            is_settled = client.epoch > 0 and client.told is not None and client.owned <= client.assignment
+            if is_settled and self.world.classic_beat(client.member_id, client.epoch) is None:
+                return
+            owned: dict[str, tuple[int, ...]] = {}
+            for topic_id, partition in sorted(client.owned):
+                name = self.world.image.topic_names.get(topic_id)
+                if name is not None:
+                    owned[name] = (*owned.get(name, ()), partition)
+            answer, _ = self.world.classic_join(client.member_id, *client.topics, owned=owned)
+            client.told = None
+            if lost == "answer":
+                return
+            client.epoch = answer.generation
+            synced = self.world.classic_sync(client.member_id, client.epoch)
+        except (IllegalGeneration, UnknownMemberId):
+            client.start_again()
+        else:
+            if isinstance(synced, SyncAnswer):
+                client.told = frozenset(client.owned)
+                partitions = by_id(JsonProtocol().read_assignment(synced.assignment).partitions, self.world.image)
+                client.take_assignment(frozenset(each(partitions)))
+
+    def _beat_by_the_consumer_protocol(self, client: Client, lost: str) -> None:
         owned = frozenset(client.owned)
         is_full = client.told is None
         if lost == "request":

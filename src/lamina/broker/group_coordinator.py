@@ -99,7 +99,9 @@ class GroupCoordinator:
         made = (await create_topics(self._node, [wanted]))[CONSUMER_OFFSETS]
         if isinstance(made, InvalidReplicationFactor) and not self._has_complained:
             self._has_complained = True
-            logger.error("%s cannot be made with offsets.topic.replication.factor=%d: %s", CONSUMER_OFFSETS, factor, made)
+            logger.error(
+                "%s cannot be made with offsets.topic.replication.factor=%d: %s", CONSUMER_OFFSETS, factor, made
+            )
         if isinstance(made, KafkaError) and not isinstance(made, TopicAlreadyExists):
             raise made
 

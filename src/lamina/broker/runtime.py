@@ -36,9 +36,7 @@ _numbers = count(1)
 class Shard(Generic[R, M]):
     """One machine, its log, its timers and who waits for it."""
 
-    def __init__(
-        self, node: "Node", log: ShardLog[R], make: Callable[[], M], perform: "Perform[R, M]"
-    ) -> None:
+    def __init__(self, node: "Node", log: ShardLog[R], make: Callable[[], M], perform: "Perform[R, M]") -> None:
         self._node = node
         self._make = make
         self._perform = perform

@@ -60,6 +60,8 @@ class ConsumerGroup:
         member_id = request.member_id or request.new_member_id
         member = self._speaker(request, member_id, context, step)
         updated = step.advance(member, member.after(request), request.owned)
+        if member.is_classic:
+            step.cancel_timers(member)
         step.set_timer("session", member_id, context.settings.consumer_session_timeout_ms)
         is_told = is_full(request) or updated.has.assigned != member.has.assigned
         step.decision.reply(

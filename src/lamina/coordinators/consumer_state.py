@@ -7,6 +7,7 @@ written in for different keys, so that no order is demanded. Must not know reque
 from collections import Counter
 
 from lamina.coordinators.consumer_member import GAVE_UP_ALL, ConsumerMember
+from lamina.coordinators.reconciliation import is_reconciled
 from lamina.coordinators.records.group_records import (
     ConsumerGroupKey,
     ConsumerGroupValue,
@@ -24,7 +25,6 @@ from lamina.coordinators.records.group_records import (
     TargetEpochValue,
     TopicIdPartitions,
 )
-from lamina.coordinators.reconciliation import is_reconciled
 from lamina.coordinators.topic_partitions import NO_PARTITIONS, each
 
 NO_TARGET_EPOCH = 0

@@ -55,9 +55,9 @@ class ConsumerStep:
     def take_over(self, incumbent: ConsumerMember, member_id: str) -> ConsumerMember:
         """Put a new member in the place of a static one, with its target and its assignment."""
         member = incumbent.replaced_by(member_id)
+        self.cancel_timers(incumbent)
         if incumbent.member_id != member_id:
             self._records += member_tombstones(self._group_id, incumbent.member_id)
-            self.cancel_timers(incumbent)
         target = self._state.target_of(incumbent.member_id)
         self._records.append(member_record(self._group_id, member))
         self._records.append(target_record(self._group_id, member_id, target))

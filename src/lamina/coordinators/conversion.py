@@ -74,7 +74,6 @@ def upgrade(
         raise GroupIdNotFound(f"group {group.group_id} is classic and cannot be upgraded: {error}") from error
     group_id = group.group_id
     return [
-        GroupRecord(ClassicGroupKey(group_id), None),
         *(member_record(group_id, member) for member in members),
         group_record(group_id, group.generation, NOTHING_SUBSCRIBED_HASH),
         *(target_record(group_id, member.member_id, member.has.assigned) for member in members),
@@ -133,6 +132,7 @@ def may_downgrade(
         and not all(member.is_classic for member in leaving)
         and settings.consumer_migration_policy in ("downgrade", "bidirectional")
         and len(remaining) <= settings.max_size
+        and bool(_common_protocols(remaining))
     )
 
 
@@ -146,11 +146,10 @@ def downgrade(
     embedded: EmbeddedProtocol,
 ) -> GroupRecord:
     """The classic group of these members, with their targets as its assignment."""
-    protocols = {member.member_id: dict(_protocols(member)) for member in members}
-    protocol = _chosen_protocol([tuple(names) for names in protocols.values()])
+    protocol = _chosen_protocol(members)
 
     def stored(member: ConsumerMember) -> ClassicMemberValue:
-        metadata = protocols[member.member_id][protocol]
+        metadata = _protocols(member)[protocol]
         target = by_name(targets.get(member.member_id, NO_PARTITIONS), image)
         return ClassicMemberValue(
             member.member_id,
@@ -171,12 +170,17 @@ def downgrade(
     )
 
 
-def _protocols(member: ConsumerMember) -> tuple[tuple[str, bytes], ...]:
-    return () if member.said.classic is None else member.said.classic.protocols
+def _protocols(member: ConsumerMember) -> dict[str, bytes]:
+    """In the member's order of preference."""
+    return {} if member.said.classic is None else dict(member.said.classic.protocols)
 
 
-def _chosen_protocol(supported: list[tuple[str, ...]]) -> str:
-    """The one that most members prefer of those that all of them know; a member could not join without one."""
-    candidates = set(supported[0]).intersection(*supported)
-    votes = Counter(next(name for name in names if name in candidates) for names in supported)
+def _common_protocols(members: Collection[ConsumerMember]) -> set[str]:
+    return set.intersection(*(set(_protocols(member)) for member in members))
+
+
+def _chosen_protocol(members: Collection[ConsumerMember]) -> str:
+    """The one that most members prefer of those that all of them know."""
+    candidates = _common_protocols(members)
+    votes = Counter(next(name for name in _protocols(member) if name in candidates) for member in members)
     return votes.most_common(1)[0][0]

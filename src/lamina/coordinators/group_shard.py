@@ -123,9 +123,7 @@ class GroupShard:
         self._groups[request.group_id] = group
         return decision
 
-    def _join_emptied(
-        self, group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now
-    ) -> GroupDecision:
+    def _join_emptied(self, group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now) -> GroupDecision:
         """A consumer group without members becomes a classic one with its first classic member."""
         classic = self._new_classic(group.group_id)
         classic.generation = group.state.epoch

@@ -68,14 +68,14 @@ def sync(
 ) -> GroupDecision:
     member, classic = _classic_member(group, request.member_id, request.instance_id, request.generation)
     name, metadata = classic.protocols[0]
-    if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE):
-        raise InconsistentGroupProtocol(f"the group's protocol type is not {request.protocol_type!r}")
-    if request.protocol not in (None, name):
-        raise InconsistentGroupProtocol(f"the member was told protocol {name!r}, not {request.protocol!r}")
     step = group.step(now, context)
     if group.state.epoch > member.epoch and not member.is_revoking:
         _call_to_join(group, member, waiter, step)
         return step.decision
+    if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE):
+        raise InconsistentGroupProtocol(f"the group's protocol type is not {request.protocol_type!r}")
+    if request.protocol not in (None, name):
+        raise InconsistentGroupProtocol(f"the member was told protocol {name!r}, not {request.protocol!r}")
     step.cancel_timer("sync", member.member_id)
     step.set_timer("session", member.member_id, classic.session_timeout_ms)
     version = context.embedded.read_subscription(metadata).version

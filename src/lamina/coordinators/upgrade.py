@@ -10,6 +10,7 @@ from lamina.coordinators.conversion import ClassicGroupSnapshot, upgrade
 from lamina.coordinators.decision import Now, Waiter
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest
 from lamina.coordinators.heartbeat_rules import check_heartbeat
+from lamina.coordinators.records.group_records import ClassicGroupKey, GroupRecord
 
 
 def heartbeat_to_classic(
@@ -19,9 +20,14 @@ def heartbeat_to_classic(
     now: Now,
     context: ConsumerContext,
 ) -> GroupDecision:
-    """Records to delete the classic group, to make the consumer group, and to let the member join it."""
+    """Records to delete the classic group, to make the consumer group, and to let the member join it.
+
+    A group without members is deleted whatever its type, and the migration policy is not asked.
+    """
     check_heartbeat(request, context.settings)
-    decision = GroupDecision(upgrade(group, context.image, context.embedded, context.settings))
+    decision = GroupDecision([GroupRecord(ClassicGroupKey(group.group_id), None)])
+    if group.members:
+        decision.records += upgrade(group, context.image, context.embedded, context.settings)
     converted = ConsumerGroup(group.group_id)
     for record in decision.records:
         converted.replay(record)

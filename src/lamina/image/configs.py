@@ -11,13 +11,12 @@ from enum import IntEnum
 from lamina.errors import InvalidConfig, InvalidRequest
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.settings.definition import SettingError
-from lamina.settings.kinds import LIST, TRIMMED
 from lamina.settings.group_config import check_group_names
+from lamina.settings.kinds import LIST, TRIMMED
 from lamina.settings.lists import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from lamina.settings.resolve import check_given
 from lamina.settings.topic_config import check_overrides
 from lamina.settings.values import Source
-
 
 _SETTINGS = {
     ResourceType.TOPIC: TOPIC_SETTINGS,
