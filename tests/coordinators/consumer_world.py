@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina.coordinators import hosted_classic
+from lamina.coordinators.assignors.subscription import MemberSubscription
 from lamina.coordinators.consumer import ConsumerGroup, GroupDecision
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import CancelTimer, Now, Reply, ResolveRegexes, SetTimer, TimerName
-from lamina.coordinators.embedded_protocol import EmbeddedAssignment, EmbeddedSubscription, NamePartitions
+from lamina.coordinators.embedded_protocol import NamePartitions
 from lamina.coordinators.group_requests import (
     Client,
     ConsumerHeartbeatAnswer,
@@ -24,8 +25,8 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
 )
 from lamina.coordinators.group_settings import GroupSettings
+from lamina.coordinators.records.consumer_protocol import Assignment, Subscription
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
-from lamina.coordinators.target import MemberSubscription
 from lamina.errors import CorruptMessage, InvalidRegularExpression, KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
@@ -67,21 +68,21 @@ def check_regex(text: str) -> None:
 class JsonProtocol:
     """Stands for the bytes of the protocol type ``consumer``."""
 
-    def read_subscription(self, data: bytes) -> EmbeddedSubscription:
+    def read_subscription(self, data: bytes) -> Subscription:
         try:
             said = json.loads(data)
         except ValueError as error:
             raise CorruptMessage("not readable") from error
-        return EmbeddedSubscription(
+        return Subscription(
             said["version"],
             tuple(said["topics"]),
-            {name: tuple(some) for name, some in said["owned"].items()},
-            said.get("rack"),
+            owned={name: tuple(some) for name, some in said["owned"].items()},
+            rack_id=said.get("rack"),
         )
 
-    def read_assignment(self, data: bytes) -> EmbeddedAssignment:
+    def read_assignment(self, data: bytes) -> Assignment:
         said = json.loads(data)
-        return EmbeddedAssignment({name: tuple(some) for name, some in said["topics"].items()}, said["user"].encode())
+        return Assignment({name: tuple(some) for name, some in said["topics"].items()}, said["user"].encode())
 
     def write_assignment(self, partitions: NamePartitions, version: int) -> bytes:
         return json.dumps({"version": version, "topics": {**partitions}, "user": ""}).encode()

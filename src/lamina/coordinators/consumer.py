@@ -21,6 +21,7 @@ from lamina.coordinators.group_requests import (
     GroupListing,
 )
 from lamina.coordinators.heartbeat_rules import check_epoch, check_heartbeat, is_full, is_leaving
+from lamina.coordinators.offsets import Expiry
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
 from lamina.coordinators.target import preferred_assignor
 from lamina.coordinators.topic_partitions import NO_PARTITIONS
@@ -198,6 +199,14 @@ class ConsumerGroup:
         if member_id is None and epoch < 0:
             return
         _check_current(self.known(member_id or "", None), epoch)
+
+    def expiry(self) -> Expiry:
+        """Offsets of topics that are not read grow old from their commit on."""
+        return Expiry(kept_topics=self.state.subscribed_names)
+
+    @property
+    def is_abandoned(self) -> bool:
+        return not self.state.members
 
     def check_delete(self) -> None:
         if self.state.members:

@@ -6,9 +6,9 @@ Whoever runs groups makes one and hands it to every decision. Must not know any 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lamina.coordinators.assignors.subscription import Assignor
 from lamina.coordinators.embedded_protocol import EmbeddedProtocol
 from lamina.coordinators.group_settings import GroupSettings
-from lamina.coordinators.target import Assignor
 from lamina.image.image import Image
 
 

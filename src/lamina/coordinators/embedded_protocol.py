@@ -5,8 +5,9 @@ those members speak of, and topic ids. Must not know groups.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from lamina.coordinators.records.consumer_protocol import Assignment, Subscription
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.coordinators.topic_partitions import gathered
 from lamina.image.image import Image
@@ -15,26 +16,12 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 NamePartitions = Mapping[str, tuple[int, ...]]
 
 
-class EmbeddedSubscription(NamedTuple):
-    """What a member says of itself."""
-
-    version: int
-    topics: tuple[str, ...]
-    owned: NamePartitions
-    rack_id: str | None = None
-
-
-class EmbeddedAssignment(NamedTuple):
-    partitions: NamePartitions
-    user_data: bytes = b""
-
-
 class EmbeddedProtocol(Protocol):
     """Reading raises a KafkaError for what cannot be read."""
 
-    def read_subscription(self, data: bytes) -> EmbeddedSubscription: ...
+    def read_subscription(self, data: bytes) -> Subscription: ...
 
-    def read_assignment(self, data: bytes) -> EmbeddedAssignment: ...
+    def read_assignment(self, data: bytes) -> Assignment: ...
 
     def write_assignment(self, partitions: NamePartitions, version: int) -> bytes: ...
 

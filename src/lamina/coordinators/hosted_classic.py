@@ -10,7 +10,7 @@ from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import ConsumerMember, topic_set
 from lamina.coordinators.consumer_step import ConsumerStep
 from lamina.coordinators.decision import Now, Waiter
-from lamina.coordinators.embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedSubscription, by_id, by_name
+from lamina.coordinators.embedded_protocol import CONSUMER_PROTOCOL_TYPE, by_id, by_name
 from lamina.coordinators.group_requests import (
     HeartbeatRequest,
     JoinAnswer,
@@ -22,6 +22,7 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
 )
 from lamina.coordinators.reconciliation import MemberState
+from lamina.coordinators.records.consumer_protocol import Subscription
 from lamina.coordinators.records.group_records import ClassicMemberMetadata, ConsumerMemberValue
 from lamina.coordinators.topic_partitions import difference, each
 from lamina.errors import (
@@ -128,7 +129,7 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
         raise InconsistentGroupProtocol(f"group {group.group_id} does not support the member's protocols")
 
 
-def _subscription(request: JoinRequest, context: ConsumerContext) -> EmbeddedSubscription:
+def _subscription(request: JoinRequest, context: ConsumerContext) -> Subscription:
     try:
         return context.embedded.read_subscription(request.protocols[0][1])
     except KafkaError as error:
@@ -145,7 +146,7 @@ def _joiner(
     return ConsumerMember(member_id) if incumbent is None else step.take_over(incumbent, member_id)
 
 
-def _after(member: ConsumerMember, request: JoinRequest, subscription: EmbeddedSubscription) -> ConsumerMember:
+def _after(member: ConsumerMember, request: JoinRequest, subscription: Subscription) -> ConsumerMember:
     said = member.said
     return member._replace(
         said=ConsumerMemberValue(

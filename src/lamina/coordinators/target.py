@@ -6,28 +6,12 @@ topics' sizes. Must not know how members get there.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
 
+from lamina.coordinators.assignors.subscription import Assignor, MemberSubscription
 from lamina.coordinators.consumer_member import ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
 from lamina.coordinators.topic_partitions import NO_PARTITIONS, normal
 from lamina.image.topic import Topic
-
-
-class MemberSubscription(NamedTuple):
-    """What an assignor knows of a member."""
-
-    topics: frozenset[bytes]
-    instance_id: str | None
-    rack_id: str | None
-    assigned: TopicIdPartitions
-    """The target that it has so far."""
-
-
-class Assignor(Protocol):
-    def __call__(
-        self, members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int], /
-    ) -> Mapping[str, TopicIdPartitions]: ...
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], offered: tuple[str, ...]) -> str:

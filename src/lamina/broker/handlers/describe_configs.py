@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32), versions 1-4.
 
-Behaviour: what holds on a topic, on a group, on this broker, or, for the broker with the empty name, what was set on all
-brokers while running; each with its source, and with synonyms and documentation if asked. No names or an empty
+Behaviour: what holds on a topic, on a group, on this broker, or, for the broker with the empty name, what was set
+on all brokers while running; each with its source, and with synonyms and documentation if asked. No names or an empty
 list asks for all. Sensitive values are null. `inter.broker.protocol.version` is told although nobody can set it:
 it is the release whose protocol is spoken, and consoles look for it.
 Version notes: types and documentation from v3.

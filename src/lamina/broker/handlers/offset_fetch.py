@@ -27,9 +27,8 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
     if request.api_version < _FIRST_BATCHED:
         found = await _fetch(node, message, require_stable)
         return shape(throttle_time=0, error_code=ErrorCode.NONE, topics=_topics(shape.of("topics"), found))
-    groups = []
-    for group in message.groups:
-        groups.append(await _group(node, shape.of("groups"), group, require_stable))
+    group_shape = shape.of("groups")
+    groups = [await _group(node, group_shape, group, require_stable) for group in message.groups]
     return shape(throttle_time=0, groups=tuple(groups))
 
 

@@ -15,6 +15,6 @@ class MemberSubscription(NamedTuple):
     """What the member shall have until now."""
 
 
-Assignor = Callable[[Mapping[str, MemberSubscription], Mapping[bytes, int]], dict[str, TopicIdPartitions]]
+Assignor = Callable[[Mapping[str, MemberSubscription], Mapping[bytes, int]], Mapping[str, TopicIdPartitions]]
 """Members and the number of partitions of each topic → partitions of each member. Every partition of a topic that
 anybody subscribes to has exactly one owner, who subscribes to it."""
