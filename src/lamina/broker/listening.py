@@ -6,15 +6,18 @@ Owns who is connected. Must not know what they say.
 import asyncio
 import logging
 import socket
+from collections import Counter
 from dataclasses import dataclass
 
 from lamina.broker.admission import Admission
-from lamina.broker.connection import Connection, Service
+from lamina.broker.connection import Connection, Ended, Service
 from lamina.settings.listeners import Listener
 
 logger = logging.getLogger(__name__)
 
 _ACCEPTS_AT_A_TIME = 64
+DESCRIPTORS = "descriptors"
+"""Why a connection is refused when the system gives no socket for it."""
 _ROOM_CHECK_SECONDS = 1.0
 _SWEEPS_PER_IDLE_TIME = 4
 
@@ -42,11 +45,33 @@ class Listening:
     ) -> None:
         self._loop = loop
         self._service = service
-        self._admission = admission
+        self.admission = admission
         self._max_frame_bytes = max_frame_bytes
         self._max_idle_seconds = max_idle_ms / 1000
         self._bound: list[Bound] = []
         self.connections: set[Connection] = set()
+        self.created: Counter[str] = Counter()
+        """Accepted connections by listener, those that are gone included."""
+        self.closed: Counter[Ended] = Counter()
+        self.refused: Counter[str] = Counter()
+        """Those that could not be accepted, by reason."""
+        self._gone_bytes_in = 0
+        self._gone_bytes_out = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Of the listeners."""
+        return [bound.listener.name for bound in self._bound]
+
+    @property
+    def bytes_in(self) -> int:
+        """Received over all connections there ever were."""
+        return self._gone_bytes_in + sum(connection.bytes_in for connection in self.connections)
+
+    @property
+    def bytes_out(self) -> int:
+        """Answered over all connections there ever were."""
+        return self._gone_bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def start(self, bound: list[Bound]) -> None:
         for one in bound:
@@ -61,11 +86,11 @@ class Listening:
 
     def _make_room(self) -> None:
         """While requests wait for memory, end those that hold it and do not arrive."""
-        if self._admission.waiting:
+        if self.admission.waiting:
             now = self._loop.time()
             for connection in [one for one in self.connections if one.is_dawdling(now)]:
                 logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
-                connection.close()
+                connection.close(Ended.ARRIVAL)
         if self._bound:
             self._make_room_later()
 
@@ -78,7 +103,7 @@ class Listening:
         for connection in list(self.connections):
             if connection.active_at < idle_since and not connection.is_waiting:
                 logger.info("%s: closed after %g s of silence", connection.peer, self._max_idle_seconds)
-                connection.close()
+                connection.close(Ended.IDLE)
         if self._bound:
             self._sweep_later()
 
@@ -91,6 +116,7 @@ class Listening:
             except OSError as error:
                 # No descriptors left: those who are connected go on, and the next one is tried again later.
                 logger.error("a connection could not be accepted: %s", error.strerror)
+                self.refused[DESCRIPTORS] += 1
                 self._loop.remove_reader(bound.socket.fileno())
                 self._loop.call_later(0.1, self._resume, bound)
                 return
@@ -102,12 +128,20 @@ class Listening:
                 f"{address[0]}:{address[1]}",
                 bound.listener.name,
                 self._service,
-                self._admission,
+                self.admission,
                 self._max_frame_bytes,
-                self.connections.discard,
+                self._disconnected,
             )
             self.connections.add(connection)
+            self.created[bound.listener.name] += 1
             connection.start()
+
+    def _disconnected(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._gone_bytes_in += connection.bytes_in
+        self._gone_bytes_out += connection.bytes_out
+        if connection.ended is not None:
+            self.closed[connection.ended] += 1
 
     def _resume(self, bound: Bound) -> None:
         if bound in self._bound:

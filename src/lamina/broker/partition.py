@@ -8,6 +8,7 @@ not know requests or other partitions.
 from typing import Protocol
 from uuid import UUID
 
+from lamina.broker.metrics.counters import TopicCounters
 from lamina.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
@@ -41,6 +42,7 @@ class Partition:
         "_flusher",
         "_parked",
         "_rules",
+        "counters",
         "high_watermark",
         "index",
         "leader_epoch",
@@ -51,13 +53,21 @@ class Partition:
     )
 
     def __init__(
-        self, log: PartitionLog, topic_id: UUID, leader_epoch: int, flusher: Flusher, max_decompressed_bytes: int
+        self,
+        log: PartitionLog,
+        topic_id: UUID,
+        leader_epoch: int,
+        flusher: Flusher,
+        max_decompressed_bytes: int,
+        counters: TopicCounters,
     ) -> None:
         self.topic = log.topic
         self.index = log.partition
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
+        self.counters = counters
+        """Of the whole topic."""
         self.high_watermark = log.log_end_offset
         self.replica_count = 1
         self._flusher = flusher

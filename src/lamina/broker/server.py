@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
+from lamina.broker.connection import Ended
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import API_VERSIONS, Router
@@ -98,6 +99,7 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
+        node.listening = listening
         # The first thing that any client says; everything else is made ready while it talks.
         warm([service.apis[API_VERSIONS]], lambda: False)
         listening.start(bound)
@@ -164,7 +166,7 @@ class Server:
         while listening.connections and node.loop.time() < deadline:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
-            connection.close()
+            connection.close(Ended.STOP)
         await node.finish_changes()
         threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         for directory in node.directories:

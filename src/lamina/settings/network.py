@@ -3,7 +3,7 @@
 Owns the definitions; ``listeners.py`` reads them. Must not know which protocols are built.
 """
 
-from lamina.settings.definition import broker_setting
+from lamina.settings.definition import Update, broker_setting
 from lamina.settings.kinds import INT, LIST, LONG, at_least
 from lamina.settings.log_config import MEBIBYTE
 
@@ -56,6 +56,15 @@ CONNECTIONS_MAX_IDLE_MS = broker_setting(
     600_000,
     "A connection over which nothing went for so long is closed, unless its request is waiting here; -1 for never.",
     rule=at_least(-1),
+)
+LAMINA_SLOW_REQUEST_MS = broker_setting(
+    "lamina.slow.request.ms",
+    LONG,
+    1000,
+    "A request that takes so long, a fetch's own waiting not counted, gets a line in the log; -1 for none.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(-1),
+    difference="Kafka has no such setting",
 )
 FETCH_MAX_BYTES = broker_setting(
     "fetch.max.bytes", INT, 55 * MEBIBYTE, "The most that one Fetch answer carries.", rule=at_least(1024)
