@@ -176,17 +176,24 @@ class Node:
     def run_flush(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
         """Flush on a thread, and count how long that took."""
         took_ns = 0
+        fault: Exception | None = None
 
         def timed() -> None:
-            nonlocal took_ns
+            nonlocal took_ns, fault
             began_ns = time.perf_counter_ns()
             try:
                 work()
+            except Exception as error:
+                fault = None if isinstance(error, OSError) else error
+                raise
             finally:
                 took_ns = time.perf_counter_ns() - began_ns
 
         def counted(error: OSError | None) -> None:
             self.counters.flushes.observe(took_ns)
+            if fault is not None:
+                logger.error("a flush failed", exc_info=fault)
+                self.count_unexpected(Place.PARTITION)
             done(error)
 
         self.threads.run_then(timed, counted)

@@ -73,7 +73,7 @@ def _topics(node: Node) -> Iterator[tuple[Metric, Samples]]:
 
 
 def _requests(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    seen = [counters for counters in node.counters.requests.values() if counters.requests]
+    seen = [counters for counters in node.counters.requests.values() if counters.requests or counters.errors]
 
     def times(part: str) -> Samples:
         by_api: dict[str, Histogram] = {}
