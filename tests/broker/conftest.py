@@ -1,47 +1,14 @@
-"""One broker for all tests of a worker that leave it as it was; others start their own."""
+"""What tests of the broker are given."""
 
-from collections.abc import Callable, Iterator
-from itertools import count
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import RawClient
 
-_numbers = count()
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """Shared: topics may be made in it, and nothing else."""
-    with BrokerProcess(tmp_path_factory.mktemp("shared")) as process:
-        yield process
-    assert not [line for line in process.log if "Traceback" in line], process.log
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
-    """Starts a broker of the test's own."""
-    started: list[BrokerProcess] = []
-
-    def start(*arguments: str) -> BrokerProcess:
-        process = BrokerProcess(tmp_path / "data", *arguments)
-        started.append(process)
-        return process.start()
-
-    yield start
-    for process in started:
-        process.__exit__(None, None, None)
-
 
 @pytest.fixture
 def raw(broker: BrokerProcess) -> Iterator[RawClient]:
     with RawClient(broker) as client:
         yield client
-
-
-@pytest.fixture
-def topic() -> str:
-    """A name that no other test uses."""
-    return f"topic-{next(_numbers)}"

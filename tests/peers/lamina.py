@@ -31,7 +31,8 @@ class Lamina:
         self._port = free_ports(1)[0]
         self._process: subprocess.Popen[bytes] | None = None
         root.mkdir(parents=True, exist_ok=True)
-        sets = [argument for name, value in (settings or {}).items() for argument in ("--set", f"{name}={value}")]
+        given = {"lamina.admin.listeners": "127.0.0.1:0", **(settings or {})}
+        sets = [argument for name, value in given.items() for argument in ("--set", f"{name}={value}")]
         self._command = [*command, "serve", "--data-dir", str(self.data_directory), "--listen", self.bootstrap, *sets]
 
     def __enter__(self) -> Lamina:

@@ -1,7 +1,13 @@
 import pytest
 
 from lamina.settings.definition import SettingError
-from lamina.settings.listeners import Listener, advertised_listeners, listeners
+from lamina.settings.listeners import (
+    Listener,
+    admin_listeners,
+    advertised_admin_listeners,
+    advertised_listeners,
+    listeners,
+)
 from lamina.settings.resolve import resolve_broker
 
 
@@ -68,3 +74,33 @@ def test_an_impossible_listener_stops_the_start(file: dict[str, str], sentence: 
     with pytest.raises(SettingError) as caught:
         resolve_broker(file=file)
     assert sentence in str(caught.value)
+
+
+def test_the_admin_listener_is_for_this_machine_alone_by_default() -> None:
+    assert admin_listeners(resolve_broker()) == (Listener("ADMIN", "HTTP", "127.0.0.1", 9644),)
+    assert advertised_admin_listeners(resolve_broker()) == ()
+
+
+def test_admin_listeners_have_hosts_and_ports_and_may_be_none() -> None:
+    settings = resolve_broker(file={"lamina.admin.listeners": "localhost:0, [::1]:1, :2, http://10.0.0.1:3"})
+    assert [(one.host, one.port) for one in admin_listeners(settings)] == [
+        ("localhost", 0),
+        ("::1", 1),
+        ("", 2),
+        ("10.0.0.1", 3),
+    ]
+    assert [one.address for one in admin_listeners(settings)] == ["localhost:0", "[::1]:1", "localhost:2", "10.0.0.1:3"]
+    assert [one.is_for_this_machine for one in admin_listeners(settings)] == [True, True, False, False]
+    assert admin_listeners(resolve_broker(file={"lamina.admin.listeners": ""})) == ()
+
+
+@pytest.mark.parametrize("given", ["9644", "host", "host:", "host:70000", "::1:9644", "https://host:1", "host:1/path"])
+def test_an_admin_listener_of_another_form_is_refused(given: str) -> None:
+    with pytest.raises(SettingError, match=r"lamina\.admin\.listeners = .*: must have the form host:port"):
+        resolve_broker(file={"lamina.admin.listeners": given})
+
+
+@pytest.mark.parametrize("given", [":9644", "host:0", "0.0.0.0:1", "[::]:1"])
+def test_tools_are_not_sent_where_nobody_can_go(given: str) -> None:
+    with pytest.raises(SettingError, match="must name a host and a port"):
+        resolve_broker(file={"lamina.admin.advertised.listeners": given})

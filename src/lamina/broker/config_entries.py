@@ -5,12 +5,13 @@ never shown. Must not know any message.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from lamina.settings.definition import Setting, Update
 from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS, broker_ignored
+from lamina.settings.resolve import NOTHING
 from lamina.settings.topic_config import resolve_topic
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
 
@@ -97,9 +98,13 @@ def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> lis
     return _sorted(entries)
 
 
-def broker_entries(settings: BrokerSettings) -> list[ConfigEntry]:
-    """Everything that a broker reads and what holds; also what was set on it while running and nobody reads."""
+def broker_entries(settings: BrokerSettings, actual_values: Mapping[str, str] = NOTHING) -> list[ConfigEntry]:
+    """Everything that a broker reads and what holds; also what was set on it while running and nobody reads.
+
+    ``actual_values`` are shown in place of those that were given.
+    """
     entries = [_broker_entry(setting, settings.resolved(setting)) for setting in BROKER_SETTINGS.values()]
+    entries = [replace(entry, value=actual_values.get(entry.name, entry.value)) for entry in entries]
     unread: dict[str, ConfigEntry] = {}
     for source, layer in settings.layers:
         if source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT):

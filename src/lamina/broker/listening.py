@@ -7,7 +7,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamina.broker.admission import Admission
 from lamina.broker.connection import Connection, Ended, Service
@@ -32,6 +32,10 @@ class Bound:
     @property
     def port(self) -> int:
         return int(self.socket.getsockname()[1])
+
+    @property
+    def taken(self) -> Listener:
+        return replace(self.listener, port=self.port)
 
 
 class Listening:

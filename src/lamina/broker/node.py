@@ -71,6 +71,8 @@ class Node:
         self.fetch_max_bytes = settings[FETCH_MAX_BYTES]
         self.encoded_topics: dict[str, tuple[Topic, dict[int, bytearray]]] = {}
         """Metadata answers by topic and version, good as long as the topic is the same object."""
+        self.actual_values: dict[str, str] = {}
+        """Settings whose values came about at start, by name: what clients are shown instead of what was given."""
         self.router: Router | None = None
         self.listening: Listening | None = None
         self.is_stopping = False

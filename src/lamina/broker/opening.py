@@ -26,6 +26,7 @@ from lamina.settings.broker import (
     PRODUCER_ID_EXPIRATION_MS,
 )
 from lamina.settings.definition import SettingError
+from lamina.settings.listeners import Listener
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.values import BrokerSettings
 from lamina.store.metadata import MetadataStore
@@ -43,6 +44,8 @@ class Opened:
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
     open_files_limit: int = 0
+    admin: tuple[Listener, ...] = ()
+    """Where the admin listener is, with the ports that it got."""
 
 
 def open_node(

@@ -12,12 +12,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
+from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
+from lamina.broker.admin.subject import Subject
+from lamina.broker.admin.token import find_token
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
 from lamina.broker.connection import Ended
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import API_VERSIONS, Router
+from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
 from lamina.broker.warming import warm
@@ -29,6 +33,7 @@ from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DI
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.network import (
     CONNECTIONS_MAX_IDLE_MS,
+    LAMINA_ADMIN_ADVERTISED_LISTENERS,
     QUEUED_MAX_REQUEST_BYTES,
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
@@ -54,10 +59,11 @@ class Server:
         ``started`` is told when clients can connect.
         """
         self._stopping = asyncio.Event()
-        opened, bound, listening, timers = await self._start(progress)
-        started(opened, bound)
-        await self._stopping.wait()
-        await self._drain(opened, listening, timers)
+        with dumping_on_signal(asyncio.get_running_loop()):
+            opened, bound, listening, timers, admin = await self._start(progress)
+            started(opened, bound)
+            await self._stopping.wait()
+            await self._drain(opened, listening, timers, admin)
         return self._fatal
 
     def stop(self) -> None:
@@ -68,14 +74,14 @@ class Server:
 
     async def _start(
         self, progress: Callable[[int, int], None] | None
-    ) -> tuple[Opened, list[Bound], Listening, Timers]:
+    ) -> tuple[Opened, list[Bound], Listening, Timers, AdminListening]:
         loop = asyncio.get_running_loop()
         open_files_limit = raise_descriptor_limit()
-        bound = self._bind()
+        bound, bound_admin = self._bind()
         try:
             opened = open_node(loop, self._settings, progress)
         except BaseException:
-            for one in bound:
+            for one in (*bound, *bound_admin):
                 one.socket.close()
             raise
         opened.open_files_limit = open_files_limit
@@ -102,7 +108,9 @@ class Server:
         node.listening = listening
         # The first thing that any client says; everything else is made ready while it talks.
         warm([service.apis[API_VERSIONS]], lambda: False)
+        subject = self._watched(opened, listening, bound_admin)
         listening.start(bound)
+        admin = AdminListening(subject, bound_admin)
         if threading.current_thread() is threading.main_thread():
             # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -110,9 +118,18 @@ class Server:
         timers = Timers(node)
         timers.start()
         node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
-        return opened, bound, listening, timers
+        return opened, bound, listening, timers, admin
 
-    def _bind(self) -> list[Bound]:
+    def _watched(self, opened: Opened, listening: Listening, bound: list[Bound]) -> Subject:
+        """What the admin listener shows, and where tools are told to find it."""
+        node = opened.node
+        opened.admin = tuple(one.taken for one in bound)
+        advertised = advertised_admin(self._settings, opened.admin)
+        node.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
+        token = find_token(opened.storage.data_directory) if bound else None
+        return Subject(node, listening.connections, token, opened.admin, advertised, node.now_ms())
+
+    def _bind(self) -> tuple[list[Bound], list[Bound]]:
         """Take the ports first: a broker that cannot be reached should not touch its logs."""
         bound: list[Bound] = []
         for listener in listeners(self._settings):
@@ -125,7 +142,12 @@ class Server:
                     f"{listener.host or 'every address'}:{listener.port} cannot be listened on: {error.strerror}; "
                     "stop what uses it, or choose another with --listen HOST:PORT"
                 ) from error
-        return bound
+        try:
+            return bound, bind_admin(self._settings)
+        except StartError:
+            for one in bound:
+                one.socket.close()
+            raise
 
     def _advertised(self, bound: list[Bound]) -> list[Listener]:
         ports = {one.listener.name: one.port for one in bound}
@@ -151,7 +173,7 @@ class Server:
         if all(directory.failure is not None for directory in opened.node.directories):
             self._go_down(f"no log directory is left: {failed.failure}")
 
-    async def _drain(self, opened: Opened, listening: Listening, timers: Timers) -> None:
+    async def _drain(self, opened: Opened, listening: Listening, timers: Timers, admin: AdminListening) -> None:
         """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""
         node = opened.node
         listening.stop_accepting()
@@ -167,6 +189,7 @@ class Server:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
             connection.close(Ended.STOP)
+        await admin.stop()
         await node.finish_changes()
         threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         for directory in node.directories:

@@ -6,15 +6,54 @@ of the loop. Must not know what the work is.
 """
 
 import asyncio
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import TypeVar
 
 from lamina.broker.waits import WAITS
 
 T = TypeVar("T")
+
+_SWITCH_SECONDS = 0.0005
+
+
+class _GivingWay:
+    """How many threads give way now, and how long they had the interpreter before the first of them did."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._usual_seconds = 0.0
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._count:
+                self._usual_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(_SWITCH_SECONDS)
+            self._count += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if not self._count:
+                sys.setswitchinterval(self._usual_seconds)
+
+
+_giving_way = _GivingWay()
+
+
+@contextmanager
+def giving_way() -> Iterator[None]:
+    """For work on a thread that keeps the interpreter busy, such as imports: the loop need not wait 5 ms for it."""
+    _giving_way.begin()
+    try:
+        yield
+    finally:
+        _giving_way.end()
 
 
 class Threads:

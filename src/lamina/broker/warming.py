@@ -4,25 +4,18 @@ The code for a message version is imported and compiled on first use, which take
 should not lose to a client. Must not know what any message means.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 
 from lamina.broker.router import Api
+from lamina.broker.threads import giving_way
 from lamina.wire.codec import prepare
-
-_SWITCH_SECONDS = 0.0005
 
 
 def warm(apis: Sequence[Api], is_stopping: Callable[[], bool]) -> None:
     """Prepare every version of every API, the newest of each first: current clients speak those."""
     versions = [(age, api.key, version) for api in apis for age, version in enumerate(reversed(api.versions))]
-    usual = sys.getswitchinterval()
-    # The loop shares the interpreter with this thread and should not wait its usual 5 ms for it.
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
+    with giving_way():
         for _, api_key, version in sorted(versions):
             if is_stopping():
                 return
             prepare(api_key, version)
-    finally:
-        sys.setswitchinterval(usual)

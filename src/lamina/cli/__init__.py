@@ -13,7 +13,8 @@ import click
 
 from lamina.cli.app import Invocation, app
 from lamina.cli.refusals import describe
-from lamina.cli.status import BAD_INPUT, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT
+from lamina.cli.status import BAD_INPUT, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, SOMETHING_WRONG, UNREACHABLE
+from lamina.client.errors import ClientError, Unreachable
 
 _NAME = "lamina"
 _COMPLETION = "_LAMINA_COMPLETE"
@@ -56,6 +57,11 @@ def _run(args: Sequence[str] | None, invocation: Invocation) -> int:
     except click.UsageError as error:
         error.show()
         return BAD_INPUT
+    except ClientError as error:
+        if invocation.debug:
+            raise
+        click.echo(f"lamina: {error}", err=True)
+        return UNREACHABLE if isinstance(error, Unreachable) else SOMETHING_WRONG
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -11,6 +11,7 @@ import click
 
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
+    "brokers": "Show the brokers of a cluster.",
     "dump": "Show what is in the files of a log directory.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",

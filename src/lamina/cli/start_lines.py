@@ -3,7 +3,6 @@
 Must not start anything.
 """
 
-import ipaddress
 import json
 import logging
 import os
@@ -14,7 +13,7 @@ import click
 from lamina import __version__
 from lamina.broker.listening import Bound
 from lamina.broker.opening import Opened
-from lamina.settings.listeners import listeners
+from lamina.settings.listeners import admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -27,23 +26,31 @@ def warn(settings: BrokerSettings) -> None:
     for warning in settings.warnings:
         logger.warning("%s", warning)
     for listener in listeners(settings):
-        if not _is_loopback(listener.host):
+        if not listener.is_for_this_machine:
             logger.warning(
                 "OPEN TO OTHERS: %s listens on %s without authentication or encryption: whoever reaches that "
                 "address can read, write and delete everything; 127.0.0.1 is for this machine alone",
                 listener.name,
                 listener.host or "every address",
             )
+    for listener in admin_listeners(settings):
+        if not listener.is_for_this_machine:
+            logger.warning(
+                "OPEN TO OTHERS: the admin listener is on %s without authentication or encryption: whoever reaches "
+                "that address can read settings, topics and who is connected; 127.0.0.1 is for this machine alone",
+                listener.host or "every address",
+            )
 
 
 def print_start(opened: Opened, bound: list[Bound], *, quiet: bool) -> None:
     """The line for a program (docs/cli.md), then, unless ``quiet``, the lines for a person."""
-    addresses = [_address(one) for one in bound]
+    addresses = [one.taken.address for one in bound]
     facts = {
         "listening": [
             {"name": one.listener.name, "host": one.listener.host, "port": one.port, "address": address}
             for one, address in zip(bound, addresses, strict=True)
         ],
+        "admin": [{"host": one.host, "port": one.port, "url": f"http://{one.address}"} for one in opened.admin],
         "data_dir": opened.storage.data_directory,
         "log_dirs": [directory.path for directory in opened.node.directories],
         "node_id": opened.node.id,
@@ -72,19 +79,10 @@ def _print_for_a_person(opened: Opened, addresses: list[str]) -> None:
     click.echo(
         f"  data        {opened.storage.data_directory} ({partitions} partition{'' if partitions == 1 else 's'})"
     )
+    if opened.admin:
+        urls = ", ".join(f"http://{one.address}/v1/" for one in opened.admin)
+        click.echo(f"  admin       {urls}")
     click.echo(f"  open files  up to {opened.open_files_limit}")
     click.echo(f"  compaction  {_COMPACTION}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
     click.echo(f"  try         kcat -b {addresses[0]} -L")
-
-
-def _address(bound: Bound) -> str:
-    host = bound.listener.host or "localhost"
-    return f"[{host}]:{bound.port}" if ":" in host else f"{host}:{bound.port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return host == "localhost"

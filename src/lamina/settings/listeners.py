@@ -1,18 +1,21 @@
 """A broker's listeners, read from its settings.
 
-Owns the form of ``NAME://host:port`` and the refusal of protocols that are not built: a listener that should
-be encrypted or authenticated is never opened plain. A protocol map may name them, as Kafka's own file does;
-only a listener that uses one is refused. Must not open anything.
+Owns the form of ``NAME://host:port``, or ``host:port`` for the admin listener, and the refusal of protocols that are
+not built: a listener that should be encrypted or authenticated is never opened plain. A protocol map may name them, as
+Kafka's own file does; only a listener that uses one is refused. Must not open anything.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from lamina.settings.definition import Setting, SettingError
 from lamina.settings.network import (
     ADVERTISED_LISTENERS,
     CONTROLLER_LISTENER_NAMES,
+    LAMINA_ADMIN_ADVERTISED_LISTENERS,
+    LAMINA_ADMIN_LISTENERS,
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
 )
@@ -23,9 +26,9 @@ BUILT_PROTOCOLS = ("PLAINTEXT",)
 ANY_ADDRESSES = ("0.0.0.0", "::")
 PORT_MAX = 65535
 
-_LISTENER = re.compile(
-    r"([A-Za-z0-9_.-]{1,249})://(?:\[([0-9A-Fa-f:.%]{1,64})\]|([A-Za-z0-9._%-]{0,253})):([0-9]{1,5})"
-)
+_ADDRESS = r"(?:\[([0-9A-Fa-f:.%]{1,64})\]|([A-Za-z0-9._%-]{0,253})):([0-9]{1,5})"
+_LISTENER = re.compile(r"([A-Za-z0-9_.-]{1,249})://" + _ADDRESS)
+_ADMIN_LISTENER = re.compile(r"(?:[Hh][Tt][Tt][Pp]://)?" + _ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,19 @@ class Listener:
     protocol: str
     host: str
     port: int
+
+    @property
+    def address(self) -> str:
+        """What is typed to connect; this machine's name for every address."""
+        host = self.host or "localhost"
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def is_for_this_machine(self) -> bool:
+        try:
+            return ip_address(self.host.partition("%")[0]).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
@@ -65,6 +81,28 @@ def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
             remedy = "" if advertised else ": set advertised.listeners to one that it can"
             raise SettingError(f"{where}: no client can connect to {listener.host}{remedy}")
     return advertised or opened
+
+
+def admin_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
+    """Where HTTP is answered; empty when it is not."""
+    return tuple(_read_admin(settings, LAMINA_ADMIN_LISTENERS))
+
+
+def advertised_admin_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
+    """Where tools are told to go; empty when that is where the broker listens."""
+    advertised = tuple(_read_admin(settings, LAMINA_ADMIN_ADVERTISED_LISTENERS))
+    for listener in advertised:
+        if not listener.host or listener.host in ANY_ADDRESSES or not listener.port:
+            raise SettingError(f"lamina.admin.advertised.listeners = {listener.address}: must name a host and a port")
+    return advertised
+
+
+def _read_admin(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterator[Listener]:
+    for entry in settings[setting]:
+        match = _ADMIN_LISTENER.fullmatch(entry)
+        if match is None or int(match[3]) > PORT_MAX:
+            raise SettingError(f"{setting.name} = {entry}: must have the form host:port with a port up to 65535")
+        yield Listener("ADMIN", "HTTP", match[1] or match[2], int(match[3]))
 
 
 def _read(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterator[Listener]:

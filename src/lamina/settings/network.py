@@ -32,6 +32,22 @@ CONTROLLER_LISTENER_NAMES = broker_setting(
     (),
     "Listeners meant for a KRaft controller; Lamina has none and opens none of these.",
 )
+LAMINA_ADMIN_LISTENERS = broker_setting(
+    "lamina.admin.listeners",
+    LIST,
+    ("127.0.0.1:9644",),
+    "Where the broker answers people and monitors over HTTP: `host:port`; port 0 takes a free one, and so does the "
+    "default when 9644 is taken and the broker's own port is 0. Empty for nowhere.",
+    difference="Kafka has no such setting",
+)
+LAMINA_ADMIN_ADVERTISED_LISTENERS = broker_setting(
+    "lamina.admin.advertised.listeners",
+    LIST,
+    (),
+    "Where tools are told to find `lamina.admin.listeners`, when that differs: `host:port`. A running broker shows "
+    "the addresses that hold.",
+    difference="Kafka has no such setting",
+)
 SOCKET_LISTEN_BACKLOG_SIZE = broker_setting(
     "socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", rule=at_least(1)
 )

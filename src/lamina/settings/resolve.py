@@ -8,7 +8,7 @@ files or arguments: they come as mappings from name to text.
 from collections.abc import Mapping
 
 from lamina.settings.definition import SettingError, Update
-from lamina.settings.listeners import advertised_listeners
+from lamina.settings.listeners import admin_listeners, advertised_admin_listeners, advertised_listeners
 from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, broker_refusal, nearest_broker_name
 from lamina.settings.values import BrokerSettings, Layers, Source
 
@@ -37,6 +37,8 @@ def resolve_broker(
                 warnings[warning] = None
     settings = BrokerSettings(BROKER_SETTINGS, layers, tuple(warnings))
     advertised_listeners(settings)
+    admin_listeners(settings)
+    advertised_admin_listeners(settings)
     return settings
 
 

@@ -61,7 +61,7 @@ def _entries(node: Node, resource_type: int, name: str) -> list[ConfigEntry]:
     configs = node.image.configs_of(resource)
     if resource.type is ResourceType.TOPIC:
         return topic_entries(node.settings, configs)
-    return broker_entries(node.settings) if resource.name else default_entries(configs)
+    return broker_entries(node.settings, node.actual_values) if resource.name else default_entries(configs)
 
 
 def _config(shape: Shape, entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) -> Any:

@@ -38,6 +38,7 @@ class Place(StrEnum):
     TIMER = "timer"
     CONNECTION = "connection"
     METADATA = "metadata"
+    ADMIN = "admin"
 
 
 class Histogram:

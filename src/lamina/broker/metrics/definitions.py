@@ -25,7 +25,8 @@ UNEXPECTED_EXCEPTIONS = counter(
     "lamina_unexpected_exceptions_total",
     "Faults of the broker's own code, by where they were caught; each has a traceback in the log. "
     "`handler`: the request got UNKNOWN_SERVER_ERROR; `records`: so did its batch; `partition`: it went offline; "
-    "`timer`: one run was skipped; `connection`: it was closed; `metadata`: the broker goes down.",
+    "`timer`: one run was skipped; `connection`: it was closed; `admin`: the HTTP request got 500; "
+    "`metadata`: the broker goes down.",
     "place",
 )
 KERNEL_LOADED = gauge("lamina_kernel_loaded", "1 when records are checked by compiled code, 0 for plain Python.")

@@ -17,6 +17,7 @@ from lamina.broker.metrics.collecting import Sample, Samples, collect
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.machine import Machine, look
 from lamina.broker.node import Node
+from lamina.broker.threads import giving_way
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -69,7 +70,8 @@ async def _look(node: Node) -> Machine:
 
 def _look_at(paths: list[str]) -> Machine:
     # Importing takes a while the first time, and is as good done here.
-    importlib.import_module("prometheus_client.exposition")
+    with giving_way():
+        importlib.import_module("prometheus_client.exposition")
     return look(paths)
 
 

@@ -1,0 +1,103 @@
+"""What goes back over HTTP: JSON, an error in one shape, lists in pages.
+
+Owns the shape ``{"error": …, "message": …}`` and how a page is asked for and made, a few rows at a time so that the
+loop goes on. Must not know what the rows are.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+T = TypeVar("T")
+
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_TURN_SECONDS = 0.001
+"""After so long the loop is left to others."""
+_USUAL_LIMIT = 100
+_LARGEST_LIMIT = 1000
+
+
+class Refused(Exception):
+    """A request that gets no better answer than this."""
+
+    def __init__(self, status: int, error: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = error
+        self.headers = headers
+
+
+def bad_request(message: str) -> Refused:
+    return Refused(400, "bad_request", message)
+
+
+def not_found(message: str) -> Refused:
+    return Refused(404, "not_found", message)
+
+
+def json_answer(value: Mapping[str, Any], status: int = 200) -> Response:
+    return _answer(encode(value) + b"\n", status)
+
+
+def refusal(refused: Refused) -> Response:
+    response = json_answer({"error": refused.error, "message": str(refused)}, refused.status)
+    response.headers.update(refused.headers or {})
+    return response
+
+
+def encode(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _answer(body: bytes, status: int = 200) -> Response:
+    return Response(body, status, _HEADERS, media_type="application/json")
+
+
+# Pages
+
+
+def window(request: Request) -> tuple[int, str | None]:
+    """``?limit=&after=``: how many rows at most, and the key behind which they begin."""
+    limit = _USUAL_LIMIT
+    text = request.query_params.get("limit")
+    if text is not None:
+        limit = whole_number(text, "limit")
+        if not 0 < limit <= _LARGEST_LIMIT:
+            raise bad_request(f"limit must be between 1 and {_LARGEST_LIMIT}")
+    return limit, request.query_params.get("after")
+
+
+def whole_number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 19):
+        raise bad_request(f"{name} must be a whole number")
+    return int(text)
+
+
+async def page(
+    name: str, items: Sequence[T], limit: int, row: Callable[[T], Mapping[str, Any]], key: Callable[[T], Any]
+) -> Response:
+    """The first ``limit`` of the items under ``name``; ``next_after`` is what to ask for more with, or null."""
+    shown = items[:limit]
+    rows = await in_turns(shown, lambda item: encode(row(item)))
+    next_after = encode(key(shown[-1]) if len(items) > limit else None)
+    return _answer(b'{"%b":[%b],"next_after":%b}\n' % (name.encode(), b",".join(rows), next_after))
+
+
+R = TypeVar("R")
+
+
+async def in_turns(items: Iterable[T], work: Callable[[T], R]) -> list[R]:
+    """Do ``work`` with every item, leaving the loop to others in between."""
+    results = []
+    turn_ends = monotonic() + _TURN_SECONDS
+    for item in items:
+        results.append(work(item))
+        if monotonic() >= turn_ends:
+            await asyncio.sleep(0)
+            turn_ends = monotonic() + _TURN_SECONDS
+    return results

@@ -1,0 +1,29 @@
+"""``/healthz`` and ``/readyz``: whether to leave the broker alone, and whether to send clients to it.
+
+Owns the reasons for not being ready. While logs are still being opened nothing answers at all.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lamina.broker.admin.answers import json_answer
+from lamina.broker.admin.subject import Subject
+
+
+async def alive(_subject: Subject, _request: Request) -> Response:
+    """Told on the loop that serves Kafka clients: whoever hears it knows that the loop turns."""
+    return json_answer({"status": "alive"})
+
+
+async def ready(subject: Subject, _request: Request) -> Response:
+    reasons = _reasons(subject)
+    return json_answer({"status": "not_ready" if reasons else "ready", "reasons": reasons}, 503 if reasons else 200)
+
+
+def _reasons(subject: Subject) -> list[str]:
+    reasons = ["the broker is stopping"] if subject.node.is_stopping else []
+    return reasons + [
+        f"{directory.path} is offline: {directory.failure}"
+        for directory in subject.node.directories
+        if directory.failure is not None
+    ]

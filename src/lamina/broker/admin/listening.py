@@ -1,0 +1,134 @@
+"""The admin listener's sockets, and what answers on them, fetched when somebody first connects.
+
+Owns the ports, taken with the broker's own so that a port in use stops the start; the way from the first connection
+to an application that serves it; and the end. Starlette and uvicorn are imported on a thread, so that the loop goes
+on and a broker that nobody asks never pays for them. Must not know routes.
+"""
+
+import asyncio
+import errno
+import gc
+import importlib
+import logging
+from dataclasses import replace
+from typing import Protocol
+
+from lamina.broker.admin.subject import Subject
+from lamina.broker.listening import Bound, bind
+from lamina.broker.metrics.counters import Place
+from lamina.broker.storage import StartError
+from lamina.broker.threads import giving_way
+from lamina.settings.listeners import (
+    ANY_ADDRESSES,
+    Listener,
+    admin_listeners,
+    advertised_admin_listeners,
+    advertised_listeners,
+    listeners,
+)
+from lamina.settings.network import LAMINA_ADMIN_LISTENERS
+from lamina.settings.values import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG = 64
+_SERVING = "lamina.broker.admin.serving"
+
+
+class Serving(Protocol):
+    """What ``serving`` makes: an application on the sockets."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def bind_admin(settings: BrokerSettings) -> list[Bound]:
+    """Take the ports. Where brokers choose their own port, the default here gives way as well."""
+    gives_way = not settings.is_given(LAMINA_ADMIN_LISTENERS) and any(not one.port for one in listeners(settings))
+    bound: list[Bound] = []
+    for listener in admin_listeners(settings):
+        try:
+            bound.append(_bind(listener, gives_way=gives_way))
+        except OSError as error:
+            for one in bound:
+                one.socket.close()
+            raise StartError(
+                f"{listener.host or 'every address'}:{listener.port} cannot be listened on by the admin listener: "
+                f"{error.strerror}; stop what uses it, or choose another with --set lamina.admin.listeners=HOST:PORT "
+                "(port 0 takes a free one, nothing switches it off)"
+            ) from error
+    return bound
+
+
+def _bind(listener: Listener, *, gives_way: bool) -> Bound:
+    try:
+        return bind(listener, _BACKLOG)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE or not gives_way:
+            raise
+        return bind(replace(listener, port=0), _BACKLOG)
+
+
+def advertised_admin(settings: BrokerSettings, taken: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    """Where tools find the listener: on every address, that is the host under which clients find the broker."""
+    host = advertised_listeners(settings)[0].host
+    here = (replace(one, host=host) if not one.host or one.host in ANY_ADDRESSES else one for one in taken)
+    return advertised_admin_listeners(settings) or tuple(here) if taken else ()
+
+
+class AdminListening:
+    def __init__(self, subject: Subject, bound: list[Bound]) -> None:
+        self._subject = subject
+        self._bound = bound
+        self._loop = subject.node.loop
+        self._task: asyncio.Task[Serving | None] | None = None
+        for one in bound:
+            self._loop.add_reader(one.socket.fileno(), self._somebody_came)
+
+    def _somebody_came(self) -> None:
+        self._wait_no_more()
+        self._task = self._loop.create_task(self._serve())
+
+    def _wait_no_more(self) -> None:
+        for one in self._bound:
+            self._loop.remove_reader(one.socket.fileno())
+
+    async def _serve(self) -> Serving | None:
+        try:
+            serving = await self._subject.node.threads.run(self._load)
+            await serving.start()
+        except Exception as error:
+            self._subject.node.count_unexpected(Place.ADMIN)
+            logger.error("the admin listener cannot be served", exc_info=error)
+            for one in self._bound:
+                one.socket.close()
+            return None
+        return serving
+
+    async def stop(self) -> None:
+        """Nobody new; what is under way may end, but not for long."""
+        if self._task is None:
+            self._wait_no_more()
+        else:
+            serving = await self._task
+            if serving is not None:
+                await serving.stop()
+        for one in self._bound:
+            one.socket.close()
+
+    def _load(self) -> Serving:
+        """On a thread: import what nobody needed so far and make the application, while the loop gets its turns."""
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with giving_way():
+                serving: Serving = importlib.import_module(_SERVING).Serving(
+                    self._subject, [one.socket for one in self._bound]
+                )
+            # The collector need not walk it again and again on the loop.
+            gc.freeze()
+        finally:
+            if was_collecting:
+                gc.enable()
+        return serving

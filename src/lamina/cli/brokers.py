@@ -1,0 +1,48 @@
+"""``lamina brokers``: who is in the cluster."""
+
+import click
+
+from lamina.cli.connecting import as_json_option, cluster_options
+from lamina.cli.output import Row, print_json, print_table
+from lamina.cli.status import FINE
+from lamina.client.cluster import Cluster, answer_of
+
+
+@click.command(
+    "brokers",
+    epilog="""\b
+Examples:
+  lamina brokers
+  lamina brokers --bootstrap-server kafka1:9092 --json""",
+)
+@as_json_option
+@cluster_options
+def command(cluster: Cluster, as_json: bool) -> int:
+    """Show the brokers of a cluster."""
+    admin = cluster.admin()
+    answer = answer_of(admin.describe_cluster())
+    rows: list[Row] = [
+        {
+            "type": "broker",
+            "id": node.id,
+            "host": node.host,
+            "port": node.port,
+            "rack": node.rack,
+            "controller": answer.controller is not None and node.id == answer.controller.id,
+            "cluster_id": answer.cluster_id,
+        }
+        for node in sorted(answer.nodes, key=lambda node: int(node.id))
+    ]
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return FINE
+    print_table(
+        ("id", "address", "rack", "controller"),
+        [
+            (str(row["id"]), f"{row['host']}:{row['port']}", str(row["rack"] or ""), "yes" if row["controller"] else "")
+            for row in rows
+        ],
+    )
+    click.echo(f"cluster {answer.cluster_id}")
+    return FINE

@@ -1,0 +1,66 @@
+"""The options of every command that speaks to a cluster, and the question before what cannot be undone.
+
+Must not know any command.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, Cluster
+from lamina.settings.properties import PropertiesError, load
+
+_OPTIONS = (
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,…",
+        envvar="LAMINA_BOOTSTRAP_SERVERS",
+        help=f"Where the cluster is.  [env: LAMINA_BOOTSTRAP_SERVERS; default: {DEFAULT_BOOTSTRAP_SERVERS}]",
+    ),
+    click.option("--command-config", "properties_file", metavar="FILE", help="Kafka's client properties."),
+)
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options; the command is given ``cluster`` in their place."""
+
+    def with_cluster(*args: Any, bootstrap_server: str | None, properties_file: str | None, **rest: Any) -> int:
+        return command(*args, cluster=cluster_from(bootstrap_server, properties_file), **rest)
+
+    with_cluster.__doc__ = command.__doc__
+    with_cluster.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    decorated: Callable[..., int] = with_cluster
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def cluster_from(bootstrap_server: str | None, properties_file: str | None) -> Cluster:
+    """The command line wins over the environment, which wins over the file's ``bootstrap.servers``."""
+    properties: dict[str, str] = {}
+    if properties_file is not None:
+        with open(properties_file, "rb") as opened:
+            try:
+                properties = load(opened.read())
+            except PropertiesError as error:
+                raise click.BadParameter(f"{properties_file}: {error}", param_hint="--command-config") from error
+    servers = bootstrap_server or properties.pop("bootstrap.servers", "") or DEFAULT_BOOTSTRAP_SERVERS
+    return Cluster(servers, properties, warn)
+
+
+def warn(text: str) -> None:
+    click.echo(f"lamina: {text}", err=True)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask a person; without one ``--yes`` must have been given."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(f"{question} Nobody is here to be asked: give --yes.")
+    click.confirm(question, abort=True, err=True)

@@ -1,0 +1,140 @@
+"""A cluster as a command sees it: where it is, how to speak to it, and whether anybody answers.
+
+Owns the clients' configuration and the sentence for a cluster that cannot be reached. librdkafka is imported when
+the first client is made. Must not know any command.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lamina.client.errors import ClientError, Unreachable, sentence
+from lamina.client.properties import is_security, translate
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
+REQUEST_SECONDS = 30.0
+_REACH_SECONDS = 10.0
+_REFUSED_SECONDS = 1.0
+"""When every address refuses at once there is nothing to wait for, except a broker that is just starting."""
+_UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "(?P<name>[^"]+)"')
+_SILENT = logging.getLogger(f"{__name__}.librdkafka")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+class Cluster:
+    """Makes clients of one cluster."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str = DEFAULT_BOOTSTRAP_SERVERS,
+        properties: Mapping[str, str] | None = None,
+        warn: Callable[[str], None] = logger.warning,
+    ) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._config: dict[str, Any] = {"client.id": "lamina", **translate(properties or {})}
+        self._config["bootstrap.servers"] = bootstrap_servers
+        self._warn = warn
+        self._last_error: KafkaError | None = None
+
+    # Clients
+
+    def admin(self) -> "AdminClient":
+        """An admin client whose cluster has answered."""
+        from confluent_kafka.admin import AdminClient
+
+        admin: AdminClient = self._make(AdminClient, {})
+        self._reach(admin)
+        return admin
+
+    def producer(self, config: Mapping[str, Any] | None = None) -> "Producer":
+        from confluent_kafka import Producer
+
+        producer: Producer = self._make(Producer, config or {})
+        return producer
+
+    def consumer(self, config: Mapping[str, Any] | None = None) -> "Consumer":
+        """A consumer that commits nothing and makes no topics unless ``config`` says so."""
+        from confluent_kafka import Consumer
+
+        quiet = {"group.id": "lamina-without-group", "enable.auto.commit": False, "allow.auto.create.topics": False}
+        consumer: Consumer = self._make(Consumer, {**quiet, **(config or {})})
+        return consumer
+
+    def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
+        """A property that librdkafka does not know is named and left out, but never one of security."""
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                return client({**self._config, **config, "error_cb": self._remember}, logger=_SILENT)
+            except KafkaException as error:
+                unknown = _UNKNOWN_PROPERTY.search(str(error))
+                name = unknown["name"] if unknown else None
+                if name is None or name not in self._config or is_security(name):
+                    raise ClientError(f"the client's properties cannot be used: {sentence(error.args[0])}") from error
+                del self._config[name]
+                self._warn(f"{name} is not a property of librdkafka, and is ignored")
+
+    def _remember(self, error: "KafkaError") -> None:
+        from confluent_kafka import KafkaError
+
+        # That all brokers are down follows from what was said of each; the reason is in the line before.
+        if self._last_error is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last_error = error
+
+    # Asking
+
+    def _reach(self, admin: "AdminClient") -> None:
+        from confluent_kafka import KafkaException
+
+        began = time.monotonic()
+        answer = admin.describe_cluster(request_timeout=_REACH_SECONDS)
+        while not answer.done():
+            admin.poll(0.05)
+            elapsed = time.monotonic() - began
+            if (elapsed > _REFUSED_SECONDS and self._is_refused) or elapsed > _REACH_SECONDS:
+                raise self._unreachable()
+        try:
+            answer.result()
+        except KafkaException as error:
+            if error.args[0].name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"):
+                raise self._unreachable() from error
+            raise ClientError(sentence(error.args[0])) from error
+
+    @property
+    def _is_refused(self) -> bool:
+        error = self._last_error
+        return error is not None and error.name() in ("_TRANSPORT", "_RESOLVE", "_AUTHENTICATION", "_SSL")
+
+    def _unreachable(self) -> Unreachable:
+        error = self._last_error
+        reason = f" ({error.str().partition(' (after')[0].rpartition(': ')[2]})" if error is not None else ""
+        return Unreachable(
+            f"no broker answers at {self.bootstrap_servers}{reason}; "
+            "start one with `lamina serve`, or name another with --bootstrap-server"
+        )
+
+
+def answer_of(future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
+    """What a cluster answered; its error as a ClientError."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return future.result(seconds)
+    except KafkaException as error:
+        raise ClientError(sentence(error.args[0])) from error
+    except TimeoutError as error:
+        raise ClientError(f"no answer within {seconds:g} s; look at the broker's log, or try again") from error

@@ -1,0 +1,110 @@
+"""The application without sockets: what goes wrong in a route, and how long it keeps the loop."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lamina.broker.admin.answers import in_turns
+from lamina.broker.admin.app import build_app
+from lamina.broker.admin.hosts import HostCheck
+from lamina.broker.admin.routes import ROUTES, AdminRoute
+from lamina.broker.admin.subject import Subject
+from lamina.errors import StorageError
+from tests.broker.in_process import InProcessBroker
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[InProcessBroker]:
+    """A broker without sockets; nothing runs on its loop."""
+    broker = InProcessBroker(tmp_path, {})
+    yield broker
+    broker.close()
+
+
+async def call(subject: Subject, path: str, *more: AdminRoute) -> tuple[int, Any]:
+    app = build_app(subject, (*ROUTES, *more), HostCheck((), ()))
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+        "server": ("127.0.0.1", 1),
+    }
+    await app(scope, receive, send)
+    return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent))
+
+
+def subject_of(broker: InProcessBroker) -> Subject:
+    return Subject(broker.node, (), None, (), (), 0)
+
+
+def test_a_route_that_fails_answers_500_and_is_logged(
+    stopped: InProcessBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_subject: Subject, _request: Request) -> Response:
+        raise ZeroDivisionError("secret")
+
+    status, told = asyncio.run(call(subject_of(stopped), "/fail", AdminRoute("GET", "/fail", fail, "")))
+    assert (status, told["error"]) == (500, "internal")
+    assert "secret" not in told["message"]
+    assert "ZeroDivisionError: secret" in caplog.text
+    assert stopped.node.unexpected_errors == 1
+
+
+def test_a_disk_that_fails_is_no_fault_of_ours(stopped: InProcessBroker, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_subject: Subject, _request: Request) -> Awaitable[Response]:
+        raise StorageError("the disk is gone")
+
+    status, told = asyncio.run(call(subject_of(stopped), "/fail", AdminRoute("GET", "/fail", fail, "")))
+    assert (status, told) == (503, {"error": "offline", "message": "the disk is gone"})
+    assert not caplog.text
+
+
+def test_a_broker_that_stops_is_not_ready(stopped: InProcessBroker) -> None:
+    stopped.node.is_stopping = True
+    status, told = asyncio.run(call(subject_of(stopped), "/readyz"))
+    assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"]})
+
+
+def test_long_work_leaves_the_loop_to_others() -> None:
+    """Counted in turns, not measured: each item takes as long as a turn may last."""
+
+    def take_a_turn(_item: int) -> None:
+        until = perf_counter() + 0.001
+        while perf_counter() < until:
+            pass
+
+    async def count_turns() -> int:
+        turns = 0
+        loop = asyncio.get_running_loop()
+        done = False
+
+        def turn() -> None:
+            nonlocal turns
+            turns += 1
+            if not done:
+                loop.call_soon(turn)
+
+        loop.call_soon(turn)
+        await in_turns(range(50), take_a_turn)
+        done = True
+        return turns
+
+    assert asyncio.run(count_turns()) >= 40

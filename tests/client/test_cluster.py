@@ -1,0 +1,43 @@
+"""Reaching a cluster, or being told why not."""
+
+import socket
+from concurrent.futures import Future
+
+import pytest
+
+from lamina.client.cluster import Cluster, answer_of
+from lamina.client.errors import ClientError, Unreachable
+from tests.broker.process import BrokerProcess
+
+
+def test_a_cluster_that_answers_is_reached(broker: BrokerProcess) -> None:
+    assert answer_of(Cluster(broker.address).admin().describe_cluster()).cluster_id == broker.facts["cluster_id"]
+
+
+def test_a_port_where_nobody_listens_is_named_with_what_to_do() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(Unreachable, match=rf"{address} \(Connection refused\); start one with `lamina serve`"):
+            Cluster(address).admin()
+
+
+def test_a_property_that_librdkafka_does_not_know_is_named_and_left_out(broker: BrokerProcess) -> None:
+    warnings: list[str] = []
+    Cluster(broker.address, {"no.such.thing": "1"}, warnings.append).admin()
+    assert warnings == ["no.such.thing is not a property of librdkafka, and is ignored"]
+
+
+def test_a_property_of_security_is_never_left_out(broker: BrokerProcess) -> None:
+    with pytest.raises(ClientError, match=r"ssl\.no\.such\.thing"):
+        Cluster(broker.address, {"ssl.no.such.thing": "1"}).admin()
+
+
+def test_a_value_that_cannot_be_used_is_refused(broker: BrokerProcess) -> None:
+    with pytest.raises(ClientError, match=r"socket\.timeout\.ms"):
+        Cluster(broker.address, {"socket.timeout.ms": "soon"}).admin()
+
+
+def test_no_answer_in_time_is_an_error() -> None:
+    with pytest.raises(ClientError, match="no answer within 0 s"):
+        answer_of(Future[None](), 0)
