@@ -1,9 +1,12 @@
 """What every test of the command line is given."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
 from tests.log.verify.sample import make_directory
 
@@ -17,3 +20,10 @@ def lamina(capsys: pytest.CaptureFixture[str]) -> Lamina:
 def directory(tmp_path: Path) -> Path:
     """A log directory after a clean stop."""
     return make_directory(tmp_path / "data")
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+    """Starts a broker of the test's own."""
+    with ExitStack() as started:
+        yield lambda *arguments: started.enter_context(BrokerProcess(tmp_path / "data", *arguments))

@@ -8,7 +8,7 @@ import pytest
 
 from lamina import __version__
 from lamina.cli import serve
-from lamina.cli.app import COMMANDS, app
+from lamina.cli.app import COMMANDS, NOT_ON_WINDOWS, app
 from tests.cli.running import COMMAND, SOURCES, Lamina, run_process
 
 
@@ -95,3 +95,40 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert process.stderr is not None
     with process.stderr:
         assert process.stderr.read() == b""
+
+
+_ON_WINDOWS = """
+import sys
+import click
+sys.platform = "win32"
+for name in ("fcntl", "resource", "termios", "pwd", "grp", "uvloop"):
+    sys.modules[name] = None
+from lamina.cli import main
+main(sys.argv[1:])
+"""
+
+
+def on_windows(*args: str) -> subprocess.CompletedProcess[str]:
+    """A Python that says it runs on Windows and has none of the modules that are missing there."""
+    return subprocess.run(
+        [sys.executable, "-c", _ON_WINDOWS, *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": str(SOURCES)},
+    )
+
+
+@pytest.mark.parametrize("name", sorted(NOT_ON_WINDOWS))
+def test_on_windows_a_command_that_needs_posix_says_so_in_one_sentence(name: str) -> None:
+    done = on_windows(name, "--data-dir", "x", "y")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"lamina: lamina {name} does not run on Windows: use Linux or macOS, or Linux in WSL or a container"
+    ]
+
+
+def test_on_windows_there_is_help() -> None:
+    done = on_windows("--help")
+    assert done.returncode == 0
+    assert "Run a broker." in done.stdout

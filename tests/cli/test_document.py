@@ -17,6 +17,7 @@ def test_every_field_of_json_is_documented(lamina: Lamina, directory: Path) -> N
     files = [path for path in sorted(directory.rglob("*")) if path.is_file() and path.name != ".lock"]
     rows = lamina("dump", "--records", "--json", *files).objects
     rows += lamina("verify", "--json", "--dir", directory).objects
+    rows += lamina("doctor", "--json", "--data-dir", directory, "--listen", "127.0.0.1:0").objects
     assert len({row["type"] for row in rows}) == 14
     for row in rows:
         for name in (*row, row["type"]):

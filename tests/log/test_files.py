@@ -1,10 +1,13 @@
 """The disk: whole writes, whole replacements, and what is gone is no error."""
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
+from lamina.log import files
 from lamina.log.files import Disk, File, read_file, sync_file, write_fully, write_new_file
 from lamina.log.lease import Lease
 
@@ -61,7 +64,8 @@ def test_a_directory_is_scanned_in_order_with_sizes_and_times(tmp_path: Path) ->
     assert disk.modified_ms(str(tmp_path / "b")) == 1_600_000_000_123
     first, second = disk.scan(str(tmp_path))
     assert (first.name, first.is_dir) == ("a", True)
-    assert second == ("b", False, 5, 1_600_000_000_123)
+    assert second[:4] == ("b", False, 5, 1_600_000_000_123)
+    assert second.inode == (tmp_path / "b").stat().st_ino
 
 
 def test_a_lock_is_given_once_until_it_is_closed(tmp_path: Path) -> None:
@@ -85,3 +89,49 @@ def test_a_lease_is_given_back_exactly_once(tmp_path: Path) -> None:
         lease.give_back()
     assert given_back == [True]
     file.close()
+
+
+class Drive:
+    """A macOS in which ``F_FULLFSYNC`` ends with an error, or with none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: int = 0) -> None:
+        self.calls: list[str] = []
+        self._error = error
+        monkeypatch.setattr(files, "_FULL_SYNC", 51)
+        monkeypatch.setattr(fcntl, "fcntl", self._fcntl)
+        monkeypatch.setattr(os, "fsync", lambda _: self.calls.append("fsync"))
+
+    def _fcntl(self, _: int, command: int) -> None:
+        assert command == 51
+        self.calls.append("full")
+        if self._error:
+            raise OSError(self._error, os.strerror(self._error))
+
+
+def test_on_macos_the_drives_cache_is_emptied_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = Drive(monkeypatch)
+    write_new_file(Disk(), str(tmp_path / "file"), b"data")
+    assert drive.calls == ["full", "full"], "the file and its name"
+
+
+def test_a_file_system_that_cannot_do_so_gets_an_ordinary_fsync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = Drive(monkeypatch, errno.ENOTSUP)
+    Disk().sync_dir(str(tmp_path))
+    assert drive.calls == ["full", "fsync"]
+
+
+def test_a_drive_that_fails_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = Drive(monkeypatch, errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        Disk().sync_dir(str(tmp_path))
+    assert drive.calls == ["full"]
+
+
+@pytest.mark.skipif(hasattr(fcntl, "F_FULLFSYNC"), reason="macOS has another way")
+def test_elsewhere_fsync_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    Disk().sync_dir(str(tmp_path))
+    assert len(synced) == 1

@@ -32,6 +32,27 @@ def test_truncating_to_any_offset_leaves_what_was_below_it(tmp_path: Path, offse
     assert builder.texts() == [b"k=%d" % number for number in range(min(offset, 25) + 3)]
 
 
+def test_a_cut_never_reaches_another_name_of_the_file(tmp_path: Path) -> None:
+    """A backup may have linked the segment while it was closed."""
+    builder = a_log(tmp_path, segment_bytes=500)
+    builder.append_batches(25)
+    base = builder.bases()[1]
+    linked = tmp_path / "linked.log"
+    linked.hardlink_to(builder.file(base, ".log"))
+    before = linked.read_bytes()
+    lease = builder.log.read(base, 1 << 20)
+    assert lease is not None
+    truncate_to(builder.log, base + 2, builder.now_ms)
+    builder.append_batches(3)
+    assert linked.read_bytes() == before
+    assert not builder.disk.is_shared(str(linked))
+    with lease:
+        assert lease.read() == before
+    assert builder.log.log_end_offset == base + 5
+    assert not builder.reopen(clean=False, recovery_point=0).truncated_bytes
+    assert [record.offset for record in builder.records()] == list(range(base + 5))
+
+
 def test_a_batch_that_reaches_the_offset_goes_as_a_whole(tmp_path: Path) -> None:
     builder = a_log(tmp_path)
     builder.append(b"a=1", b"b=2")

@@ -125,7 +125,9 @@ def test_a_security_line_for_one_listener_is_refused_too(name: str) -> None:
     assert broker_refusal(name) is not None
 
 
-@pytest.mark.parametrize("name", ["listener.name.internal.max.connections", "listener.name.a.message.max.bytes"])
+@pytest.mark.parametrize(
+    "name", ["listener.name.internal.socket.request.max.bytes", "listener.name.a.message.max.bytes"]
+)
 def test_another_line_for_one_listener_is_ignored(name: str) -> None:
     assert broker_ignored(name) is not None
 

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any
 
 from lamina.settings.definition import Setting, Update
-from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS, broker_ignored
+from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS, broker_ignored, listener_setting
 from lamina.settings.resolve import NOTHING
 from lamina.settings.topic_config import resolve_topic
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
@@ -153,7 +153,7 @@ def _synonym(synonym: Synonym, hidden: bool) -> ConfigSynonym:
 
 def _unread(name: str, text: str, source: Source) -> ConfigEntry:
     """A name that Lamina does not read. One that nobody knows may be somebody's secret."""
-    hidden = broker_ignored(name) is None
+    hidden = broker_ignored(name) is None and listener_setting(name) is None
     synonym = _synonym(Synonym(name, text, source), hidden)
     kind = ConfigType.UNKNOWN if hidden else ConfigType.STRING
     return ConfigEntry(name, synonym.value, synonym.source, kind, (synonym,), is_sensitive=hidden)

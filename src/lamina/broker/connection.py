@@ -47,6 +47,7 @@ class Ended(StrEnum):
     IDLE = "idle"
     REFUSED = "refused"
     ARRIVAL = "arrival"
+    EXCESS = "excess"
     FAILURE = "failure"
     STOP = "stop"
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from random import getrandbits
 
+from lamina.broker.disk_room import DiskRoom
 from lamina.broker.fetch_sessions import FetchSessions
 from lamina.broker.kernel_loading import KernelLoading
 from lamina.broker.listening import Listening
@@ -22,7 +23,7 @@ from lamina.broker.request_watch import RequestWatch
 from lamina.broker.router import Router
 from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
-from lamina.errors import KafkaError, StorageError
+from lamina.errors import KafkaError, PolicyViolation, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
@@ -57,6 +58,8 @@ class Node:
         self.id = node_id
         self.settings = settings
         self.directories = directories
+        self.rooms = {directory.path: DiskRoom(directory.path) for directory in directories}
+        """How much room each log directory has, by its path."""
         self.threads = threads
         self.started_at_ms = self.now_ms()
         self.counters = Counters()
@@ -78,6 +81,8 @@ class Node:
         self.is_stopping = False
         self.on_fatal: Callable[[str], None] | None = None
         """Told why the broker cannot go on."""
+        self.on_settings: Callable[[BrokerSettings], None] | None = None
+        """Told the settings that hold from now on, when some change while the broker runs."""
         self.image = store.image
         """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
         self._store = store
@@ -149,6 +154,12 @@ class Node:
         return self.image
 
     # Partitions
+
+    def check_room(self) -> None:
+        """Raise if there is no log directory with room for more partitions."""
+        rooms = [self.rooms[directory.path] for directory in self.directories if directory.failure is None]
+        if rooms and all(room.is_low for room in rooms):
+            raise PolicyViolation(rooms[0].sentence)
 
     async def flushed(self, partitions: Iterable[Partition]) -> dict[tuple[str, int], KafkaError]:
         """Wait until what these partitions hold now is on disk. Returns the errors of those that failed."""

@@ -8,6 +8,7 @@ not know requests or other partitions.
 from typing import Protocol
 from uuid import UUID
 
+from lamina.broker.disk_room import DiskRoom
 from lamina.broker.metrics.counters import TopicCounters
 from lamina.errors import (
     FencedLeaderEpoch,
@@ -48,6 +49,7 @@ class Partition:
         "leader_epoch",
         "log",
         "replica_count",
+        "room",
         "topic",
         "topic_id",
     )
@@ -60,6 +62,7 @@ class Partition:
         flusher: Flusher,
         max_decompressed_bytes: int,
         counters: TopicCounters,
+        room: DiskRoom,
     ) -> None:
         self.topic = log.topic
         self.index = log.partition
@@ -70,6 +73,7 @@ class Partition:
         """Of the whole topic."""
         self.high_watermark = log.log_end_offset
         self.replica_count = 1
+        self.room = room
         self._flusher = flusher
         self._parked: set[Parked] = set()
         self.configure(log.config, max_decompressed_bytes)
@@ -114,6 +118,7 @@ class Partition:
             header = read_header(batch)
         appended = self.log.append(batch, header, self.leader_epoch, now_ms)
         if not appended.is_duplicate:
+            self.room.take(len(batch))
             self._advance(len(batch))
         return appended
 

@@ -122,11 +122,13 @@ class Publisher:
     def emptiest_first(self, count: int) -> list[LogDirectory]:
         """A directory for each of so many new partitions: always the one that has fewest by then.
 
-        None at all when every directory is offline.
+        Those whose disk is nearly full are left out as long as there are others. None at all when every directory
+        is offline.
         """
         online = [directory for directory in self._node.directories if directory.failure is None]
         if not online:
             return []
+        online = [directory for directory in online if not self._node.rooms[directory.path].is_low] or online
         held = Counter(id(directory) for directory in self.directory_of.values())
         heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
         heapify(heap)
@@ -148,6 +150,7 @@ class Publisher:
             flusher,
             node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
             node.counters.topic(topic.name),
+            node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
         return partition
@@ -163,6 +166,8 @@ class Publisher:
             dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
         )
         node.request_watch.configure(node.settings[LAMINA_SLOW_REQUEST_MS])
+        if node.on_settings is not None:
+            node.on_settings(node.settings)
         for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
             self._configure(name)
             if number % _TOPICS_AT_A_TIME == 0:

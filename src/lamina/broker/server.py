@@ -6,6 +6,7 @@ Owns the order in which a broker comes up and goes down. Must not know requests.
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 import threading
@@ -18,9 +19,11 @@ from lamina.broker.admin.token import find_token
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
 from lamina.broker.connection import Ended
+from lamina.broker.connection_quota import ConnectionQuota
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import API_VERSIONS, Router
+from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
@@ -30,6 +33,7 @@ from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.directory import LogDirectory
 from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DIR
+from lamina.settings.connection_limits import connection_limits
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.network import (
     CONNECTIONS_MAX_IDLE_MS,
@@ -50,6 +54,7 @@ class Server:
         self._settings = settings
         self._stopping: asyncio.Event | None = None
         self._fatal: str | None = None
+        self._notice = ServiceNotice(os.environ)
 
     async def run(
         self, started: Callable[[Opened, list[Bound]], None], progress: Callable[[int, int], None] | None = None
@@ -59,11 +64,21 @@ class Server:
         ``started`` is told when clients can connect.
         """
         self._stopping = asyncio.Event()
+
+        def opening(done: int, total: int) -> None:
+            self._notice.opening(done, total)
+            if progress is not None:
+                progress(done, total)
+
         with dumping_on_signal(asyncio.get_running_loop()):
-            opened, bound, listening, timers, admin = await self._start(progress)
+            opened, bound, listening, timers, admin = await self._start(opening)
             started(opened, bound)
+            partitions = len(opened.node.partitions)
+            self._notice.ready(f"serving {partitions} partitions", opened.node.loop)
             await self._stopping.wait()
+            self._notice.stopping()
             await self._drain(opened, listening, timers, admin)
+            self._notice.ended()
         return self._fatal
 
     def stop(self) -> None:
@@ -102,20 +117,24 @@ class Server:
             loop,
             service,
             Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
+            ConnectionQuota(connection_limits(node.settings), tuple(one.listener.name for one in bound)),
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
         node.listening = listening
+        listening.limit(connection_limits(node.settings))
+        node.on_settings = lambda settings: listening.limit(connection_limits(settings))
         # The first thing that any client says; everything else is made ready while it talks.
         warm([service.apis[API_VERSIONS]], lambda: False)
         subject = self._watched(opened, listening, bound_admin)
+        timers = Timers(node)
+        await timers.measure_rooms()
         listening.start(bound)
         admin = AdminListening(subject, bound_admin)
         if threading.current_thread() is threading.main_thread():
             # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
-        timers = Timers(node)
         timers.start()
         node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
         return opened, bound, listening, timers, admin

@@ -18,6 +18,8 @@ from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
 
 METADATA_DB = "metadata.db"
+RESTORING = "restore.partial"
+"""A file in a data directory into which a backup is being restored, or was until somebody interrupted it."""
 GITIGNORE = "# Made by lamina serve; nothing in here belongs in a repository.\n*\n"
 
 
@@ -52,7 +54,12 @@ class Storage:
 
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""
-    data_directory, log_directories = _paths(settings)
+    data_directory, log_directories = storage_paths(settings)
+    if os.path.exists(os.path.join(data_directory, RESTORING)):
+        raise StartError(
+            f"{data_directory} holds half a backup: wait for lamina restore to end; "
+            f"if it was interrupted, remove what is in there and restore again"
+        )
     try:
         with ExitStack() as undo:
             _make_data_directory(data_directory)
@@ -72,7 +79,7 @@ def open_storage(settings: BrokerSettings) -> Storage:
     return Storage(data_directory, database, metadata, directories)
 
 
-def _paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:
+def storage_paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:
     """The data directory and the log directories; with ``log.dirs`` alone the first of them is both."""
     given = settings.get(LOG_DIRS)
     if given is None:

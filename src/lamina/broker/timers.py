@@ -1,4 +1,4 @@
-"""What a broker does again and again: retention, removing what is due, flushing, checkpoints, forgetting producers.
+"""What a broker does again and again: retention, removing, flushing, checkpoints, forgetting producers, disk room.
 
 Owns the intervals. Partitions are visited for a moment at a time, so that they never hold up the loop. Must not decide
 anything: the log room does.
@@ -19,6 +19,7 @@ from lamina.log.remembered import Checkpoints
 from lamina.log.retention import begin_expiry, expire, sync_names
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
+    LAMINA_DISK_FREE_MIN_BYTES,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 _REMOVAL_INTERVAL_MS = 10_000
 _EXPIRY_INTERVAL_MS = 600_000
 _FLUSH_INTERVAL_MS = 1000
+_ROOM_INTERVAL_MS = 1000
 _TURN_MS = 1
 """After so long the loop is left to others; one visit that rolls a log takes about as long."""
 
@@ -59,6 +61,7 @@ class Timers:
             (settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self.write_recovery_points),
             (settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], self.write_log_starts),
             (settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], self.write_high_watermarks),
+            (_ROOM_INTERVAL_MS, self.measure_rooms),
         ):
             if 0 < interval_ms < LONG_MAX:
                 self._tasks.append(self._node.loop.create_task(self._repeat(interval_ms, work)))
@@ -158,6 +161,20 @@ class Timers:
         await self._checkpoint(
             lambda directory: directory.remembered.of_high_watermarks(self.high_watermarks(directory))
         )
+
+    async def measure_rooms(self) -> None:
+        """``lamina.disk.free.min.bytes``: see what is free. A disk that cannot say has failed."""
+        for directory in self._node.directories:
+            if directory.failure is not None:
+                continue
+            room = self._node.rooms[directory.path]
+            taken_bytes = room.taken_bytes
+            try:
+                free_bytes = await self._node.threads.run(partial(directory.disk.free_bytes, directory.path))
+            except OSError as error:
+                directory.fail(error)
+                continue
+            room.measured(free_bytes, taken_bytes, self._node.settings[LAMINA_DISK_FREE_MIN_BYTES])
 
     def high_watermarks(self, directory: LogDirectory) -> dict[tuple[str, int], int]:
         return {

@@ -54,6 +54,7 @@ def plan_topic(node: Node, image: Image, wanted: NewTopic) -> Image:
         assignments = ((node.id,),) * count
     resource = ConfigResource(ResourceType.TOPIC, wanted.name)
     check_configs(resource, wanted.configs)
+    node.check_room()
     image = create_topic(image, wanted.name, uuid4().bytes, assignments)
     return set_configs(image, resource, wanted.configs) if wanted.configs else image
 

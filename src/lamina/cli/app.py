@@ -4,19 +4,28 @@ A command's module is imported only when the command is called, so that help and
 not know what a command does.
 """
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 
 import click
 
+from lamina.cli.status import BAD_INPUT
+
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
+    "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
     "brokers": "Show the brokers of a cluster.",
+    "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
+    "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""
+
+NOT_ON_WINDOWS = frozenset({"adopt", "backup", "doctor", "dump", "restore", "serve", "verify"})
+"""Commands that touch a broker's files or run one; a client's work anywhere."""
 
 
 @dataclass(slots=True)
@@ -33,6 +42,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if sys.platform == "win32" and cmd_name in NOT_ON_WINDOWS:
+            return _refused_on_windows(cmd_name)
         command = import_module(f"lamina.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
@@ -40,6 +51,20 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
+
+
+def _refused_on_windows(name: str) -> click.Command:
+    """Says so in one sentence, whatever else is on the line; the command's module could not even be imported."""
+
+    def refuse() -> int:
+        click.echo(
+            f"lamina: lamina {name} does not run on Windows: use Linux or macOS, or Linux in WSL or a container",
+            err=True,
+        )
+        return BAD_INPUT
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, callback=refuse, context_settings=anything, add_help_option=False)
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:

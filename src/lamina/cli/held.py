@@ -16,10 +16,15 @@ _FLOCK = Struct("hhqqi4x" if _IS_LINUX else "qqihh")
 
 def is_held(path: str) -> bool:
     """``False`` too when there is no such file or it may not be read: then nobody can be told to hold it."""
+    return holder(path) is not None
+
+
+def holder(path: str) -> int | None:
+    """The process that holds it, 0 when that is not told (in another container); ``None`` when nobody seems to."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return False
+        return None
     wanted = (
         _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         if _IS_LINUX
@@ -28,7 +33,9 @@ def is_held(path: str) -> bool:
     try:
         answer = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, wanted))
     except OSError:
-        return False
+        return None
     finally:
         os.close(fd)
-    return bool(answer[0 if _IS_LINUX else 3] != fcntl.F_UNLCK)
+    if answer[0 if _IS_LINUX else 3] == fcntl.F_UNLCK:
+        return None
+    return max(0, int(answer[4 if _IS_LINUX else 2]))

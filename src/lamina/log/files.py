@@ -10,14 +10,18 @@ import fcntl
 import mmap
 import os
 import shutil
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 Bytes = bytes | bytearray | memoryview
 Map = mmap.mmap
 
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_NO_FULL_SYNC = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL)
 _PROBE_BYTES = 128 * 1024
 _LOAD_BYTES = 1024 * 1024
+_COPY_BYTES = 4 * 1024 * 1024
 
 TEMPORARY = ".tmp"
 """The suffix of a file that is not finished; one that a crash left means nothing."""
@@ -30,6 +34,8 @@ class Entry(NamedTuple):
     is_dir: bool
     size_bytes: int
     modified_ms: int
+    inode: int
+    """Which file it is: another one may have the same name later."""
 
 
 class File:
@@ -92,7 +98,7 @@ class File:
         os.ftruncate(self.fd, size_bytes)
 
     def fsync(self) -> None:
-        os.fsync(self.fd)
+        sync(self.fd)
 
     def map(self, size_bytes: int) -> Map:
         """A read-only map. Nothing is written through maps: a full disk would kill the process (SIGBUS)."""
@@ -143,7 +149,8 @@ class Disk:
                     status = name.stat()
                 except FileNotFoundError:
                     continue
-                entries.append(Entry(name.name, name.is_dir(), status.st_size, status.st_mtime_ns // 1_000_000))
+                modified_ms = status.st_mtime_ns // 1_000_000
+                entries.append(Entry(name.name, name.is_dir(), status.st_size, modified_ms, status.st_ino))
         entries.sort()
         return entries
 
@@ -161,6 +168,10 @@ class Disk:
 
     def link(self, old: str, new: str) -> None:
         os.link(old, new)
+
+    def is_shared(self, path: str) -> bool:
+        """Whether a file has more names than this one: a change in place would be seen through all of them."""
+        return os.stat(path).st_nlink > 1
 
     def unlink(self, path: str) -> None:
         """Remove a name; one that is gone already is no error."""
@@ -183,7 +194,7 @@ class Disk:
         """Make the names in a directory survive a power cut."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            sync(fd)
         finally:
             os.close(fd)
 
@@ -199,8 +210,34 @@ class Disk:
             file.close()
             return None
 
+    def free_bytes(self, path: str) -> int:
+        """The room that is left for this user on the file system that holds ``path``."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
+    def device(self, path: str) -> int:
+        """The file system of ``path``: only within one can a file have several names."""
+        return os.stat(path).st_dev
+
     def absolute(self, path: str) -> str:
         return os.path.realpath(path)
+
+
+def sync(fd: int) -> None:
+    """Bring a file, or the names in a directory, to the disk itself.
+
+    On macOS ``fsync`` leaves them in the drive's own cache, which a power cut empties; ``F_FULLFSYNC`` does not. File
+    systems that do not know it, such as network ones, get the ordinary one.
+    """
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(fd, _FULL_SYNC)
+        except OSError as error:
+            if error.errno not in _NO_FULL_SYNC:
+                raise
+        else:
+            return
+    os.fsync(fd)
 
 
 def read_file(disk: Disk, path: str) -> bytes:
@@ -236,6 +273,39 @@ def write_new_file(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> 
     disk.rename(temporary, path)
     if sync:
         disk.sync_dir(parent(path))
+
+
+def copy_file(
+    disk: Disk, source: str, target: str, size_bytes: int, seen: Callable[[memoryview], None] | None = None
+) -> None:
+    """Copy the first ``size_bytes`` of a file into a new one, synced; ``seen`` is shown each piece.
+
+    A source that is shorter than that is an error.
+    """
+    reader = disk.open(source)
+    try:
+        writer = disk.open(target, create=True)
+        try:
+            writer.truncate(0)
+            _copy_pieces(reader, writer, size_bytes, seen)
+            writer.fsync()
+        finally:
+            writer.close()
+    finally:
+        reader.close()
+
+
+def _copy_pieces(reader: File, writer: File, size_bytes: int, seen: Callable[[memoryview], None] | None) -> None:
+    buffer = memoryview(bytearray(min(size_bytes, _COPY_BYTES)))
+    position = 0
+    while position < size_bytes:
+        piece = buffer[: min(len(buffer), size_bytes - position)]
+        if reader.pread_into(piece, position) < len(piece):
+            raise OSError(errno.ESTALE, "it became shorter while it was copied", reader.path)
+        write_fully(writer, piece, position)
+        if seen is not None:
+            seen(piece)
+        position += len(piece)
 
 
 def make_durable_dir(disk: Disk, path: str) -> None:

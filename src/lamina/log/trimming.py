@@ -8,6 +8,7 @@ is cut (directory.py does).
 from collections.abc import Sequence
 
 from lamina.errors import OffsetOutOfRange
+from lamina.log.files import TEMPORARY, copy_file
 from lamina.log.leftovers import DELETED
 from lamina.log.partition_log import Doomed, PartitionLog, initial_segment_bytes
 from lamina.log.producer_replay import rebuild_producers
@@ -26,10 +27,38 @@ def truncate_to(log: PartitionLog, offset: int, now_ms: int) -> None:
         for segment in reversed(doomed):
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
+        _own_active(log)
         log.segments.active.truncate_to(offset)
         _end_at(log, log.segments.active.next_offset)
     except OSError as error:
         raise log.fail(error) from error
+
+
+def _own_active(log: PartitionLog) -> None:
+    """Give the segment that is cut a file of its own: a backup may have linked it while it was closed.
+
+    The lowered recovery point is on disk by now, so a backup either linked it before, and this sees it, or sees
+    the recovery point and does not keep its link.
+    """
+    shared = log.segments.active
+    path = shared.path()
+    if not log.disk.is_shared(path):
+        return
+    copy_file(log.disk, path, path + TEMPORARY, shared.size_bytes)
+    log.disk.rename(path + TEMPORARY, path)
+    log.disk.sync_dir(log.path)
+    own = Segment.load(
+        log.disk,
+        log.path,
+        shared.base_offset,
+        log.shape,
+        size_bytes=shared.size_bytes,
+        modified_ms=shared.modified_ms,
+        has_aborted=shared.aborted.exists,
+    )
+    own.next_offset = shared.next_offset
+    shared.close()
+    log.segments.add(own)
 
 
 def truncate_fully_and_start_at(log: PartitionLog, offset: int, now_ms: int) -> None:

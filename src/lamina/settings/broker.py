@@ -81,6 +81,16 @@ LOG_RETENTION_CHECK_INTERVAL_MS = broker_setting(
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = broker_setting(
     "replica.high.watermark.checkpoint.interval.ms", LONG, 5000, "How often the high watermarks are written."
 )
+LAMINA_DISK_FREE_MIN_BYTES = broker_setting(
+    "lamina.disk.free.min.bytes",
+    LONG,
+    256 * MEBIBYTE,
+    "When less than this is free on the disk of a log directory, producers are refused there (POLICY_VIOLATION) and no "
+    "topics are made, until a tenth more is free; 0 for never.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+    difference="Kafka writes on until the disk is full and the directory offline",
+)
 LAMINA_DECOMPRESSED_BATCH_MAX_BYTES = broker_setting(
     "lamina.decompressed.batch.max.bytes",
     INT,

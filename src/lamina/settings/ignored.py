@@ -92,14 +92,12 @@ BROKER_IGNORED = (
             compression.lz4.level compression.zstd.level
             connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms cordoned.log.dirs
-            inter.broker.listener.name
             leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
             log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
             log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
             log.cleaner.io.max.bytes.per.second log.cleaner.min.cleanable.ratio
             log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
-            log.initial.task.delay.ms max.connection.creation.rate
-            max.connections max.connections.per.ip max.connections.per.ip.overrides
+            log.initial.task.delay.ms
             max.request.partition.size.limit
             num.replica.fetchers
             producer.id.expiration.check.interval.ms replica.selector.class request.timeout.ms

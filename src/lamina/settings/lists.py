@@ -21,6 +21,9 @@ F = TypeVar("F", Family, Refusal)
 # One listener's own copy of a setting; for SASL the mechanism's name stands before it.
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
+# Those that Kafka reads for one listener alone and that Lamina does too.
+_PER_LISTENER = frozenset({network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_CREATION_RATE.name})
+
 
 # The definition modules; a new one is added here and nowhere else.
 AREAS: tuple[tuple[str, ModuleType], ...] = (
@@ -51,8 +54,14 @@ def broker_refusal(name: str) -> Refusal | None:
     return _first(BROKER_REFUSED, _LISTENER_PREFIX.sub("", name, count=1))
 
 
+def listener_setting(name: str) -> Setting[Any] | None:
+    """The setting that a name such as ``listener.name.internal.max.connections`` gives to one listener."""
+    bare = _LISTENER_PREFIX.sub("", name, count=1)
+    return BROKER_SETTINGS[bare] if bare != name and bare in _PER_LISTENER else None
+
+
 def broker_ignored(name: str) -> Family | None:
-    if name in BROKER_SETTINGS or broker_refusal(name):
+    if name in BROKER_SETTINGS or listener_setting(name) or broker_refusal(name):
         return None
     bare = _LISTENER_PREFIX.sub("", name, count=1)
     if bare != name and bare in BROKER_SETTINGS:

@@ -4,8 +4,8 @@ Owns the definitions; ``listeners.py`` reads them. Must not know which protocols
 """
 
 from lamina.settings.definition import Update, broker_setting
-from lamina.settings.kinds import INT, LIST, LONG, at_least
-from lamina.settings.log_config import MEBIBYTE
+from lamina.settings.kinds import INT, LIST, LONG, STRING, at_least
+from lamina.settings.log_config import INT_MAX, MEBIBYTE
 
 LISTENERS = broker_setting(
     "listeners",
@@ -48,6 +48,12 @@ LAMINA_ADMIN_ADVERTISED_LISTENERS = broker_setting(
     "the addresses that hold.",
     difference="Kafka has no such setting",
 )
+INTER_BROKER_LISTENER_NAME = broker_setting(
+    "inter.broker.listener.name",
+    STRING,
+    None,
+    "The listener that brokers use; beside others it accepts beyond `max.connections`. `PLAINTEXT` when not given.",
+)
 SOCKET_LISTEN_BACKLOG_SIZE = broker_setting(
     "socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", rule=at_least(1)
 )
@@ -81,6 +87,40 @@ LAMINA_SLOW_REQUEST_MS = broker_setting(
     update=Update.CLUSTER_WIDE,
     rule=at_least(-1),
     difference="Kafka has no such setting",
+)
+MAX_CONNECTIONS = broker_setting(
+    "max.connections",
+    INT,
+    INT_MAX,
+    "How many may be connected at once; then nobody is accepted until one closes. On the brokers' listener, if there "
+    "are others, one is: the connection elsewhere that was silent longest is closed for it. For one listener: "
+    "`listener.name.NAME.max.connections`.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+)
+MAX_CONNECTIONS_PER_IP = broker_setting(
+    "max.connections.per.ip",
+    INT,
+    INT_MAX,
+    "How many connections one address may have; more are closed at once. 0 only together with overrides.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+)
+MAX_CONNECTIONS_PER_IP_OVERRIDES = broker_setting(
+    "max.connections.per.ip.overrides",
+    STRING,
+    "",
+    "Other limits for single addresses or host names: `host:number`. A name is looked up when it is set.",
+    update=Update.CLUSTER_WIDE,
+)
+MAX_CONNECTION_CREATION_RATE = broker_setting(
+    "max.connection.creation.rate",
+    INT,
+    INT_MAX,
+    "How many connections are accepted in a second, the brokers' listener beside others excepted; more have to wait. "
+    "For one listener: `listener.name.NAME.max.connection.creation.rate`.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
 )
 FETCH_MAX_BYTES = broker_setting(
     "fetch.max.bytes", INT, 55 * MEBIBYTE, "The most that one Fetch answer carries.", rule=at_least(1024)

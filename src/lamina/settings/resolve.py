@@ -6,10 +6,18 @@ files or arguments: they come as mappings from name to text.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
 from lamina.settings.listeners import admin_listeners, advertised_admin_listeners, advertised_listeners
-from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, broker_refusal, nearest_broker_name
+from lamina.settings.lists import (
+    BROKER_SETTINGS,
+    broker_ignored,
+    broker_refusal,
+    listener_setting,
+    nearest_broker_name,
+)
 from lamina.settings.values import BrokerSettings, Layers, Source
 
 NOTHING: Mapping[str, str] = {}
@@ -39,6 +47,7 @@ def resolve_broker(
     advertised_listeners(settings)
     admin_listeners(settings)
     advertised_admin_listeners(settings)
+    connection_limits(settings)
     return settings
 
 
@@ -62,6 +71,11 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     if setting is not None:
         setting.parse(text)
         _check_update(name, setting.update, source)
+        return None
+    of_listener = listener_setting(name)
+    if of_listener is not None:
+        replace(of_listener, name=name).parse(text)
+        _check_update(name, of_listener.update, source)
         return None
     refusal = broker_refusal(name)
     if refusal is not None:

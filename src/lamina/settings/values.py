@@ -98,6 +98,13 @@ class BrokerSettings:
     def resolved(self, setting: Setting[T]) -> Resolved[T] | None:
         return self._resolved[setting.name]
 
+    def of_listener(self, setting: Setting[T], listener_name: str) -> T | None:
+        """The strongest value that was given to one listener; ``None`` when none was."""
+        name = f"listener.name.{listener_name.lower()}.{setting.name}"
+        given = (layer[name] for _, layer in self.layers if name in layer)
+        text = next(given, None)
+        return None if text is None else setting.parse(text)
+
     def is_given(self, setting: Setting[Any]) -> bool:
         """Whether any source names it."""
         return any(setting.name in layer for _, layer in self.layers)

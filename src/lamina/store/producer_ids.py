@@ -36,6 +36,19 @@ class ProducerIds:
                 continue
             return block
 
+    def next_id(self) -> int:
+        """The lowest id that is in no block yet."""
+        found = self._store.get(PATH)
+        return 0 if found is None else _next_id(found.value)
+
+    def skip_to(self, next_id: int) -> None:
+        """Never give an id below ``next_id``."""
+        found = self._store.get(PATH)
+        if found is None:
+            self._store.transact([Create(PATH, values.dump(next_id))])
+        elif _next_id(found.value) < next_id:
+            self._store.transact([Set(PATH, values.dump(next_id), found.version)])
+
 
 def _next_id(value: bytes) -> int:
     try:

@@ -56,6 +56,7 @@ def _with_more(node: Node, image: Image, asked: Any) -> Image:
     assignments = check_more_partitions(image, topic, asked.count, by_hand)
     if assignments is None:
         assignments = ((node.id,),) * (asked.count - len(topic.partitions))
+    node.check_room()
     return add_partitions(image, asked.name, assignments)
 
 

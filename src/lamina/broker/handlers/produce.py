@@ -3,7 +3,8 @@
 Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
 acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
 log, and on disk where `flush.messages` says so. Batches that are large once decompressed, that hold many records or
-that the topic stores in another codec are prepared on a thread.
+that the topic stores in another codec are prepared on a thread. While the disk is nearly full every batch for it gets
+POLICY_VIOLATION.
 Version notes: zstd needs v7; record errors are told from v8.
 """
 
@@ -125,6 +126,7 @@ def _produce(
             partition.check_in_sync()
         if records is None:
             raise InvalidRecord("a Produce request without records")
+        partition.room.check(len(records))
         if isinstance(prepared, KafkaError):
             raise prepared
         if prepared is None:

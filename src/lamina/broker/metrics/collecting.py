@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from lamina import __version__
 from lamina.broker.connection import Ended
-from lamina.broker.listening import DESCRIPTORS
 from lamina.broker.metrics import definitions as m
 from lamina.broker.metrics.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.definition import Metric
@@ -49,6 +48,10 @@ def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
 
 def _one(value: float) -> Samples:
     return (Sample((), value),)
+
+
+def _by_reason(**counts: int) -> Samples:
+    return [Sample((reason,), count) for reason, count in counts.items()]
 
 
 def _broker(node: Node) -> Iterator[tuple[Metric, Samples]]:
@@ -113,7 +116,9 @@ def _connections(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield m.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
     yield m.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
     yield m.CONNECTIONS_CLOSED, [Sample((reason,), listening.closed[reason]) for reason in Ended]
-    yield m.CONNECTIONS_REFUSED, [Sample((reason,), listening.refused[reason]) for reason in (DESCRIPTORS,)]
+    quota = listening.quota
+    yield m.CONNECTIONS_REFUSED, _by_reason(descriptors=listening.refused_by_system, per_ip=quota.refused_per_ip)
+    yield m.CONNECTIONS_HELD_BACK, _by_reason(room=quota.waits_for_room, rate=quota.waits_for_rate)
     yield m.NETWORK_IN_BYTES, _one(listening.bytes_in)
     yield m.NETWORK_OUT_BYTES, _one(listening.bytes_out)
     yield m.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)
@@ -144,6 +149,7 @@ def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
         m.LOG_DIRECTORY_OFFLINE,
         [Sample((directory.path,), directory.failure is not None) for directory in node.directories],
     )
+    yield m.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
 
 
 def _machine(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:

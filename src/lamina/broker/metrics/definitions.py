@@ -172,14 +172,22 @@ CONNECTIONS_CLOSED = counter(
     "lamina_connections_closed_total",
     "Connections that ended. `client`: it closed; `error`: the socket failed; `idle`: `connections.max.idle.ms`; "
     "`refused`: what it sent is no request; `arrival`: its request did not arrive and others waited for memory; "
-    "`failure`: the broker's own fault; `stop`: the broker stopped.",
+    "`excess`: `max.connections`; `failure`: the broker's own fault; `stop`: the broker stopped.",
     "reason",
     kafka=_SOCKETS.format("connection-close-total"),
 )
 CONNECTIONS_REFUSED = counter(
     "lamina_connections_refused_total",
-    "Connections that could not be accepted. `descriptors`: no open file was left, or the system refused.",
+    "Connections that were turned away. `descriptors`: no open file was left, or the system refused; `per_ip`: "
+    "`max.connections.per.ip`.",
     "reason",
+)
+CONNECTIONS_HELD_BACK = counter(
+    "lamina_connections_held_back_total",
+    "How often a listener stopped accepting for a while. `room`: `max.connections`; `rate`: "
+    "`max.connection.creation.rate`.",
+    "reason",
+    kafka="kafka.network:type=Acceptor,name=AcceptorBlockedPercent,listener=* (nearly)",
 )
 NETWORK_IN_BYTES = counter(
     "lamina_network_in_bytes_total", "Bytes received from clients.", kafka=_SOCKETS.format("incoming-byte-total")
@@ -242,6 +250,11 @@ LOG_DIRECTORY_OFFLINE = gauge(
     "1 for a log directory that failed.",
     "directory",
     kafka="kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
+)
+LOG_DIRECTORY_LOW = gauge(
+    "lamina_log_directory_low",
+    "1 while nothing is written to a log directory because less than `lamina.disk.free.min.bytes` is free.",
+    "directory",
 )
 LOG_DIRECTORY_FREE = gauge(
     "lamina_log_directory_free_bytes", "Room left on the log directory's file system.", "directory"
@@ -319,6 +332,7 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             CONNECTIONS_CREATED,
             CONNECTIONS_CLOSED,
             CONNECTIONS_REFUSED,
+            CONNECTIONS_HELD_BACK,
             NETWORK_IN_BYTES,
             NETWORK_OUT_BYTES,
             REQUEST_MEMORY_HELD,
@@ -339,6 +353,7 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             OFFLINE_PARTITIONS,
             FLUSH_DURATION,
             LOG_DIRECTORY_OFFLINE,
+            LOG_DIRECTORY_LOW,
             LOG_DIRECTORY_FREE,
             LOG_DIRECTORY_CAPACITY,
         ),

@@ -1,0 +1,130 @@
+"""``lamina backup``: shows what the broker room takes."""
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.cli.given import settings_from
+from lamina.cli.held import is_held
+from lamina.cli.output import print_json, print_table
+from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.settings.definition import SettingError
+from lamina.settings.properties import PropertiesError
+
+if TYPE_CHECKING:
+    from lamina.broker.backup import Backup
+
+_PAUSE_SECONDS = 0.05
+
+
+@click.command(
+    "backup",
+    epilog="""\b
+Exit status: 0 fine, 1 there is no backup, or the broker's own data has a gap or damage that it shares, 2 bad input.
+
+\b
+Examples:
+  lamina backup --dir /var/lib/lamina /backups/monday
+  lamina backup --config server.properties --copy /mnt/other-disk/monday
+  lamina verify --dir /backups/monday/logs""",
+)
+@click.option("--dir", "data_dir", metavar="DATA", help="The broker's data directory.  [default: ./lamina-data]")
+@click.option("--config", "file", metavar="FILE", help="Its server.properties, where log.dirs are elsewhere.")
+@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name, as for serve.")
+@click.option("--copy", "must_copy", is_flag=True, help="Copy everything, also what could be linked.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every partition, then a summary.")
+@click.argument("target", metavar="TARGET")
+def command(
+    data_dir: str | None, file: str | None, sets: tuple[str, ...], must_copy: bool, as_json: bool, target: str
+) -> int:
+    """Copy what a broker keeps, while it runs or while it is stopped.
+
+    TARGET is made, and must not be there. On one file system, segments that never change again are linked, which
+    takes no room; all else is copied. The broker is neither asked nor held up. Every record that was acknowledged
+    before the backup began is in it.
+    """
+    from lamina.broker.backup import BackupRefused, Circumstances, take_backup
+    from lamina.cli.steps import run_steps
+    from lamina.log.backup.copier import BackupError
+    from lamina.log.files import Disk
+
+    try:
+        settings = settings_from(file, data_dir, None, sets)
+        backup = run_steps(
+            "backing up",
+            lambda planned: take_backup(
+                settings,
+                target,
+                Circumstances(Disk(), is_held, lambda: time.sleep(_PAUSE_SECONDS), planned),
+                may_link=not must_copy,
+            ),
+        )
+    except (SettingError, PropertiesError, BackupRefused) as error:
+        click.echo(f"lamina: {error}", err=True)
+        return BAD_INPUT
+    except BackupError as error:
+        click.echo(f"lamina: {error}; there is no backup", err=True)
+        return SOMETHING_WRONG
+    (_print_json if as_json else _print_table)(backup)
+    damaged = [one.damage for one in backup.manifest.partitions if one.damage is not None]
+    for damage in damaged:
+        click.echo(f"lamina: {damage}: it was taken as it is; lamina verify tells more", err=True)
+    for name in backup.missing:
+        click.echo(f"lamina: {name} is not in the backup: it has no directory; is a disk not mounted?", err=True)
+    return SOMETHING_WRONG if damaged or backup.missing else FINE
+
+
+def _print_table(backup: "Backup") -> None:
+    manifest = backup.manifest
+    print_table(
+        ("topic", "partition", "start", "end", "segments", "bytes", "linked bytes"),
+        (
+            (
+                one.topic,
+                *map(str, (one.partition, one.log_start_offset, one.end_offset, len(one.segments))),
+                *map(str, (one.size_bytes, one.linked_bytes)),
+            )
+            for one in manifest.partitions
+        ),
+    )
+    for name in backup.deleted:
+        click.echo(f"{name} is left out: it was deleted meanwhile")
+    for path in backup.unknown:
+        click.echo(f"{path} is left out: the broker did not know it when the backup began")
+    click.echo(f"{backup.target} is whole. To bring it back: lamina restore {backup.target} --dir DATA")
+
+
+def _print_json(backup: "Backup") -> None:
+    manifest = backup.manifest
+    for one in manifest.partitions:
+        print_json(
+            {
+                "type": "partition",
+                "topic": one.topic,
+                "partition": one.partition,
+                "log_start_offset": one.log_start_offset,
+                "end_offset": one.end_offset,
+                "segments": len(one.segments),
+                "size_bytes": one.size_bytes,
+                "linked_bytes": one.linked_bytes,
+                "damage": one.damage,
+            }
+        )
+    print_json(
+        {
+            "type": "summary",
+            "target": backup.target,
+            "cluster_id": manifest.cluster_id,
+            "node_id": manifest.node_id,
+            "clean_shutdown": manifest.is_clean,
+            "started_ms": manifest.started_ms,
+            "ended_ms": manifest.ended_ms,
+            "partitions": len(manifest.partitions),
+            "size_bytes": sum(one.size_bytes for one in manifest.partitions),
+            "linked_bytes": sum(one.linked_bytes for one in manifest.partitions),
+            "deleted_topics": list(backup.deleted),
+            "unknown": list(backup.unknown),
+            "missing": list(backup.missing),
+        }
+    )

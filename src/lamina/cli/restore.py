@@ -1,0 +1,83 @@
+"""``lamina restore``: shows what the broker room brings back."""
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.cli.given import settings_from
+from lamina.cli.output import print_json
+from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.settings.broker import NODE_ID
+from lamina.settings.definition import SettingError
+from lamina.settings.properties import PropertiesError
+
+if TYPE_CHECKING:
+    from lamina.broker.restoring import Restored
+
+
+@click.command(
+    "restore",
+    epilog="""\b
+Exit status: 0 fine, 1 nothing was restored, 2 bad input.
+
+\b
+Examples:
+  lamina restore /backups/monday --dir /var/lib/lamina
+  lamina restore /backups/monday --config server.properties""",
+)
+@click.option("--dir", "data_dir", metavar="DATA", help="The new data directory.  [default: ./lamina-data]")
+@click.option("--config", "file", metavar="FILE", help="The broker's server.properties, where log.dirs are elsewhere.")
+@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name, as for serve.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.argument("backup", metavar="BACKUP")
+def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_json: bool, backup: str) -> int:
+    """Bring a backup back into an empty directory.
+
+    Everything is copied and the backup stays as it is. What was copied when the backup was made is held against
+    its checksum. No broker starts on a directory while it is being restored.
+    """
+    from lamina.broker.backup import BackupRefused
+    from lamina.broker.restoring import restore
+    from lamina.cli.steps import run_steps
+    from lamina.log.backup.copier import BackupError
+    from lamina.log.files import Disk
+
+    try:
+        settings = settings_from(file, data_dir, None, sets)
+        restored = run_steps("restoring", lambda planned: restore(settings, backup, Disk(), planned))
+    except (SettingError, PropertiesError, BackupRefused) as error:
+        click.echo(f"lamina: {error}", err=True)
+        return BAD_INPUT
+    except BackupError as error:
+        click.echo(f"lamina: {error}; nothing was restored", err=True)
+        return SOMETHING_WRONG
+    flags = [f"--config={file}"] if file is not None else []
+    flags += [f"--data-dir={restored.data_directory}"] if file is None or data_dir is not None else []
+    flags += [f"--set={text}" for text in sets]
+    flags += [f"--node-id={restored.manifest.node_id}"] if settings[NODE_ID] != restored.manifest.node_id else []
+    _print(restored, shlex.join(["lamina", "serve", *flags]), as_json)
+    return FINE
+
+
+def _print(restored: "Restored", start: str, as_json: bool) -> None:
+    manifest = restored.manifest
+    size_bytes = sum(one.size_bytes for one in manifest.partitions)
+    if as_json:
+        print_json(
+            {
+                "type": "restored",
+                "data_dir": restored.data_directory,
+                "log_dirs": list(restored.log_directories),
+                "cluster_id": manifest.cluster_id,
+                "node_id": manifest.node_id,
+                "clean_shutdown": manifest.is_clean,
+                "started_ms": manifest.started_ms,
+                "partitions": len(manifest.partitions),
+                "size_bytes": size_bytes,
+                "next": start,
+            }
+        )
+        return
+    click.echo(f"{restored.data_directory} is whole. Partitions: {len(manifest.partitions)}, bytes: {size_bytes}.")
+    click.echo(f"Next: {start}")

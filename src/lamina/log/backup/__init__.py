@@ -1,0 +1,1 @@
+"""Taking a backup of log directories, of a running broker or a stopped one, and bringing it back."""
