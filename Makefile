@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka faults peers peers-files fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka faults fuzz peers peers-files fixture clean
 
 venv: $(VENV)/.ready
 
@@ -24,6 +24,18 @@ test: venv
 # Ten times as many power cuts and random lives of a log as in `make test`; about five minutes.
 faults: venv
 	LAMINA_STORIES=300 $(PYTEST) -n auto tests/log/test_crash.py tests/log/test_faults.py --timeout 900
+
+# Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
+# ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.
+FUZZ_SECONDS ?= 20
+
+fuzz: venv build/atheris/.ready
+	PYTHONPATH=$(CURDIR)/build/atheris $(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+
+build/atheris/.ready: fuzz/requirements.lock | venv
+	@rm -rf $(@D)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --target $(@D) -r $< || { echo "make fuzz needs atheris, which has wheels for CPython 3.11 to 3.14 on Linux x86-64 only; make test runs the fuzzers' corpus everywhere." >&2; exit 1; }
+	@touch $@
 
 check: venv
 	$(BIN)/ruff format --check .

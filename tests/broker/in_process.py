@@ -1,7 +1,7 @@
 """A broker without sockets: requests are encoded, served by the router, and their answers parsed."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import Router
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
+from lamina.log.lease import Lease
 from lamina.records.record import Record, build_batch
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import resolve_broker
@@ -78,15 +79,26 @@ class InProcessBroker:
         """The answer to a request; what its version does not carry is left out, what is not said is empty."""
         request = build(request_schema(api_key, api_version), facts)
         frame = encode_request(request, CORRELATION_ID, "test")
-        assert self.node.router is not None
-        served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame)[SIZE_BYTES:])
-        pieces = self._loop.run_until_complete(_awaited(served)) if isinstance(served, Awaitable) else served
-        assert pieces is not None
-        answer = b"".join(cast(list[bytes], pieces))
-        assert int.from_bytes(answer[:SIZE_BYTES], "big") == len(answer) - SIZE_BYTES
+        answer = self.serve(frame[SIZE_BYTES:])
+        assert answer is not None
         correlation_id, response = parse_response(api_key, api_version, answer[SIZE_BYTES:])
         assert correlation_id == CORRELATION_ID
         return response
+
+    def serve(self, frame: bytearray, wait_seconds: float | None = None) -> bytes | None:
+        """The whole answer to a frame; ``None`` where there is none, or where the client gives up waiting."""
+        assert self.node.router is not None
+        served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame))
+        if isinstance(served, Awaitable):
+            try:
+                served = self._loop.run_until_complete(asyncio.wait_for(_awaited(served), wait_seconds))
+            except TimeoutError:
+                return None
+        if served is None:
+            return None
+        answer = b"".join(_taken(piece) for piece in served)
+        assert int.from_bytes(answer[:SIZE_BYTES], "big") == len(answer) - SIZE_BYTES
+        return answer
 
     def produce(self, topic: str, count: int, partition: int = 0) -> int:
         """Append one batch of ``count`` records. Returns its first offset."""
@@ -109,6 +121,13 @@ class InProcessBroker:
 def batch_of(broker: InProcessBroker, count: int) -> bytes:
     now_ms = broker.node.now_ms()
     return bytes(build_batch([Record(number, now_ms, b"key", b"value") for number in range(count)]))
+
+
+def _taken(piece: Sized) -> bytes:
+    if not isinstance(piece, Lease):
+        return cast(bytes, piece)
+    with piece:
+        return piece.read()
 
 
 async def _awaited(answer: Awaitable[Answer]) -> Answer:

@@ -1,9 +1,14 @@
 """docs/cli.md names every field that ``--json`` prints, every command and every exit status."""
 
+import re
 from pathlib import Path
 
+import click
+import pytest
+
 from lamina.cli import status
-from lamina.cli.app import COMMANDS
+from lamina.cli.app import COMMANDS, app
+from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/cli.md").read_text()
@@ -22,6 +27,36 @@ def test_every_field_of_json_is_documented(lamina: Lamina, directory: Path) -> N
     for row in rows:
         for name in (*row, row["type"]):
             assert f"`{name}`" in DOCUMENT
+
+
+def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, broker: BrokerProcess, topic: str) -> None:
+    where = ("--bootstrap-server", broker.address)
+    lamina("topics", "create", topic, *where)
+    asked = (
+        ("brokers",),
+        ("topics", "list"),
+        ("topics", "describe", topic),
+        ("topics", "offsets", topic),
+        ("topics", "offsets", topic, "--at", "earliest"),
+        ("configs", "get", "--topic", topic, "--all"),
+        ("configs", "get", "--broker", "1", "--all"),
+    )
+    rows = [row for args in asked for row in lamina(*args, "--json", *where).objects]
+    assert {row["type"] for row in rows} == {"broker", "topic", "partition_ends", "partition_offset", "config"}
+    for row in rows:
+        below = [inner for name in ("partitions", "synonyms") for inner in row.get(name, [])]
+        for name in (row["type"], *row, *(name for inner in below for name in inner)):
+            assert f"`{name}`" in DOCUMENT, name
+
+
+@pytest.mark.parametrize("group", ["topics", "configs"])
+def test_every_subcommand_is_documented_and_has_examples(lamina: Lamina, group: str) -> None:
+    command = app.get_command(click.Context(app), group)
+    assert isinstance(command, click.Group)
+    section = DOCUMENT.partition(f"## `lamina {group}")[2].partition("\n## ")[0]
+    for name in command.commands:
+        assert re.search(rf"[`|]{name}\b", section), name
+        assert "Examples:" in lamina(group, name, "--help").out
 
 
 def test_every_command_and_exit_status_is_documented() -> None:

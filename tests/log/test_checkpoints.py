@@ -17,7 +17,7 @@ from lamina.log.checkpoints import (
 from lamina.log.files import Disk
 
 topics = st.text("abcXYZ0189._-", min_size=1, max_size=20)
-offsets = st.dictionaries(st.tuples(topics, st.integers(0, 2**31 - 1)), st.integers(-1, 2**63 - 1), max_size=10)
+offsets = st.dictionaries(st.tuples(topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**63 - 1), max_size=10)
 
 
 def test_the_text_is_kafkas() -> None:
@@ -47,6 +47,8 @@ def test_fields_are_split_by_any_white_space_and_an_empty_file_has_no_entries() 
         "0\n1\nt 0 1 2\n",
         "0\n1\nt x 1\n",
         "0\n1\nt 0 --1\n",
+        "0\n1\nt 0 -1\n",
+        "0\n1\nt -1 0\n",
         "0\n1\nt 0 -\n",
         "0\n1\nt 0 ²\n",
         "0\n1\nt 0 " + "9" * 5000 + "\n",

@@ -5,13 +5,16 @@ from random import Random
 
 import pytest
 
+from lamina.errors import CorruptMessage
 from lamina.log.epochs import EpochStart
 from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
 from lamina.log.snapshots import snapshot_offsets
 from lamina.log.trimming import move_log_start_offset
+from lamina.records.batch import read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import LogBuilder, a_log
+from tests.records.forgery import reseal
 
 
 class CountingDisk(Disk):
@@ -118,6 +121,37 @@ def test_damage_below_the_recovery_point_is_not_looked_for(tmp_path: Path) -> No
     assert [header.base_offset for header, _ in builder.batches()] == list(range(30))
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("damaged", [b"\xff", b"\x00"])
+def test_damage_below_the_recovery_point_does_not_keep_a_log_from_being_opened(
+    tmp_path: Path, clean: bool, damaged: bytes
+) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    producer = {"producer_id": 1, "producer_epoch": 0, "is_transactional": True}
+    for number in range(12):
+        builder.append(b"k=v", epoch=number // 3, base_sequence=number, **producer)
+    builder.abort(1)
+    flush(builder.log)
+    builder.reopen()
+    builder.log.close()
+    first = builder.bases()[1]
+    data = bytearray(builder.file(first, ".log").read_bytes())
+    data[16:17] = damaged
+    builder.file(first, ".log").write_bytes(data)
+    # What would spare the opening a look at that segment is gone too.
+    builder.file(first, ".txnindex").write_bytes(b"torn")
+    (builder.path / "leader-epoch-checkpoint").unlink()
+    for snapshot in builder.path.glob("*.snapshot"):
+        snapshot.unlink()
+    builder.log, report = builder._open(clean=clean, recovery_point=13, log_start_offset=0)
+    assert report.reason is None
+    assert builder.log.log_end_offset == 13
+    assert builder.append(b"k=v", epoch=9).first_offset == 13
+    assert builder.read(0)[:8] == bytes(8)
+    with pytest.raises(CorruptMessage):
+        builder.read(first)
+
+
 @pytest.mark.parametrize("cut", [1, 30, 60, 61, 70])
 def test_a_torn_last_batch_is_cut_off(tmp_path: Path, cut: int) -> None:
     builder = written(tmp_path, 3)
@@ -162,6 +196,22 @@ def test_a_clean_start_whose_last_batch_was_torn_by_somebody_recovers(tmp_path: 
     builder.log, report = builder._open(clean=True, recovery_point=3, log_start_offset=0)
     assert report.reason is not None
     assert (offsets(builder), builder.log.log_end_offset, builder.log.recovery_point) == ([0, 1], 2, 2)
+
+
+@pytest.mark.parametrize("claimed", [2**31, 2**40, 2**63 - 1])
+def test_a_clean_start_whose_last_batch_claims_an_offset_far_away_recovers(tmp_path: Path, claimed: int) -> None:
+    builder = written(tmp_path, 3)
+    builder.reopen()
+    builder.log.close()
+    path = builder.file(0, ".log")
+    data = path.read_bytes()
+    at = len(data) * 2 // 3
+    path.write_bytes(data[:at] + claimed.to_bytes(8, "big") + data[at + 8 :])
+    for extension in (".index", ".timeindex"):
+        builder.file(0, extension).unlink()
+    builder.log, report = builder._open(clean=True, recovery_point=3, log_start_offset=0)
+    assert report.reason is not None
+    assert (offsets(builder), builder.log.log_end_offset) == ([0, 1], 2)
 
 
 def test_leader_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
@@ -222,6 +272,21 @@ def test_transactions_and_aborts_come_back_from_the_batches(tmp_path: Path) -> N
     assert builder.log.segments.aborted_between(0, 100) == expected
     assert {path.name: path.read_bytes() for path in builder.path.glob("*.txnindex")} == files
     assert builder.log.producers.first_unstable_offset() == 1
+
+
+def test_a_marker_in_a_codec_that_nobody_has_ends_the_log(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    builder.append(b"k=v", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.abort(1)
+    builder.log.close()
+    path = builder.file(0, ".log")
+    data = path.read_bytes()
+    at = read_header(data).size_bytes
+    path.write_bytes(data[:at] + reseal(data[at:], attributes=0x37))
+    builder.log, report = builder._open(clean=False, recovery_point=0, log_start_offset=0)
+    assert report.reason is not None
+    assert "no codec has id 7" in report.reason
+    assert builder.log.log_end_offset == 1
 
 
 def test_silent_producers_are_forgotten_at_a_start(tmp_path: Path) -> None:

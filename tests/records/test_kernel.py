@@ -1,6 +1,5 @@
 """The compiled walk against the plain one: the same answer or the same error, and no read outside the records."""
 
-from types import FunctionType
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.records.test_validate import BAD_BATCHES, NOW_MS, RULES
 pytest.importorskip("numba")
 
 from lamina.records import kernel
+from tests.records.guarded import WALK_SOURCE, Guarded
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -143,36 +143,6 @@ def test_what_follows_the_last_fault_that_is_named_is_not_looked_at(walk: Walk) 
     found = walk(bytes(faulty) + b"noise", 2 * MAX_RECORD_ERRORS, 0, needs_keys=True, earliest_ms=0, latest_ms=5000)
     last = MAX_RECORD_ERRORS - 1
     assert found == (last, last, [(index, RecordFault.NO_KEY) for index in range(MAX_RECORD_ERRORS)])
-
-
-class Guarded:
-    """Bytes that know no negative index and forgive none past their end, as machine code would not notice."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def __getitem__(self, index: int) -> int:
-        if not 0 <= index < len(self._data):
-            raise AssertionError(f"read at {index} of {len(self._data)} bytes")
-        return self._data[index]
-
-
-def interpreted() -> FunctionType:
-    """The kernel's source run by Python itself, its compiled callees put back to source as well."""
-    scope = dict(vars(kernel))
-    sources = {name: value.py_func for name, value in scope.items() if hasattr(value, "py_func")}
-    for name, source in sources.items():
-        scope[name] = FunctionType(source.__code__, scope)
-    assert len(sources) == 5
-    walk = scope["walk"]
-    assert isinstance(walk, FunctionType)
-    return walk
-
-
-WALK_SOURCE = interpreted()
 
 
 @given(payloads, st.booleans())

@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.errors import CorruptMessage
-from lamina.records.batch import read_header
+from lamina.records.batch import Codec, read_header
 from lamina.records.marker import ControlType, Marker, build_marker, read_marker
 from lamina.records.record import Record, build_batch, build_empty_batch
+from tests.records.forgery import reseal
 from tests.records.vectors import V2
 
 
@@ -69,3 +70,13 @@ def test_a_control_batch_whose_record_was_cleaned_away_says_nothing() -> None:
 def test_a_control_record_that_is_too_short_is_corrupt(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(CorruptMessage):
         read(control_batch(key, value))
+
+
+def test_a_control_batch_in_a_codec_that_nobody_has_or_that_is_huge_is_corrupt() -> None:
+    key = b"\0\0\0\1"
+    for batch in (
+        reseal(control_batch(key, bytes(6)), attributes=0x27),
+        build_batch([Record(0, 0, key, bytes(2_000_000))], is_control=True, codec=Codec.ZSTD),
+    ):
+        with pytest.raises(CorruptMessage, match="the marker at offset 0 cannot be read"):
+            read(batch)

@@ -110,11 +110,23 @@ def test_a_newer_format_is_refused_with_a_sentence(store: SqliteStore) -> None:
     ("path", "value"),
     [
         ("/format", b"[]"),
+        ("/format", b"1e999"),
+        ("/format", b"true"),
+        ("/format", b"[" * 100_000),
+        ("/cluster/id", b'"\\ud800"'),
+        ("/cluster/id", b"null"),
         ("/cluster/id", b"\xff"),
         ("/topics/t", b"{}"),
         ("/topics/t", b"[]"),
+        ("/topics/t", b'{"id":"00","is_being_deleted":false,"replicas":[[0]]}'),
+        ("/topics/t", b'{"id":"%032d","is_being_deleted":false,"replicas":[[]]}' % 1),
+        ("/partitions/t", b'{"leader":[0],"leader_epoch":[0],"isr":["01"],"made_on":[[]]}'),
+        ("/partitions/t", b'{"leader":[0.5],"leader_epoch":[0],"isr":[[0]],"made_on":[[]]}'),
         ("/partitions/t", b'{"leader":[0],"leader_epoch":[],"isr":[[0]],"made_on":[[]]}'),
         ("/configs/topics/t", b"1"),
+        ("/configs/topics/t", b'{"retention.ms":1}'),
+        ("/brokers/0", b'{"endpoints":[],"rack":null}'),
+        ("/brokers/0", b'{"endpoints":[{"name":"P","protocol":"P","host":"h","port":65536}],"rack":null}'),
         ("/brokers/0", b'{"endpoints":[{"hat":1}],"rack":null}'),
         ("/features", b'{"levels":{"f":"x"},"epoch":0}'),
     ],
@@ -127,6 +139,12 @@ def test_a_value_that_cannot_be_read_is_named(store: SqliteStore, path: str, val
     store.transact([Create(path, value) if found is None else Set(path, value, found.version)])
     with pytest.raises(StoreError, match=r"^/(topics/t|[a-z/0]+) in the metadata store cannot be read: "):
         load(store)
+
+
+def test_a_resource_on_which_nothing_is_set_is_absent(store: SqliteStore) -> None:
+    MetadataStore(store, CLUSTER_ID)
+    store.transact([Create("/configs/topics/t", b"{}")])
+    assert load(store).configs == {}
 
 
 def test_half_a_topic_is_refused(store: SqliteStore) -> None:

@@ -71,8 +71,9 @@ def test_the_last_ids_are_not_exceeded(store: SqliteStore) -> None:
         ids.next_block()
 
 
-def test_a_damaged_value_is_named(store: SqliteStore) -> None:
-    store.transact([Create(PATH, b"{}")])
+@pytest.mark.parametrize("value", [b"{}", b"1e999", b"-1", b"[" * 100_000])
+def test_a_damaged_value_is_named(store: SqliteStore, value: bytes) -> None:
+    store.transact([Create(PATH, value)])
     with pytest.raises(StoreError, match="/producer_ids in the metadata store is not a number"):
         ProducerIds(store).next_block()
 

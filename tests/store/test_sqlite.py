@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz import corpus
 from lamina.store import sqlite
 from lamina.store.interface import Create, Delete, Entry, Operation, Set, StoreConflict, StoreError
 from lamina.store.sqlite import SqliteStore
@@ -203,6 +204,24 @@ def test_a_damaged_page_is_found_on_opening(path: str) -> None:
         data[page : page + 64] = b"\xff" * 64
     Path(path).write_bytes(data)
     with pytest.raises(StoreError, match="is damaged"):
+        SqliteStore(path)
+
+
+def test_a_schema_that_is_not_text_is_damage(path: str) -> None:
+    SqliteStore(path).close()
+    data = Path(path).read_bytes()
+    assert data.count(b"tableentries") == data.count(b"CREATE TABLE entries") == 1
+    damaged = data.replace(b"tableentries", b"table\xd1ntries").replace(
+        b"CREATE TABLE entries", b"CREATE TABLE ((((((("
+    )
+    Path(path).write_bytes(damaged)
+    with pytest.raises(StoreError, match=r"metadata\.db is damaged: "):
+        SqliteStore(path)
+
+
+def test_a_file_that_sqlite_finds_too_large_for_the_memory_is_refused_with_a_sentence(path: str) -> None:
+    Path(path).write_bytes((corpus.ROOT / "store_files" / "found-absurd-numbers").read_bytes())
+    with pytest.raises(StoreError, match=r"metadata\.db is damaged, or larger than this machine's memory$"):
         SqliteStore(path)
 
 

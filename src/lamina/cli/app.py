@@ -16,10 +16,12 @@ COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
     "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
     "brokers": "Show the brokers of a cluster.",
+    "configs": "Show and change settings of topics and brokers.",
     "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
     "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
+    "topics": "Make, look at, change and delete topics.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""
@@ -81,6 +83,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
     epilog="""\b
 Examples:
   lamina serve
+  lamina topics create orders --partitions 3
   lamina dump /var/lib/lamina/orders-0/00000000000000000000.log
   lamina verify --dir /var/lib/lamina""",
 )

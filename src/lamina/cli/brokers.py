@@ -5,7 +5,7 @@ import click
 from lamina.cli.connecting import as_json_option, cluster_options
 from lamina.cli.output import Row, print_json, print_table
 from lamina.cli.status import FINE
-from lamina.client.cluster import Cluster, answer_of
+from lamina.client.cluster import Cluster
 
 
 @click.command(
@@ -20,7 +20,7 @@ Examples:
 def command(cluster: Cluster, as_json: bool) -> int:
     """Show the brokers of a cluster."""
     admin = cluster.admin()
-    answer = answer_of(admin.describe_cluster())
+    answer = cluster.answer(admin.describe_cluster())
     rows: list[Row] = [
         {
             "type": "broker",

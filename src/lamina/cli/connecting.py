@@ -3,14 +3,19 @@
 Must not know any command.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, Cluster
+from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, DEFAULT_PORT, Cluster
 from lamina.settings.properties import PropertiesError, load
+
+_ADDRESS = re.compile(
+    r"((PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(\[[0-9A-Fa-f:.%]+\]|[^\s\[\]:/,]+)(:(?P<port>[0-9]{1,5}))?"
+)
 
 _OPTIONS = (
     click.option(
@@ -30,7 +35,7 @@ def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options; the command is given ``cluster`` in their place."""
 
     def with_cluster(*args: Any, bootstrap_server: str | None, properties_file: str | None, **rest: Any) -> int:
-        return command(*args, cluster=cluster_from(bootstrap_server, properties_file), **rest)
+        return command(*args, cluster=cluster_from(bootstrap_server, properties_file, warn), **rest)
 
     with_cluster.__doc__ = command.__doc__
     with_cluster.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
@@ -40,7 +45,7 @@ def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     return decorated
 
 
-def cluster_from(bootstrap_server: str | None, properties_file: str | None) -> Cluster:
+def cluster_from(bootstrap_server: str | None, properties_file: str | None, warn: Callable[[str], None]) -> Cluster:
     """The command line wins over the environment, which wins over the file's ``bootstrap.servers``."""
     properties: dict[str, str] = {}
     if properties_file is not None:
@@ -49,8 +54,17 @@ def cluster_from(bootstrap_server: str | None, properties_file: str | None) -> C
                 properties = load(opened.read())
             except PropertiesError as error:
                 raise click.BadParameter(f"{properties_file}: {error}", param_hint="--command-config") from error
-    servers = bootstrap_server or properties.pop("bootstrap.servers", "") or DEFAULT_BOOTSTRAP_SERVERS
-    return Cluster(servers, properties, warn)
+    in_file = properties.pop("bootstrap.servers", DEFAULT_BOOTSTRAP_SERVERS)
+    return Cluster(_checked(in_file if bootstrap_server is None else bootstrap_server), properties, warn)
+
+
+def _checked(servers: str) -> str:
+    """librdkafka would wait in vain for what is no address."""
+    for server in servers.split(","):
+        address = _ADDRESS.fullmatch(server.strip())
+        if address is None or not 0 < int(address["port"] or DEFAULT_PORT) < 2**16:
+            raise click.BadParameter(f"{server!r} is not of the form HOST:PORT", param_hint="--bootstrap-server")
+    return servers
 
 
 def warn(text: str) -> None:

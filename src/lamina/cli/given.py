@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.pairs import pairs_from
 from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.values import BrokerSettings
@@ -38,12 +39,8 @@ def settings_from(
         with open(file, "rb") as opened:
             in_file = load(opened.read())
     given: dict[str, Any] = {"lamina.data.dir": data_dir, "node.id": node_id, **flags}
-    named: dict[str, str] = {}
-    for text in sets:
-        name, separator, value = text.partition("=")
-        if not separator or not name.strip():
-            raise click.BadParameter(f"{text!r} is not of the form key=value", param_hint="--set")
-        named[name.strip()] = value.strip()
     return resolve_broker(
-        file=in_file, flags={name: text for name, text in given.items() if text is not None}, sets=named
+        file=in_file,
+        flags={name: text for name, text in given.items() if text is not None},
+        sets=pairs_from(sets, "--set"),
     )

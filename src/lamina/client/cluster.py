@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lamina.client.errors import ClientError, Unreachable, sentence
+from lamina.client.errors import ClientError, Refused, Unreachable, sentence, why_unreachable
 from lamina.client.properties import is_security, translate
 
 if TYPE_CHECKING:
@@ -23,11 +23,15 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
+DEFAULT_PORT = 9092
+DEFAULT_BOOTSTRAP_SERVERS = f"127.0.0.1:{DEFAULT_PORT}"
 REQUEST_SECONDS = 30.0
 _REACH_SECONDS = 10.0
 _REFUSED_SECONDS = 1.0
 """When every address refuses at once there is nothing to wait for, except a broker that is just starting."""
+_GONE_SECONDS = 3.0
+"""How long a cluster whose every broker went away in the middle may take to come back."""
+_POLL_SECONDS = 0.05
 _UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "(?P<name>[^"]+)"')
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
@@ -47,16 +51,24 @@ class Cluster:
         self._config: dict[str, Any] = {"client.id": "lamina", **translate(properties or {})}
         self._config["bootstrap.servers"] = bootstrap_servers
         self._warn = warn
+        self._admin: AdminClient | None = None
         self._last_error: KafkaError | None = None
+        self._are_all_down = False
 
     # Clients
 
     def admin(self) -> "AdminClient":
-        """An admin client whose cluster has answered."""
+        """The admin client, once the cluster has answered."""
+        if self._admin is None:
+            self._admin = self.untried_admin()
+            self._reach(self._admin)
+        return self._admin
+
+    def untried_admin(self) -> "AdminClient":
+        """An admin client of a cluster that may not be there."""
         from confluent_kafka.admin import AdminClient
 
         admin: AdminClient = self._make(AdminClient, {})
-        self._reach(admin)
         return admin
 
     def producer(self, config: Mapping[str, Any] | None = None) -> "Producer":
@@ -72,6 +84,13 @@ class Cluster:
         quiet = {"group.id": "lamina-without-group", "enable.auto.commit": False, "allow.auto.create.topics": False}
         consumer: Consumer = self._make(Consumer, {**quiet, **(config or {})})
         return consumer
+
+    def plain_address(self) -> tuple[str, int]:
+        """Where a broker of the cluster can be asked what librdkafka cannot ask."""
+        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
+            raise ClientError("the settings of all brokers cannot be reached through TLS or a login; give --broker ID")
+        node = self.answer(self.admin().describe_cluster()).nodes[0]
+        return node.host, node.port
 
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""
@@ -92,40 +111,42 @@ class Cluster:
         from confluent_kafka import KafkaError
 
         # That all brokers are down follows from what was said of each; the reason is in the line before.
-        if self._last_error is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._are_all_down = True
+        else:
             self._last_error = error
 
     # Asking
 
+    def answer(self, future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
+        """What the admin client was answered; raises Unreachable when all brokers go away meanwhile."""
+        self._await(future, _GONE_SECONDS, seconds)
+        return answer_of(future, 0)
+
     def _reach(self, admin: "AdminClient") -> None:
-        from confluent_kafka import KafkaException
-
-        began = time.monotonic()
         answer = admin.describe_cluster(request_timeout=_REACH_SECONDS)
-        while not answer.done():
-            admin.poll(0.05)
-            elapsed = time.monotonic() - began
-            if (elapsed > _REFUSED_SECONDS and self._is_refused) or elapsed > _REACH_SECONDS:
-                raise self._unreachable()
+        self._await(answer, _REFUSED_SECONDS, _REACH_SECONDS + 1)
         try:
-            answer.result()
-        except KafkaException as error:
-            if error.args[0].name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"):
+            answer_of(answer, 0)
+        except Refused as error:
+            if error.name in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"):
                 raise self._unreachable() from error
-            raise ClientError(sentence(error.args[0])) from error
+            raise
 
-    @property
-    def _is_refused(self) -> bool:
-        error = self._last_error
-        return error is not None and error.name() in ("_TRANSPORT", "_RESOLVE", "_AUTHENTICATION", "_SSL")
+    def _await(self, future: "Future[T]", down_seconds: float, seconds: float) -> None:
+        """Until it is done or ``seconds`` are over; gives up when all brokers stay down."""
+        assert self._admin is not None
+        began = time.monotonic()
+        down_since: float | None = None
+        while not future.done() and time.monotonic() - began < seconds:
+            self._admin.poll(_POLL_SECONDS)
+            if self._are_all_down:
+                down_since = down_since or time.monotonic()
+                if time.monotonic() - down_since > down_seconds:
+                    raise self._unreachable()
 
     def _unreachable(self) -> Unreachable:
-        error = self._last_error
-        reason = f" ({error.str().partition(' (after')[0].rpartition(': ')[2]})" if error is not None else ""
-        return Unreachable(
-            f"no broker answers at {self.bootstrap_servers}{reason}; "
-            "start one with `lamina serve`, or name another with --bootstrap-server"
-        )
+        return Unreachable(why_unreachable(self.bootstrap_servers, self._last_error))
 
 
 def answer_of(future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
@@ -135,6 +156,6 @@ def answer_of(future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
     try:
         return future.result(seconds)
     except KafkaException as error:
-        raise ClientError(sentence(error.args[0])) from error
+        raise Refused(error.args[0]) from error
     except TimeoutError as error:
         raise ClientError(f"no answer within {seconds:g} s; look at the broker's log, or try again") from error

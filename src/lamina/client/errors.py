@@ -12,6 +12,11 @@ ADVICE = {
     "UNKNOWN_TOPIC_OR_PART": "`lamina topics list` shows what is there",
     "_UNKNOWN_TOPIC": "`lamina topics list` shows what is there",
     "_UNKNOWN_PARTITION": "`lamina topics describe` shows its partitions",
+    "OFFSET_OUT_OF_RANGE": "`lamina topics offsets` shows where the partition begins and ends",
+    "LEADER_NOT_AVAILABLE": "try again in a moment; `lamina brokers` shows who is there",
+    "INVALID_CONFIG": "`lamina configs get --all` shows every name and value",
+    "TOPIC_DELETION_DISABLED": "set delete.topic.enable=true on the broker",
+    "UNSUPPORTED_VERSION": "the broker is too old for this, or does not offer it",
     "TOPIC_ALREADY_EXISTS": "choose another name, or delete that topic first",
     "TOPIC_AUTHORIZATION_FAILED": "ask for the right, or name another identity with --command-config",
     "CLUSTER_AUTHORIZATION_FAILED": "ask for the right, or name another identity with --command-config",
@@ -23,6 +28,17 @@ ADVICE = {
 }
 """What to do next, by the name that librdkafka gives an error; nothing where the message says it all."""
 
+ADVICE_FOR_SILENCE = {
+    "TOPIC_EXCEPTION": "a name has up to 249 ASCII letters, digits, '.', '_' and '-'",
+    "INVALID_REPLICATION_FACTOR": "`lamina brokers` shows how many there are",
+    "INVALID_PARTITIONS": "`lamina topics describe` shows how many there are",
+    "POLICY_VIOLATION": "a topic that is only compacted keeps its records; a broker may forbid other things",
+}
+"""The same, only where the broker gave no reason of its own."""
+
+_SILENT = ("Broker: ", "Local: ")
+"""How librdkafka's own text for a code begins."""
+
 
 class ClientError(Exception):
     """The cluster refused, or the request could not be made; the sentence says what to do next."""
@@ -32,9 +48,34 @@ class Unreachable(ClientError):
     """No broker answered."""
 
 
+class Refused(ClientError):
+    """librdkafka or a broker answered with an error."""
+
+    def __init__(self, error: "KafkaError") -> None:
+        super().__init__(sentence(error))
+        self.name = error.name()
+        """As librdkafka has it, e.g. ``TOPIC_ALREADY_EXISTS``."""
+
+
 def sentence(error: "KafkaError") -> str:
     """An error of librdkafka or of a broker, in one line."""
-    text = error.str().strip().rstrip(".") or error.name()
+    said = " ".join(error.str().split())
+    text = said.removeprefix("Broker: ").removeprefix("Local: ").rstrip(".") or error.name()
     text = text[0].lower() + text[1:] if text[1:2].islower() else text
-    advice = ADVICE.get(error.name())
-    return f"{text}; {advice}" if advice else text
+    advice = ADVICE.get(error.name()) or (ADVICE_FOR_SILENCE.get(error.name()) if said.startswith(_SILENT) else None)
+    return f"{text}; {advice}" if advice and not text.endswith("?") else text
+
+
+def why_unreachable(servers: str, error: "KafkaError | None") -> str:
+    """A sentence about a cluster that nobody got an answer from; ``error`` is what librdkafka said last."""
+    name, text = ("", "") if error is None else (error.name(), error.str().partition(" (after")[0])
+    whole = text.partition("/bootstrap: ")[2].strip().rstrip(":") or text
+    if name == "_BAD_MSG":
+        return f"what answers at {servers} does not speak Kafka's protocol; check the port"
+    if name == "_AUTHENTICATION":
+        return f"{servers} takes no such login ({whole}); check security.protocol and sasl.* in --command-config"
+    if name == "_SSL" or "SSL" in text:
+        return f"no TLS connection to {servers} ({whole}); check security.protocol and ssl.* in --command-config"
+    reason = f" ({text.rpartition(': ')[2]})" if text else ""
+    advice = "start one with `lamina serve`, or name another with --bootstrap-server"
+    return f"no broker answers at {servers}{reason}; {advice}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lamina.log.files import Disk, read_file, write_new_file
+from lamina.settings.log_config import LONG_MAX
 
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK = "replication-offset-checkpoint"
@@ -16,7 +17,8 @@ CLEANER = "cleaner-offset-checkpoint"
 TopicPartition = tuple[str, int]
 
 _VERSION = "0"
-_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"[0-9]{1,19}")
+"""Never negative: a log that began there would make files with names that no log has."""
 
 
 class CheckpointError(ValueError):
@@ -48,7 +50,7 @@ def parse_lines(data: bytes, fields: int) -> list[list[str]]:
 
 
 def _is_number(field: str) -> bool:
-    return _NUMBER.fullmatch(field) is not None and -(2**63) <= int(field) < 2**63
+    return _NUMBER.fullmatch(field) is not None and int(field) <= LONG_MAX
 
 
 def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:

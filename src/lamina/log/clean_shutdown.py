@@ -7,21 +7,23 @@ that is true.
 import json
 
 from lamina.log.files import Disk, read_file, write_new_file
+from lamina.settings.log_config import LONG_MAX
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 NO_BROKER_EPOCH = -1
 
 
 def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
-    """The broker epoch in the mark; ``None`` without one."""
+    """The broker epoch in the mark, NO_BROKER_EPOCH where it tells none; ``None`` without a mark."""
     try:
         data = read_file(disk, f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return None
     try:
-        return int(json.loads(data)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
+        broker_epoch = int(json.loads(data)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return NO_BROKER_EPOCH
+    return broker_epoch if NO_BROKER_EPOCH <= broker_epoch <= LONG_MAX else NO_BROKER_EPOCH
 
 
 def write_clean_shutdown(disk: Disk, directory: str, broker_epoch: int) -> None:

@@ -1,10 +1,14 @@
 """Producer state from what is on disk: the newest good snapshot, and the batches after it.
 
 Used for each append, when a log is opened, and after it was truncated: one way to take a batch into account, and
-to make an aborted-transaction index again that cannot be believed.
+to make an aborted-transaction index again that cannot be believed. A segment that was flushed and has been damaged
+since tells what comes before the damage: an old bad byte must not keep a log from being opened.
 Must not know why it is asked.
 """
 
+from contextlib import suppress
+
+from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedTransaction
 from lamina.log.files import Disk
 from lamina.log.producers import ProducerStates
@@ -40,7 +44,8 @@ def rebuild_producers(
     producers.clear()
     start = max(_restore_newest(disk, directory, producers, end_offset, since_ms), log_start_offset)
     for segment in segments.between(start, end_offset):
-        _replay(segment, producers, start, end_offset)
+        with suppress(CorruptMessage):
+            _replay(segment, producers, start, end_offset)
 
 
 def _restore_newest(
@@ -79,12 +84,13 @@ def rebuild_aborted(disk: Disk, directory: str, segments: Segments, segment: Seg
     producers = ProducerStates()
     rebuild_producers(disk, directory, segments, producers, log_start_offset, segment.base_offset)
     segment.aborted.clear()
-    for position, header in segment.headers(0, segment.size_bytes):
-        if header.producer_id >= 0:
-            marker = marker_at(segment, position, header)
-            aborted = record_producer(producers, header, header.base_offset, marker)
-            if aborted is not None:
-                segment.aborted.append(aborted)
+    with suppress(CorruptMessage):
+        for position, header in segment.headers(0, segment.size_bytes):
+            if header.producer_id >= 0:
+                marker = marker_at(segment, position, header)
+                aborted = record_producer(producers, header, header.base_offset, marker)
+                if aborted is not None:
+                    segment.aborted.append(aborted)
     segment.aborted.close()
 
 

@@ -5,6 +5,7 @@ bad one ends the log. Indexes, leader epochs, aborted transactions and producer 
 again from the batches. Must not know directories of several partitions, nor threads.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -244,9 +245,11 @@ def _read_missing_epochs(segments: Segments, epochs: LeaderEpochs, log_start_off
         return
     epochs.clear()
     for segment in segments.between(log_start_offset, first_known):
-        for _, header in segment.headers(0, segment.size_bytes):
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, header.base_offset)
+        # A segment that was damaged after it was flushed tells what comes before the damage.
+        with suppress(CorruptMessage):
+            for _, header in segment.headers(0, segment.size_bytes):
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
     for entry in known:
         epochs.assign(entry.epoch, entry.start_offset)
 

@@ -172,6 +172,13 @@ class Segment:
         """Whether an offset can be stored relative to the base."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
+    def _require_fit(self, header: BatchHeader) -> None:
+        """Raise :class:`CorruptMessage` for a batch that claims an offset which this segment cannot hold."""
+        if not self.fits(header.base_offset) or not self.fits(header.last_offset):
+            raise CorruptMessage(
+                f"a batch in {self.path()} claims offsets {header.base_offset} to {header.last_offset}"
+            )
+
     def seal(self) -> None:
         """Finish the indexes and let go of the files: at roll and at a clean close."""
         self.indexes.seal()
@@ -228,6 +235,7 @@ class Segment:
         indexes = IndexPair.new(self._disk, self._stem, self.suffix + TEMPORARY, self.base_offset, self._shape)
         with suppress(CorruptMessage):
             for position, header in self.headers(0, self.size_bytes):
+                self._require_fit(header)
                 indexes.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
         indexes.seal()
         indexes.install(self._disk, self._stem, self.suffix)
@@ -342,6 +350,9 @@ class Segment:
             with self.lease(0, HEADER_BYTES) as lease:
                 self.first_timestamp = read_header(lease.read()).max_timestamp
         tail = list(self.headers_from(self.base_offset + MAX_RELATIVE_OFFSET))
+        # All before the first is counted: the size must stay the file's where recovery has to follow.
+        for _, header in tail:
+            self._require_fit(header)
         self.indexes.count_from_last_entry()
         for position, header in tail:
             self.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
-from lamina.errors import CorruptMessage
+from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
 from lamina.records.batch import NO_LEADER_EPOCH, BatchHeader, Buffer
 from lamina.records.record import Record, build_batch, read_records
 
@@ -70,8 +70,14 @@ def build_marker(
 
 
 def read_marker(buffer: Buffer, position: int, header: BatchHeader) -> Marker | None:
-    """What the control batch at ``position`` says; None when cleaning has left only its header (fact 73)."""
-    records = read_records(buffer, position, header, _LIMIT_BYTES)
+    """What the control batch at ``position`` says; None when cleaning has left only its header (fact 73).
+
+    Raises :class:`CorruptMessage` for a batch that no coordinator wrote.
+    """
+    try:
+        records = read_records(buffer, position, header, _LIMIT_BYTES)
+    except (MessageTooLarge, UnsupportedCompression) as error:
+        raise CorruptMessage(f"the marker at offset {header.base_offset} cannot be read: {error}") from None
     if not records:
         return None
     control_type = _read_control_type(records[0].key)

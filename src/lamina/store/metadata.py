@@ -135,11 +135,10 @@ class MetadataStore:
             topics=topics,
             topic_names={topic.id: topic.name for topic in topics.values()},
             configs={
-                ConfigResource(type_, "" if name == ALL_BROKERS else name): _parsed(
-                    f"{path}/{name}", values.load_configs, value
-                )
+                ConfigResource(type_, "" if name == ALL_BROKERS else name): configs
                 for type_, path in CONFIGS.items()
                 for name, value in self._below(path).items()
+                if (configs := _parsed(f"{path}/{name}", values.load_configs, value))
             },
             features=Features() if features is None else _parsed(FEATURES, values.load_features, features),
         )

@@ -52,6 +52,9 @@ class ProducerIds:
 
 def _next_id(value: bytes) -> int:
     try:
-        return values.load_number(value)
-    except (ValueError, TypeError):
-        raise StoreError(f"{PATH} in the metadata store is not a number: {value!r}") from None
+        number = values.load_number(value)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise StoreError(f"{PATH} in the metadata store is not a number that ids can follow: {value[:100]!r}")
+    return number

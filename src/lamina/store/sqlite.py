@@ -163,6 +163,12 @@ class SqliteStore:
         try:
             with self._turns:
                 yield
+        except UnicodeDecodeError:
+            # Python found no text where SQLite quotes the file in its own complaint.
+            raise StoreError(f"{self.path} is damaged: its schema is not text") from None
+        except MemoryError:
+            # What SQLite says of a file whose numbers are absurd.
+            raise StoreError(f"{self.path} is damaged, or larger than this machine's memory") from None
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith("SQLITE_BUSY"):

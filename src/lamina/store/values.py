@@ -2,7 +2,8 @@
 
 Owns how each part of the metadata is written as bytes. A topic is two values: what it is (its id, who keeps its
 partitions) and the state of its partitions, which changes far more often; the latter by columns, so that ten
-thousand partitions fit one value. Must not know paths, nor who reads.
+thousand partitions fit one value. What is read is believed only in the types and sizes that are written: anything
+else raises ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError``. Must not know paths, nor who reads.
 """
 
 import json
@@ -11,7 +12,9 @@ from typing import Any
 
 from lamina.image.image import Broker, Features
 from lamina.image.topic import Partition, Topic
-from lamina.settings.listeners import Listener
+from lamina.settings.listeners import PORT_MAX, Listener
+
+_TOPIC_ID_BYTES = 16
 
 # Made once: json.dumps makes another encoder for every call that is not plain.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -22,15 +25,37 @@ def dump(value: Any) -> bytes:
 
 
 def load(data: bytes) -> Any:
-    return json.loads(data)
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if b"\\u" in data:
+        dump(value)  # half of a surrogate pair cannot be written again
+    return value
 
 
 def load_number(data: bytes) -> int:
-    return int(load(data))
+    return _number(load(data))
 
 
 def load_text(data: bytes) -> str:
-    return str(load(data))
+    return _text(load(data))
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    return tuple(map(_number, value))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")
+    return value
 
 
 def dump_topic(topic: Topic) -> bytes:
@@ -58,15 +83,21 @@ def load_topic(name: str, topic: bytes, partitions: bytes) -> Topic:
     what = load(topic)
     state = load(partitions)
     columns = (what["replicas"], state["leader"], state["leader_epoch"], state["isr"], state["made_on"])
-    return Topic(
+    topic_id = bytes.fromhex(what["id"])
+    if len(topic_id) != _TOPIC_ID_BYTES:
+        raise ValueError(f"a topic id has {len(topic_id)} bytes")
+    loaded = Topic(
         name,
-        bytes.fromhex(what["id"]),
+        topic_id,
         tuple(
-            Partition(tuple(replicas), int(leader), int(leader_epoch), tuple(isr), tuple(made_on))
+            Partition(_numbers(replicas), _number(leader), _number(leader_epoch), _numbers(isr), _numbers(made_on))
             for replicas, leader, leader_epoch, isr, made_on in zip(*columns, strict=True)
         ),
         bool(what["is_being_deleted"]),
     )
+    if not all(partition.replicas for partition in loaded.partitions):
+        raise ValueError("a partition has no replicas")
+    return loaded
 
 
 def dump_broker(broker: Broker) -> bytes:
@@ -79,8 +110,19 @@ def dump_broker(broker: Broker) -> bytes:
 
 def load_broker(broker_id: str, data: bytes) -> Broker:
     value = load(data)
-    endpoints = (Listener(**endpoint) for endpoint in value["endpoints"])
-    return Broker(int(broker_id), {endpoint.name: endpoint for endpoint in endpoints}, value["rack"])
+    endpoints = [_endpoint(**endpoint) for endpoint in value["endpoints"]]
+    if not endpoints:
+        raise ValueError("a broker has no endpoints")
+    rack = value["rack"]
+    return Broker(
+        int(broker_id), {endpoint.name: endpoint for endpoint in endpoints}, None if rack is None else _text(rack)
+    )
+
+
+def _endpoint(name: Any, protocol: Any, host: Any, port: Any) -> Listener:
+    if not 0 <= _number(port) <= PORT_MAX:
+        raise ValueError(f"{port} is no port")
+    return Listener(_text(name), _text(protocol), _text(host), port)
 
 
 def dump_features(features: Features) -> bytes:
@@ -89,7 +131,7 @@ def dump_features(features: Features) -> bytes:
 
 def load_features(data: bytes) -> Features:
     value = load(data)
-    return Features({str(name): int(level) for name, level in value["levels"].items()}, int(value["epoch"]))
+    return Features({name: _number(level) for name, level in value["levels"].items()}, _number(value["epoch"]))
 
 
 def dump_configs(configs: Mapping[str, str]) -> bytes:
@@ -97,4 +139,4 @@ def dump_configs(configs: Mapping[str, str]) -> bytes:
 
 
 def load_configs(data: bytes) -> dict[str, str]:
-    return {str(name): str(value) for name, value in load(data).items()}
+    return {name: _text(value) for name, value in load(data).items()}

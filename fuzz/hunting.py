@@ -1,0 +1,31 @@
+"""One target under atheris, in a process of its own: `python -m fuzz` starts it as `python -m fuzz.hunting`.
+
+Owns what is instrumented: all of Lamina, and the parsers that it compiles as it runs. libFuzzer ends the process, with
+statuses of its own.
+"""
+
+import logging
+import sys
+
+import atheris
+
+from fuzz.targets import load
+
+_COMPILED = "lamina.records.kernel"
+"""numba compiles its bytecode, which has to stay as it was written."""
+
+
+def main(target: str, flags: list[str]) -> None:
+    with atheris.instrument_imports(include=["lamina"], exclude=[_COMPILED]):
+        from lamina.wire import parser
+
+        compile_plainly = parser._Source.compile
+        parser._Source.compile = lambda *args: atheris.instrument_func(compile_plainly(*args))  # type: ignore[method-assign]
+        one = load(target)
+        logging.disable()  # millions of runs, each with its warnings; a replay shows them
+        atheris.Setup([target, *flags], one)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

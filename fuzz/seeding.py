@@ -1,0 +1,351 @@
+"""Makes the seeds of the corpus again, from real vectors and from what Lamina writes: `python -m fuzz.seeding`.
+
+Deterministic; what was found by fuzzing stays. Must not know what a target does with a seed.
+"""
+
+import dataclasses
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fuzz import corpus
+from fuzz.files import pack_files
+from fuzz.targets import (
+    identities,
+    indexes,
+    log_directories,
+    partition_logs,
+    requests,
+    serving,
+    setting_values,
+    store_values,
+    tools,
+)
+from lamina.image.changes import register_broker
+from lamina.image.image import Broker, ConfigResource, Image, ResourceType
+from lamina.image.topic import Topic, new_partition
+from lamina.log.aborted import AbortedTransaction, pack_aborted
+from lamina.records.batch import HEADER_BYTES, Codec
+from lamina.records.codecs import compress
+from lamina.records.record import Record, build_batch
+from lamina.settings.listeners import Listener
+from lamina.store.metadata import MetadataStore
+from lamina.store.producer_ids import ProducerIds
+from lamina.store.sqlite import SqliteStore
+from lamina.wire import fetch_request, produce
+from lamina.wire.codec import encode_entity
+from lamina.wire.headers import start_request
+from lamina.wire.versions import request_schema
+from tests.log.building import NOW_MS, a_log
+from tests.records import vectors
+from tests.wire.messages import random_entity
+
+Seeds = Iterator[tuple[str, bytes]]
+
+_CAPTURED = Path(__file__).parents[1] / "tests" / "records" / "captured"
+_API_KEYS = tuple(dict.fromkeys(api_key for api_key, _ in requests.OFFERED))
+_SMALL_PAGE_BYTES = 512
+_TOPIC_ID = bytes(range(16))
+
+
+def main() -> None:
+    for target, seeds in (
+        ("frames", _frames()),
+        ("headers", _headers()),
+        ("requests", _requests()),
+        ("serving", _serving()),
+        ("produce_requests", _bodies(produce.API_KEY, produce.VERSIONS)),
+        ("fetch_requests", _bodies(fetch_request.API_KEY, fetch_request.VERSIONS)),
+        ("batches", _batches()),
+        ("record_walks", _record_walks()),
+        ("codecs", _codecs()),
+        ("indexes", _indexes()),
+        ("snapshots", _snapshots()),
+        ("checkpoints", _checkpoints()),
+        ("identities", _identities()),
+        ("properties", _properties()),
+        ("setting_values", _setting_values()),
+        ("settings_files", _settings_files()),
+        ("store_values", _store_values()),
+        ("store_files", _store_files()),
+        ("partition_logs", _partition_logs()),
+        ("log_directories", _log_directories()),
+        ("tools", _tools()),
+    ):
+        folder = corpus.ROOT / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in corpus.files_of(target):
+            if not path.name.startswith(corpus.FOUND):
+                path.unlink()
+        for name, data in seeds:
+            (folder / name).write_bytes(data)
+
+
+# The wire
+
+
+def _frames() -> Seeds:
+    frames = b"".join(struct.pack(">i", len(frame)) + frame for frame in (b"", b"first", bytes(200)))
+    yield "three", bytes([3, 1, 0, 9, 0, 0, 40, 2]) + frames
+    yield "http", bytes(8) + b"GET / HTTP/1.1\r\n"
+    yield "large", bytes(8) + struct.pack(">i", 90_000) + bytes(500)
+
+
+def _headers() -> Seeds:
+    yield "plain", bytes(start_request(3, 1, 7, "a client"))[4:]
+    yield "flexible", bytes(start_request(3, 12, 7, None))[4:]
+    yield "tagged", bytes(start_request(18, 3, 7, "x"))[4:-1] + bytes([1, 5, 2, 0, 0])
+
+
+def _requests() -> Seeds:
+    """One of each API, in its last version."""
+    last = {api_key: index for index, (api_key, _) in enumerate(requests.OFFERED)}
+    for api_key, index in last.items():
+        body = encode_entity(_small_message(*requests.OFFERED[index]))
+        yield f"api-{api_key}", bytes([index]) + body
+
+
+def _serving() -> Seeds:
+    """A few requests in a row, of an API and the next ones."""
+    offered = [max(index for index, (each, _) in enumerate(requests.OFFERED) if each == key) for key in _API_KEYS]
+    for first in range(0, len(offered), 3):
+        yield (
+            f"from-{_API_KEYS[first]}",
+            b"".join(
+                bytes([index]) + len(body).to_bytes(2, "big") + body
+                for index in offered[first : first + 3]
+                for body in [_about_orders(*requests.OFFERED[index])]
+            ),
+        )
+
+
+def _about_orders(api_key: int, api_version: int) -> bytes:
+    """A message whose names are those of the topic that is there."""
+    made = _small_message(api_key, api_version)
+    return bytes(encode_entity(_renamed(made)))
+
+
+def _renamed(entity: Any) -> Any:
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(entity):
+        value = getattr(entity, field.name)
+        if field.name in ("name", "topic", "resource_name") and isinstance(value, str):
+            changes[field.name] = serving.TOPIC
+        elif field.name in ("num_partitions", "count"):
+            changes[field.name] = 2
+        elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+            changes[field.name] = tuple(map(_renamed, value))
+    return dataclasses.replace(entity, **changes)
+
+
+def _bodies(api_key: int, versions: range) -> Seeds:
+    for version in (versions[0], versions[len(versions) // 2], versions[-1]):
+        yield f"v{version}", bytes([version - versions[0]]) + encode_entity(_small_message(api_key, version))
+
+
+def _small_message(api_key: int, api_version: int) -> Any:
+    """Of some random ones the one whose size is nearest to a line of text."""
+    made = (random_entity(request_schema(api_key, api_version), Random(seed)) for seed in range(40))
+    return min(made, key=lambda each: abs(len(encode_entity(each)) - 120))
+
+
+# Records
+
+
+def _batches() -> Seeds:
+    sealed = bytes([1, 0, 0, 0, 0, 0])
+    yield "two-records", sealed + vectors.V1
+    yield "marker", sealed + vectors.V2
+    yield "tombstone", sealed + vectors.V3
+    yield "empty", sealed + vectors.V4
+    for name in ("java-gzip", "java-lz4", "java-zstd"):
+        yield name, sealed + (_CAPTURED / f"{name}.bin").read_bytes()
+    records = [Record(number, NOW_MS + number, b"k", b"v" * 9, ((b"h", b"1"), (b"n", None))) for number in range(3)]
+    yield "snappy", sealed + build_batch(records, codec=Codec.SNAPPY)
+    for codec in Codec:
+        yield f"to-{codec.name.lower()}", bytes([1, 1, 0, 1, 1, 1 + codec]) + build_batch(records)
+
+
+def _record_walks() -> Seeds:
+    for name, batch, count in (("two", vectors.V1, 1), ("three", vectors.V3, 2)):
+        yield name, bytes([1, count]) + struct.pack(">qqq", 0, -5, 300_000) + batch[HEADER_BYTES:]
+
+
+def _codecs() -> Seeds:
+    plain = b"a line of text, and again " * 8
+    for codec in Codec:
+        yield codec.name.lower(), bytes([0, codec, 1]) + compress(codec, plain)
+    yield "plain-zstd", bytes([1, Codec.ZSTD, 2]) + plain
+    yield "bare-snappy", bytes([0, Codec.SNAPPY, 1]) + bytes([5, 16]) + b"hello"
+
+
+# Files of a partition
+
+
+def _indexes() -> Seeds:
+    offsets = b"".join(struct.pack(">ii", number * 3, number * 250) for number in range(1, 6))
+    times = b"".join(struct.pack(">qi", NOW_MS + number, number * 3) for number in range(1, 6))
+    aborted = b"".join(pack_aborted(AbortedTransaction(7, 10 + at, 12 + at, 13 + at)) for at in (0, 20, 60))
+    files = dict(zip(indexes.NAMES, (offsets, times, aborted), strict=True))
+    yield "three", struct.pack(">Hq", 2000, NOW_MS) + pack_files(indexes.NAMES, files)
+    yield "none", struct.pack(">Hq", 0, 0) + pack_files(indexes.NAMES, dict.fromkeys(indexes.NAMES[:2], b""))
+
+
+def _partition(*, clean: bool) -> dict[str, bytes]:
+    """The files of a small log with several segments, an aborted transaction and two epochs."""
+    with TemporaryDirectory() as root:
+        builder = a_log(Path(root))
+        producer = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
+        builder.append(b"a=1", b"b=2", base_sequence=0, **producer)
+        builder.append(b"c=3", base_sequence=2, **producer)
+        builder.abort(5)
+        builder.log.roll(NOW_MS)
+        builder.append(b"d=4", epoch=1, codec=Codec.GZIP)
+        for number in range(5):
+            builder.append(b"e=%d" % number, epoch=1, timestamp=NOW_MS + number)
+        builder.log.roll(NOW_MS)
+        builder.append(b"f=6", epoch=2)
+        if clean:
+            builder.reopen()
+        builder.log.close()
+        return {path.name: path.read_bytes() for path in sorted(builder.path.iterdir()) if path.stat().st_size < 1000}
+
+
+def _snapshots() -> Seeds:
+    producers = struct.pack(">qhiqiqiq", 5, 0, 2, 2, 0, NOW_MS, 0, -1) + struct.pack(
+        ">qhiqiqiq", 6, 1, 9, 40, 3, NOW_MS, -1, 37
+    )
+    yield "two", bytes([1]) + struct.pack(">hIi", 1, 0, 2) + producers
+    yield "unsealed", bytes([0]) + struct.pack(">hIi", 1, 0, 0)
+
+
+def _checkpoints() -> Seeds:
+    yield "offsets", b"0\n2\norders 0 17\norders 1 9\n"
+    yield "epochs", b"0\n2\n0 0\n3 120\n"
+    yield "empty", b"0\n0\n"
+
+
+def _identities() -> Seeds:
+    texts = (
+        b"#\nversion=1\ncluster.id=AAECAwQFBgcICQoLDA0ODw\nnode.id=1\ndirectory.id=AAECAwQFBgcICQoLDA0ODw\n",
+        b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
+        b'{"version":0,"brokerEpoch":-1}',
+    )
+    for index, (name, text) in enumerate(zip(identities.NAMES, texts, strict=True)):
+        yield name.strip("."), bytes([index]) + text
+
+
+def _partition_logs() -> Seeds:
+    for name, flags in (("clean", (1, 1, 0, 0, 0)), ("crash", (1, 0, 0, 0, 0)), ("flushed", (1, 0, 1, 4, 2))):
+        files = {each: data for each, data in _partition(clean=name == "clean").items() if each in partition_logs.NAMES}
+        yield name, bytes(flags) + pack_files(partition_logs.NAMES, files)
+
+
+def _log_directories() -> Seeds:
+    contents = (
+        b"version=1\ncluster.id=AAECAwQFBgcICQoLDA0ODw\nnode.id=1\n",
+        b'{"version":0,"brokerEpoch":3}',
+        b"0\n1\norders 0 2\n",
+        b"0\n1\norders 0 3\n",
+        b"0\n1\norders 0 1\n",
+        b"0\n1\norders 0 0\n",
+        b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
+        b"0\n1\n0 0\n",
+        bytes(build_batch([Record(offset, NOW_MS, b"key", b"value") for offset in range(3)], leader_epoch=0)),
+    )
+    files = dict(zip(log_directories.NAMES, contents, strict=True))
+    yield "clean", pack_files(log_directories.NAMES, files)
+    del files[log_directories.NAMES[1]]
+    yield "crash", pack_files(log_directories.NAMES, files)
+    del files[log_directories.NAMES[-1]]
+    yield "no-log", pack_files(log_directories.NAMES, files)
+
+
+def _tools() -> Seeds:
+    files = {f"orders-0/{name}": data for name, data in _partition(clean=True).items()}
+    files |= {"meta.properties": b"version=1\ncluster.id=AAECAwQFBgcICQoLDA0ODw\nnode.id=1\n"}
+    files |= {"recovery-point-offset-checkpoint": b"0\n1\norders 0 11\n"}
+    known = {name: data for name, data in files.items() if name in tools.NAMES}
+    yield "table", bytes([1, 0, 0]) + pack_files(tools.NAMES, known)
+    yield "json", bytes([1, 1, 1]) + pack_files(tools.NAMES, known)
+
+
+# Settings and the store
+
+
+def _properties() -> Seeds:
+    yield "java", b"# a comment\n! another\nname = value\nlong.name: a \\\n   b\nun\\u00e9=\\ud83d\\ude00\nempty\n"
+
+
+def _setting_values() -> Seeds:
+    texts = {
+        "boolean": b"true",
+        "int": b"17",
+        "long": b"-1",
+        "short": b"3",
+        "double": b"0.5",
+        "list": b"delete,compact",
+    }
+    seen = set()
+    for index, setting in enumerate(setting_values.SETTINGS):
+        if setting.kind.name not in seen:
+            seen.add(setting.kind.name)
+            yield setting.kind.name, bytes([index]) + texts.get(setting.kind.name, b"PLAINTEXT://127.0.0.1:9092")
+
+
+def _settings_files() -> Seeds:
+    yield (
+        "broker",
+        bytes([0])
+        + (
+            b"node.id=1\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\nadvertised.listeners=PLAINTEXT://[::1]:9092\n"
+            b"controller.listener.names=CONTROLLER\nlistener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+            b"log.retention.hours=168\nnum.partitions=3\n"
+        ),
+    )
+    yield "topic", bytes([1]) + b"cleanup.policy=compact,delete\nretention.ms=-1\nsegment.bytes=1048576\n"
+
+
+def _image() -> Image:
+    topic = Topic("orders", _TOPIC_ID, (new_partition((1,)), new_partition((1,))))
+    image = Image(
+        "a-cluster",
+        topics={"orders": topic},
+        topic_names={topic.id: topic.name},
+        configs={
+            ConfigResource(ResourceType.TOPIC, "orders"): {"retention.ms": "1"},
+            ConfigResource(ResourceType.BROKER, ""): {"num.io.threads": "2"},
+        },
+        controller_id=1,
+    )
+    return register_broker(image, Broker(1, {"P": Listener("P", "PLAINTEXT", "localhost", 9092)}))
+
+
+def _store_values() -> Seeds:
+    entries: dict[str, bytes] = {}
+    store = store_values.DictStore(entries)
+    MetadataStore(store, "a-cluster").save(_image())
+    ProducerIds(store).next_block()
+    yield "image", pack_files(store_values.PATHS, entries)
+
+
+def _store_files() -> Seeds:
+    """In small pages, so that the file is small."""
+    with TemporaryDirectory() as root:
+        path = f"{root}/metadata.db"
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(f"PRAGMA page_size = {_SMALL_PAGE_BYTES}")
+            database.execute("VACUUM")
+        store = SqliteStore(path)
+        MetadataStore(store, "a-cluster").save(_image())
+        store.close()
+        yield "image", Path(path).read_bytes()
+
+
+if __name__ == "__main__":
+    main()

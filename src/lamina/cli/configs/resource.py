@@ -1,0 +1,58 @@
+"""What settings belong to: one topic, one broker, or all brokers.
+
+Owns the options that name it. Must not know what is done with the settings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from lamina.cli.connecting import cluster_options
+from lamina.cli.topic_names import checked_names, complete_topic
+
+_OPTIONS = (
+    click.option(
+        "--topic",
+        metavar="TOPIC",
+        callback=checked_names,
+        shell_complete=complete_topic,
+        help="A topic's settings.",
+    ),
+    click.option("--broker", metavar="ID", type=click.IntRange(0, 2**31 - 1), help="A broker's settings."),
+    click.option("--broker-default", is_flag=True, help="What is set for all brokers that have nothing of their own."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    type: str
+    """``topic`` or ``broker``."""
+    name: str
+    """A topic's name, or a broker's id; empty for all brokers."""
+
+    @property
+    def is_every_broker(self) -> bool:
+        return self.type == "broker" and not self.name
+
+    def __str__(self) -> str:
+        return self.name if self.type == "topic" else f"broker {self.name}" if self.name else "all brokers"
+
+
+def resource_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options; the command is given ``resource`` and ``cluster`` in their place."""
+
+    def with_resource(*args: Any, topic: str | None, broker: int | None, broker_default: bool, **rest: Any) -> int:
+        if sum((topic is not None, broker is not None, broker_default)) != 1:
+            raise click.UsageError("Say whose settings: --topic, --broker or --broker-default, one of them.")
+        broker_name = "" if broker is None else str(broker)
+        resource = Resource("broker", broker_name) if topic is None else Resource("topic", topic)
+        return command(*args, resource=resource, **rest)
+
+    with_resource.__doc__ = command.__doc__
+    with_resource.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    decorated = cluster_options(with_resource)
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated

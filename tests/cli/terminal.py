@@ -1,0 +1,42 @@
+"""The command on a terminal, where a person can be asked."""
+
+import os
+import pty
+import subprocess
+
+from tests.cli.running import COMMAND, SOURCES, Outcome
+
+
+def run_on_terminal(*args: str, answer: str) -> Outcome:
+    """Answers the question when it is asked; ``err`` is what the terminal showed."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, *args],
+            stdin=theirs,
+            stderr=theirs,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        )
+        os.close(theirs)
+        shown = _read_until(ours, "[y/N]:")
+        os.write(ours, f"{answer}\n".encode())
+        out, _ = process.communicate(timeout=60)
+        return Outcome(process.returncode, out, shown)
+    finally:
+        os.close(ours)
+
+
+def _read_until(terminal: int, text: str) -> str:
+    """A process that ends without asking ends the reading too."""
+    shown = ""
+    while text not in shown:
+        try:
+            piece = os.read(terminal, 1024)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece.decode()
+    return shown

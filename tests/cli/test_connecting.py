@@ -1,0 +1,58 @@
+"""What a person is told when a cluster cannot be spoken to."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker.process import BrokerProcess
+from tests.cli.running import Lamina
+from tests.client.servers import a_server_that_says
+
+SASL = """\
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";
+"""
+
+
+@pytest.mark.parametrize(
+    "address", ["", ",", "a b", "http://127.0.0.1:9092", "127.0.0.1:99999", "127.0.0.1:0", ":9092"]
+)
+def test_what_is_no_address_is_refused_at_once(lamina: Lamina, address: str) -> None:
+    outcome = lamina("brokers", "--bootstrap-server", address)
+    assert outcome.status == 2
+    assert "is not of the form HOST:PORT" in outcome.err
+
+
+def test_one_of_several_addresses_is_enough(lamina: Lamina, broker: BrokerProcess) -> None:
+    assert lamina("brokers", "--bootstrap-server", f"127.0.0.1:1,{broker.address}").status == 0
+    assert lamina("brokers", "--bootstrap-server", f"PLAINTEXT://{broker.address}").status == 0
+
+
+def test_a_port_that_speaks_http_is_recognised(lamina: Lamina) -> None:
+    with a_server_that_says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n") as address:
+        outcome = lamina("topics", "list", "--bootstrap-server", address)
+    assert outcome.status == 3
+    assert outcome.err == f"lamina: what answers at {address} does not speak Kafka's protocol; check the port\n"
+
+
+def test_a_name_that_nobody_knows(lamina: Lamina) -> None:
+    outcome = lamina("topics", "list", "--bootstrap-server", "nowhere.invalid:9092")
+    assert outcome.status == 3
+    assert outcome.err.count("\n") == 1
+    assert "no broker answers at nowhere.invalid:9092 (" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"), [(SASL, "takes no such login"), ("security.protocol=SSL\n", "no TLS connection to")]
+)
+def test_security_against_a_port_without_it(
+    lamina: Lamina, broker: BrokerProcess, tmp_path: Path, properties: str, sentence: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(properties)
+    outcome = lamina("topics", "list", "--bootstrap-server", broker.address, "--command-config", file)
+    assert outcome.status == 3
+    assert outcome.err.count("\n") == 1
+    assert sentence in outcome.err
+    assert "check security.protocol" in outcome.err
