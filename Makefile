@@ -50,6 +50,7 @@ format: venv
 # Rewrites what is generated from code; a test fails when it is stale.
 docs: venv
 	$(BIN)/python -m lamina.settings > docs/settings.md
+	$(BIN)/python -m lamina.broker.metrics > docs/metrics.md
 
 # Pins everything again; needs uv on the PATH.
 lock:

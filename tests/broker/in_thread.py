@@ -1,15 +1,21 @@
 """A whole broker, sockets included, on a thread of this process."""
 
 import asyncio
+import socket
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 from lamina.broker.listening import Bound
+from lamina.broker.node import Node
 from lamina.broker.opening import Opened
 from lamina.broker.server import Server
 from lamina.settings.resolve import resolve_broker
 
 START_SECONDS = 30.0
+
+T = TypeVar("T")
 
 
 class BrokerInThread:
@@ -19,12 +25,25 @@ class BrokerInThread:
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._port = 0
+        self._node: Node | None = None
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def node(self) -> Node:
+        assert self._node is not None
+        return self._node
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._port), timeout=START_SECONDS)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the broker's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS)
 
     def start(self) -> "BrokerInThread":
         self._thread.start()
@@ -47,6 +66,7 @@ class BrokerInThread:
             self.problem = problem
             self._ready.set()
 
-    def _started(self, _: Opened, bound: list[Bound]) -> None:
+    def _started(self, opened: Opened, bound: list[Bound]) -> None:
+        self._node = opened.node
         self._port = bound[0].port
         self._ready.set()

@@ -1,15 +1,15 @@
 """A Kafka client without mercy: one socket, whole requests or parts of them, answers as kio's classes."""
 
+import socket
 import struct
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from lamina.records.record import Record, build_batch
 from lamina.wire.codec import encode_request, parse_response
 from lamina.wire.versions import nested_schema, request_schema
-from tests.broker.process import BrokerProcess
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 PRODUCE_VERSION, FETCH_VERSION, FETCH_BY_NAME, LIST_OFFSETS_VERSION, METADATA_VERSION = 9, 16, 12, 8, 12
@@ -19,8 +19,14 @@ class Closed(Exception):
     """The broker ended the connection."""
 
 
+class Reachable(Protocol):
+    """A broker, wherever it runs."""
+
+    def connect(self) -> socket.socket: ...
+
+
 class RawClient:
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: Reachable) -> None:
         self.socket = broker.connect()
         self._correlation_id = 0
 

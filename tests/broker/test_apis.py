@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.apis import APIS
-from lamina.broker.router import Api
+from lamina.broker.router import Api, Router
 from lamina.errors import ErrorCode
 from tests.broker.in_process import InProcessBroker
 
@@ -72,8 +72,7 @@ def test_an_unexpected_failure_is_told_in_every_version(
         raise RuntimeError("a test")
 
     broker = InProcessBroker(tmp_path, {})
-    assert broker.node.router is not None
-    broker.node.router.apis[api.key] = api._replace(handle=fail)
+    broker.node.router = Router(broker.node, [api._replace(handle=fail)])
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
             topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {})

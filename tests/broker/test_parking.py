@@ -10,6 +10,7 @@ import pytest
 from lamina.broker.connection import Answer, Connection
 from lamina.broker.fetch_sessions import FINAL_EPOCH
 from lamina.broker.handlers import fetch
+from lamina.broker.metrics.counters import RequestCounters
 from lamina.broker.router import Request
 from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tests.broker.in_process import InProcessBroker, NoSocket
@@ -29,7 +30,7 @@ def fetch_from(broker: InProcessBroker, min_bytes: int = 1) -> "asyncio.Future[A
     """A long poll that has looked and found nothing, and whose task has not run yet."""
     asked = FetchTopic("t", None, [FetchPartition(0, -1, 0, -1, -1, 1000)])
     message = FetchRequest(-1, -1, FOR_EVER_MS, min_bytes, 1000, 0, 0, FINAL_EPOCH, [asked], [], "")
-    request = Request(fetch.API.key, 12, 1, None, cast(Connection, NoSocket()))
+    request = Request(fetch.API.key, 12, 1, None, cast(Connection, NoSocket()), RequestCounters("Fetch", 12))
     waiting = fetch.handle(broker.node, request, message)
     assert asyncio.iscoroutine(waiting)
     return asyncio.ensure_future(waiting, loop=broker.node.loop)

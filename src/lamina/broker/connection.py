@@ -6,16 +6,21 @@ nothing else. Must not know any API.
 """
 
 import asyncio
+import itertools
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sized
-from time import monotonic
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence, Sized
+from enum import StrEnum
+from time import perf_counter_ns, time_ns
+from typing import TYPE_CHECKING, Protocol
 
 from lamina.broker.admission import Admission
 from lamina.broker.outbox import Outbox, drop
 from lamina.wire.frames import BASE_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameError, FrameSplitter
 from lamina.wire.primitives import MalformedRequest
+
+if TYPE_CHECKING:
+    from lamina.broker.router import Request
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +30,26 @@ Answer = list[Sized] | None
 _REQUESTS_AT_A_TIME = 32
 _ARRIVAL_SECONDS = 10.0
 _ARRIVAL_BYTES_PER_SECOND = 1024 * 1024
-_TURN_SECONDS = 0.001
+_TURN_NS = 1_000_000
 """Requests that came together are served for so long, then others have their turn: one may roll several logs."""
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large answers: no more is made than this before it is sent."""
+
+
+_numbers = itertools.count(1)
+
+
+class Ended(StrEnum):
+    """Why a connection was closed."""
+
+    CLIENT = "client"
+    ERROR = "error"
+    IDLE = "idle"
+    REFUSED = "refused"
+    ARRIVAL = "arrival"
+    EXCESS = "excess"
+    FAILURE = "failure"
+    STOP = "stop"
 
 
 class ConnectionRefused(Exception):
@@ -36,9 +57,17 @@ class ConnectionRefused(Exception):
 
 
 class Service(Protocol):
-    """What answers requests. May raise :class:`MalformedRequest` or :class:`ConnectionRefused`."""
+    """What answers requests."""
 
-    def serve(self, connection: "Connection", frame: memoryview) -> "Answer | Awaitable[Answer]": ...
+    def serve(self, connection: "Connection", frame: memoryview) -> "Answer | Awaitable[Answer]":
+        """May raise :class:`MalformedRequest` or :class:`ConnectionRefused`; leaves the request at the connection."""
+
+    @property
+    def settle(self) -> "Callable[[Sequence[Request], int], None]":
+        """Told of requests whose answers went out, and when."""
+
+    def count_unexpected(self) -> None:
+        """Told of a fault of ours that cost a connection."""
 
 
 class Connection:
@@ -46,6 +75,7 @@ class Connection:
         "_admission",
         "_admitted_at",
         "_admitted_bytes",
+        "_arrived_ns",
         "_closed",
         "_fd",
         "_frames",
@@ -56,13 +86,23 @@ class Connection:
         "_loop",
         "_on_close",
         "_outbox",
+        "_received_ns",
         "_service",
         "_socket",
         "_task",
+        "_unsent",
         "active_at",
+        "bytes_in",
+        "bytes_out",
+        "client_id",
         "client_software",
+        "ended",
+        "id",
         "listener_name",
+        "opened_at_ms",
         "peer",
+        "request",
+        "requests",
     )
 
     def __init__(
@@ -76,11 +116,27 @@ class Connection:
         max_frame_bytes: int,
         on_close: "Callable[[Connection], None]",
     ) -> None:
+        self.id = next(_numbers)
         self.peer = peer
         self.listener_name = listener_name
         self.client_software = ""
+        self.client_id: str | None = None
+        """What the last request said."""
+        self.opened_at_ms = time_ns() // 1_000_000
         self.active_at = loop.time()
         """When bytes last went either way."""
+        self.requests = 0
+        """How many were answered."""
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.request: Request | None = None
+        """The one that is served, or was last."""
+        self.ended: Ended | None = None
+        self._unsent: list[Request] = []
+        """Requests whose answers are not all out."""
+        self._arrived_ns = 0
+        """When the first bytes of the next frame came; 0 when none are there."""
+        self._received_ns = 0
         self._loop = loop
         self._socket = accepted
         self._fd = accepted.fileno()
@@ -130,21 +186,29 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self.close()
+            self.close(Ended.ERROR)
             return
         except FrameError as error:
             self._refuse(str(error))
             return
         if count == 0:
-            self.close()
+            self.close(Ended.CLIENT)
             return
+        now_ns = perf_counter_ns()
         self.active_at = self._loop.time()
+        self.bytes_in += count
+        self._received_ns = now_ns
+        if not self._arrived_ns:
+            self._arrived_ns = now_ns
         self._frames.received(count)
-        self._serve_frames()
+        self._serve_frames(now_ns)
 
     def _has_room(self) -> bool:
         """Whether the frame that was announced may come in; when not, the connection waits for its turn."""
         frame_bytes = self._frames.pending_frame_bytes
+        if not frame_bytes:
+            self._arrived_ns = 0
+            return True
         if frame_bytes <= BASE_BUFFER_BYTES or self._admitted_bytes:
             return True
         if not self._admission.admit(self, frame_bytes, self._found_room):
@@ -168,35 +232,44 @@ class Connection:
             if self._socket.recv(1, socket.MSG_PEEK):
                 self._read_no_more()
             else:
-                self.close()
+                self.close(Ended.CLIENT)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self.close()
+            self.close(Ended.ERROR)
 
     # Serving
 
-    def _serve_frames(self) -> None:
+    def _serve_frames(self, now_ns: int) -> None:
         """Serve frames that are there, until one has to wait or others should have their turn.
 
         Answers that come at once leave together.
         """
         answers: list[Sized] = []
         answers_bytes = served = 0
-        turn_ends = monotonic() + _TURN_SECONDS
+        turn_ends_ns = now_ns + _TURN_NS
+        arrived_ns, received_ns, unsent = self._arrived_ns, self._received_ns, self._unsent
         try:
             for frame in self._frames.frames():
                 answer = self._service.serve(self, frame)
+                request = self.request
+                assert request is not None
+                request.arrived_ns = arrived_ns
+                request.received_ns = arrived_ns = received_ns
+                request.began_ns = now_ns
+                request.size_bytes = len(frame)
                 if answer is not None and not isinstance(answer, list):
                     self._wait_for(answer)
                     break
+                request.ended_ns = now_ns = perf_counter_ns()
+                unsent.append(request)
                 self._frame_done()
                 served += 1
                 if answer is not None:
                     answers += answer
                     answers_bytes += len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
                 enough = served == _REQUESTS_AT_A_TIME or answers_bytes >= _ANSWERS_AT_A_TIME_BYTES
-                if enough or monotonic() >= turn_ends:
+                if enough or now_ns >= turn_ends_ns:
                     self._is_behind = True
                     self._loop.call_soon(self._go_on)
                     break
@@ -207,12 +280,16 @@ class Connection:
         except Exception as error:
             # A fault of ours: without an answer to give, an end is better than a client that waits for ever.
             logger.error("%s: a request failed", self.peer, exc_info=error)
+            self._service.count_unexpected()
             drop(answers)
-            self.close()
+            self.close(Ended.FAILURE)
             return
         if answers:
+            self.bytes_out += answers_bytes
             self._outbox.add(answers)
             self._write()
+        elif unsent:
+            self._settle(now_ns)
         self._drain_if_idle()
 
     def _frame_done(self) -> None:
@@ -232,7 +309,7 @@ class Connection:
         self._task = None
         self._frame_done()
         if task.cancelled():
-            self.close()
+            self.close(Ended.FAILURE)
             return
         error = task.exception()
         if error is not None:
@@ -240,26 +317,41 @@ class Connection:
                 self._refuse(str(error))
             else:
                 logger.error("%s: an answer failed", self.peer, exc_info=error)
-                self.close()
+                self._service.count_unexpected()
+                self.close(Ended.FAILURE)
             return
         self.active_at = self._loop.time()
         answer = task.result()
         if self._closed:
             drop(answer or ())
             return
+        if self.request is not None:
+            self.request.ended_ns = perf_counter_ns()
+            self._unsent.append(self.request)
         if answer is not None:
+            self.bytes_out += sum(map(len, answer))
             self._outbox.add(answer)
         self._write()
         self._go_on()
+
+    def _settle(self, sent_ns: int) -> None:
+        """Everything is out: account for it."""
+        self.requests += len(self._unsent)
+        self._service.settle(self._unsent, sent_ns)
+        self._unsent.clear()
 
     def _go_on(self) -> None:
         """Serve what came in meanwhile, once the last answer is out; nothing new on a connection that ends."""
         if self._is_draining:
             self._drain_if_idle()
         elif not self._closed and not self._outbox and self._task is None:
+            now_ns = perf_counter_ns()
+            if not self._is_behind:
+                # It stood behind the client's own last request: that is no time of its own.
+                self._arrived_ns = self._received_ns = now_ns
             self._is_behind = False
             self._read_more()
-            self._serve_frames()
+            self._serve_frames(now_ns)
 
     # Writing
 
@@ -271,7 +363,10 @@ class Connection:
                 self._is_writing = True
                 self._loop.add_writer(self._fd, self._writable)
         except OSError:
-            self.close()
+            self.close(Ended.ERROR)
+        else:
+            if self._unsent:
+                self._settle(perf_counter_ns())
 
     def _writable(self) -> None:
         self.active_at = self._loop.time()
@@ -290,21 +385,23 @@ class Connection:
 
     def _drain_if_idle(self) -> None:
         if self._is_draining and self._task is None and not self._outbox:
-            self.close()
+            self.close(Ended.STOP)
 
     def _refuse(self, reason: str) -> None:
         logger.warning("%s: %s", self.peer, reason)
+        self.ended = Ended.REFUSED
         if self._outbox:
             self._is_draining = True
             self._write()
             self._drain_if_idle()
         else:
-            self.close()
+            self.close(Ended.REFUSED)
 
-    def close(self) -> None:
+    def close(self, why: Ended) -> None:
         if self._closed:
             return
         self._closed = True
+        self.ended = self.ended or why
         self._read_no_more()
         if self._is_writing:
             self._is_writing = False
@@ -314,5 +411,8 @@ class Connection:
         if self._task is not None:
             self._task.cancel()
         self._outbox.drop()
+        if self._unsent:
+            self._settle(perf_counter_ns())
+        self.request = None
         self._socket.close()
         self._on_close(self)

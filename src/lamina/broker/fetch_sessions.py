@@ -93,9 +93,15 @@ class FetchSessions:
         self._eviction_ms = eviction_ms
         self._new_id = new_id
         self._sessions: dict[int, Session] = {}
+        self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        """How many are held, in all sessions."""
+        return sum(len(session.partitions) for session in self._sessions.values())
 
     def begin(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> Fetching:
         """What this request wants to read; raises the session's error."""
@@ -159,10 +165,12 @@ class FetchSessions:
         oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
         if now_ms - oldest.last_used_ms > self._eviction_ms:
             del self._sessions[oldest.id]
+            self.evictions += 1
             return True
         smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
         if len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
             del self._sessions[smallest.id]
+            self.evictions += 1
             return True
         return False
 

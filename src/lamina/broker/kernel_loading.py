@@ -39,6 +39,10 @@ class KernelLoading:
         self.walk_records: Walk = walk_records
         self._quick_records = _QUICK_PLAINLY
 
+    @property
+    def is_loaded(self) -> bool:
+        return self.walk_records is not walk_records
+
     def takes_long(self, record_count: int) -> bool:
         """Whether the walk over a batch of so many records would hold up the loop; gets the kernel if that pays."""
         if record_count >= MANY_RECORDS:

@@ -6,12 +6,13 @@ Owns who is connected, and does what ``connection_quota`` decides about who may.
 import asyncio
 import logging
 import socket
+from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from ipaddress import ip_address
 
 from lamina.broker.admission import Admission
-from lamina.broker.connection import Connection, Service
+from lamina.broker.connection import Connection, Ended, Service
 from lamina.broker.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
 from lamina.broker.refusal_lines import RefusalLines
 from lamina.settings.connection_limits import ConnectionLimits
@@ -55,7 +56,7 @@ class Listening:
     ) -> None:
         self._loop = loop
         self._service = service
-        self._admission = admission
+        self.admission = admission
         self.quota = quota
         self._refusals = RefusalLines(logger)
         self._max_frame_bytes = max_frame_bytes
@@ -65,6 +66,28 @@ class Listening:
         """Listeners that accept nobody until somebody leaves or the limits change."""
         self._looking_up: asyncio.Task[None] | None = None
         self.connections: set[Connection] = set()
+        self.created: Counter[str] = Counter()
+        """Accepted connections by listener, those that are gone included."""
+        self.closed: Counter[Ended] = Counter()
+        self.refused_by_system = 0
+        """How often a connection could not be accepted, for want of descriptors mostly."""
+        self._gone_bytes_in = 0
+        self._gone_bytes_out = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Of the listeners."""
+        return [bound.listener.name for bound in self._bound]
+
+    @property
+    def bytes_in(self) -> int:
+        """Received over all connections there ever were."""
+        return self._gone_bytes_in + sum(connection.bytes_in for connection in self.connections)
+
+    @property
+    def bytes_out(self) -> int:
+        """Answered over all connections there ever were."""
+        return self._gone_bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def start(self, bound: list[Bound]) -> None:
         for one in bound:
@@ -79,11 +102,11 @@ class Listening:
 
     def _make_room(self) -> None:
         """While requests wait for memory, end those that hold it and do not arrive."""
-        if self._admission.waiting:
+        if self.admission.waiting:
             now = self._loop.time()
             for connection in [one for one in self.connections if one.is_dawdling(now)]:
                 logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
-                connection.close()
+                connection.close(Ended.ARRIVAL)
         if self._bound:
             self._make_room_later()
 
@@ -96,7 +119,7 @@ class Listening:
         for connection in list(self.connections):
             if connection.active_at < idle_since and not connection.is_waiting:
                 logger.info("%s: closed after %g s of silence", connection.peer, self._max_idle_seconds)
-                connection.close()
+                connection.close(Ended.IDLE)
         if self._bound:
             self._sweep_later()
 
@@ -112,6 +135,7 @@ class Listening:
             except OSError as error:
                 # No descriptors left: those who are connected go on, and the next one is tried again later.
                 logger.error("a connection could not be accepted: %s", error.strerror)
+                self.refused_by_system += 1
                 self._pause(bound, 0.1)
                 return
             limit = self.quota.add(bound.listener.name, address[0])
@@ -136,16 +160,21 @@ class Listening:
             f"{address[0]}:{address[1]}",
             bound.listener.name,
             self._service,
-            self._admission,
+            self.admission,
             self._max_frame_bytes,
             self._disconnected,
         )
         self.connections.add(connection)
+        self.created[bound.listener.name] += 1
         connection.start()
         self._close_excess()
 
     def _disconnected(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self._gone_bytes_in += connection.bytes_in
+        self._gone_bytes_out += connection.bytes_out
+        if connection.ended is not None:
+            self.closed[connection.ended] += 1
         self.quota.remove(connection.listener_name, connection.peer.rpartition(":")[0])
         self._wake()
 
@@ -192,7 +221,7 @@ class Listening:
         for connection in nsmallest(excess, others, key=lambda one: one.active_at):
             self.quota.closed_as_excess += 1
             self._say_refused(f"{connection.peer} was closed: there are more than max.connections")
-            connection.close()
+            connection.close(Ended.EXCESS)
 
     def limit(self, limits: ConnectionLimits) -> None:
         """Take other limits: who is too many goes, who may come now comes. Names of hosts are looked up meanwhile."""

@@ -14,19 +14,27 @@ from lamina.broker.disk_room import DiskRoom
 from lamina.broker.fetch_sessions import FetchSessions
 from lamina.broker.group_coordinator import GroupCoordinator
 from lamina.broker.kernel_loading import KernelLoading
+from lamina.broker.listening import Listening
+from lamina.broker.metrics.counters import Counters, Place
 from lamina.broker.partition import Partition
 from lamina.broker.partitions import Partitions
 from lamina.broker.producer_ids import ProducerIdBlock
 from lamina.broker.publisher import Publisher
+from lamina.broker.request_watch import RequestWatch
 from lamina.broker.router import Router
 from lamina.broker.threads import Threads
+from lamina.broker.waits import WAITS
 from lamina.errors import KafkaError, PolicyViolation, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
 from lamina.log.remembered import Checkpoints
 from lamina.settings.log_config import LogConfig
-from lamina.settings.network import FETCH_MAX_BYTES, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from lamina.settings.network import (
+    FETCH_MAX_BYTES,
+    LAMINA_SLOW_REQUEST_MS,
+    MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS,
+)
 from lamina.settings.topic_config import topic_config
 from lamina.settings.values import BrokerSettings
 from lamina.store.metadata import MetadataStore
@@ -54,6 +62,9 @@ class Node:
         self.rooms = {directory.path: DiskRoom(directory.path) for directory in directories}
         """How much room each log directory has, by its path."""
         self.threads = threads
+        self.started_at_ms = self.now_ms()
+        self.counters = Counters()
+        self.request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS])
         self.kernel_loading = KernelLoading(loop, threads)
         self.partitions = Partitions()
         self.producer_ids = producer_ids
@@ -68,8 +79,8 @@ class Node:
         self.actual_values: dict[str, str] = {}
         """Settings whose values came about at start, by name: what clients are shown instead of what was given."""
         self.router: Router | None = None
+        self.listening: Listening | None = None
         self.is_stopping = False
-        self.unexpected_errors = 0
         self.on_fatal: Callable[[str], None] | None = None
         """Told why the broker cannot go on."""
         self.on_settings: Callable[[BrokerSettings], None] | None = None
@@ -138,7 +149,7 @@ class Node:
             raise
         except Exception as error:
             logger.critical("a metadata change failed", exc_info=error)
-            self.unexpected_errors += 1
+            self.count_unexpected(Place.METADATA)
             self.fatal(f"a metadata change failed: {error}")
             raise
         self.image = self._store.image
@@ -169,9 +180,38 @@ class Node:
 
             partition.flush(done)
             waiting.append(future)
+        began_ns = time.perf_counter_ns()
         for future_of_one in waiting:
             await future_of_one
+        waits = WAITS.get()
+        if waits is not None:
+            waits.threads_ns += time.perf_counter_ns() - began_ns
         return failed
+
+    def run_flush(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
+        """Flush on a thread, and count how long that took."""
+        took_ns = 0
+        fault: Exception | None = None
+
+        def timed() -> None:
+            nonlocal took_ns, fault
+            began_ns = time.perf_counter_ns()
+            try:
+                work()
+            except Exception as error:
+                fault = None if isinstance(error, OSError) else error
+                raise
+            finally:
+                took_ns = time.perf_counter_ns() - began_ns
+
+        def counted(error: OSError | None) -> None:
+            self.counters.flushes.observe(took_ns)
+            if fault is not None:
+                logger.error("a flush failed", exc_info=fault)
+                self.count_unexpected(Place.PARTITION)
+            done(error)
+
+        self.threads.run_then(timed, counted)
 
     async def checkpoint(self, directory: LogDirectory, collect: Callable[[], Checkpoints]) -> None:
         """Write checkpoints of a directory as they are when its turn comes: an older one never overtakes a newer."""
@@ -181,11 +221,19 @@ class Node:
 
     def partition_failed(self, topic: str, index: int, error: Exception) -> None:
         """An unexpected exception while a partition was written or read: it goes offline, the rest goes on."""
-        self.unexpected_errors += 1
+        self.count_unexpected(Place.PARTITION)
         logger.error("%s-%d goes offline", topic, index, exc_info=error)
         partition = self.partitions.find(topic, index)
         if partition is not None and partition.log.failure is None:
             partition.log.failure = f"{topic}-{index} is offline: {error!r}"
+
+    def count_unexpected(self, place: Place) -> None:
+        """Our own code failed where nobody expected it."""
+        self.counters.unexpected[place] += 1
+
+    @property
+    def unexpected_errors(self) -> int:
+        return self.counters.unexpected.total()
 
     def fatal(self, reason: str) -> None:
         if self.on_fatal is not None:

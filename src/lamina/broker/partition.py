@@ -9,6 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from lamina.broker.disk_room import DiskRoom
+from lamina.broker.metrics.counters import TopicCounters
 from lamina.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
@@ -42,6 +43,7 @@ class Partition:
         "_flusher",
         "_parked",
         "_rules",
+        "counters",
         "high_watermark",
         "index",
         "leader_epoch",
@@ -59,6 +61,7 @@ class Partition:
         leader_epoch: int,
         flusher: Flusher,
         max_decompressed_bytes: int,
+        counters: TopicCounters,
         room: DiskRoom,
     ) -> None:
         self.topic = log.topic
@@ -66,6 +69,8 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
+        self.counters = counters
+        """Of the whole topic."""
         self.high_watermark = log.log_end_offset
         self.replica_count = 1
         self.room = room

@@ -31,6 +31,11 @@ class Partitions:
         self._lost[topic, index] = reason
         self._names[topic_id] = topic
 
+    @property
+    def lost(self) -> int:
+        """How many should be here and are not."""
+        return len(self._lost)
+
     def remove(self, topic: str, index: int) -> Partition | None:
         self._lost.pop((topic, index), None)
         return self._by_key.pop((topic, index), None)

@@ -23,6 +23,7 @@ from lamina.log.directory import LogDirectory
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import PartitionLog
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
+from lamina.settings.network import LAMINA_SLOW_REQUEST_MS
 from lamina.settings.resolve import with_dynamic
 
 if TYPE_CHECKING:
@@ -142,13 +143,14 @@ class Publisher:
     def lead(self, log: PartitionLog, topic: Topic) -> Partition:
         """Serve a log that is open, in the epoch that the metadata says."""
         node = self._node
-        flusher = Flusher(log, node.threads.run_then)
+        flusher = Flusher(log, node.run_flush)
         partition = Partition(
             log,
             UUID(bytes=topic.id),
             topic.partitions[log.partition].leader_epoch,
             flusher,
             node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
+            node.counters.topic(topic.name),
             node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
@@ -166,6 +168,7 @@ class Publisher:
             dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
             dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
         )
+        node.request_watch.configure(node.settings[LAMINA_SLOW_REQUEST_MS])
         if node.on_settings is not None:
             node.on_settings(node.settings)
         for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
@@ -211,6 +214,7 @@ class Publisher:
         node.partitions.forget_topic(UUID(bytes=topic.id))
         await change(lambda image: remove_topic(image, topic.name))
         node.encoded_topics.pop(topic.name, None)
+        node.counters.forget_topic(topic.name)
         self.remove_later(gone, delay_ms)
 
     def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:

@@ -18,6 +18,7 @@ from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import find_token
 from lamina.broker.admission import Admission
 from lamina.broker.apis import APIS
+from lamina.broker.connection import Ended
 from lamina.broker.connection_quota import ConnectionQuota
 from lamina.broker.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
@@ -120,6 +121,7 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
+        node.listening = listening
         listening.limit(connection_limits(node.settings))
         node.on_settings = lambda settings: listening.limit(connection_limits(settings))
         # The first thing that any client says; everything else is made ready while it talks.
@@ -205,7 +207,7 @@ class Server:
         while listening.connections and node.loop.time() < deadline:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
-            connection.close()
+            connection.close(Ended.STOP)
         await admin.stop()
         await node.finish_changes()
         threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]

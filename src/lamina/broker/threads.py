@@ -11,7 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from time import perf_counter_ns
 from typing import TypeVar
+
+from lamina.broker.waits import WAITS
 
 T = TypeVar("T")
 
@@ -57,10 +60,35 @@ class Threads:
     def __init__(self, loop: asyncio.AbstractEventLoop, count: int = 4) -> None:
         self._loop = loop
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="lamina")
+        self._counting = threading.Lock()
+        self.busy = 0
+        """Threads that are at work."""
+        self.busy_ns = 0
+        """How long threads have worked so far, in all."""
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """The result of ``work``, to be awaited on the loop."""
-        return self._loop.run_in_executor(self._pool, work)
+        future = self._loop.run_in_executor(self._pool, self._counted, work)
+        waits = WAITS.get()
+        if waits is not None:
+            began_ns = perf_counter_ns()
+
+            def waited(_: "asyncio.Future[T]") -> None:
+                waits.threads_ns += perf_counter_ns() - began_ns
+
+            future.add_done_callback(waited)
+        return future
+
+    def _counted(self, work: Callable[[], T]) -> T:
+        with self._counting:
+            self.busy += 1
+        began_ns = perf_counter_ns()
+        try:
+            return work()
+        finally:
+            with self._counting:
+                self.busy -= 1
+                self.busy_ns += perf_counter_ns() - began_ns
 
     def run_then(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
         """Do ``work`` on a thread, then call ``done`` with its disk error, if any, on the loop."""
@@ -71,7 +99,7 @@ class Threads:
                 error = OSError(f"unexpected: {error!r}")
             self._loop.call_soon_threadsafe(done, error)
 
-        self._pool.submit(work).add_done_callback(finished)
+        self._pool.submit(self._counted, work).add_done_callback(finished)
 
     @property
     def waiting(self) -> int:

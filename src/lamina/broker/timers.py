@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lamina.broker.loop_lag import LoopLag
+from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
@@ -46,9 +48,11 @@ class Timers:
         self._node = node
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
+        self._loop_lag = LoopLag(node.loop, node.counters.loop_lag)
         self._flushed_ms: dict[tuple[str, int], int] = {}
 
     def start(self) -> None:
+        self._loop_lag.start()
         settings = self._node.settings
         for interval_ms, work in (
             (settings[LOG_RETENTION_CHECK_INTERVAL_MS], self.retain),
@@ -66,6 +70,7 @@ class Timers:
 
     async def stop(self) -> None:
         """End all timers. Work that is under way is finished: a thread may be writing for it."""
+        self._loop_lag.stop()
         self._stopping.set()
         await asyncio.gather(*self._tasks)
 
@@ -76,7 +81,7 @@ class Timers:
             except StorageError as error:
                 logger.warning("%s", error)
             except Exception as error:
-                self._node.unexpected_errors += 1
+                self._node.count_unexpected(Place.TIMER)
                 logger.error("a timer failed", exc_info=error)
 
     async def _stops_within(self, seconds: float) -> bool:

@@ -79,6 +79,15 @@ CONNECTIONS_MAX_IDLE_MS = broker_setting(
     "A connection over which nothing went for so long is closed, unless its request is waiting here; -1 for never.",
     rule=at_least(-1),
 )
+LAMINA_SLOW_REQUEST_MS = broker_setting(
+    "lamina.slow.request.ms",
+    LONG,
+    1000,
+    "A request that takes so long, a fetch's own waiting not counted, gets a line in the log; -1 for none.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(-1),
+    difference="Kafka has no such setting",
+)
 MAX_CONNECTIONS = broker_setting(
     "max.connections",
     INT,

@@ -16,6 +16,7 @@ _CORRELATION_ID = Struct(">i")
 
 _unpack_request_header = _REQUEST_HEADER.unpack_from
 _FIXED_BYTES = _REQUEST_HEADER.size
+_new_tuple = tuple.__new__
 
 
 class RequestHeader(NamedTuple):
@@ -55,7 +56,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
             raise malformed("A request header", error) from None
         if at > frame_bytes:
             raise MalformedRequest("A request header ends before its tagged fields do.")
-    return RequestHeader(api_key, api_version, correlation_id, client_id, at)
+    return _new_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id, at))
 
 
 def start_request(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytearray:

@@ -19,6 +19,7 @@ from lamina.broker.admin.answers import Refused, not_found, refusal
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import AdminRoute
 from lamina.broker.admin.subject import Subject
+from lamina.broker.metrics.counters import Place
 from lamina.errors import StorageError, UnknownTopicOrPartition
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def _endpoint(
         except StorageError as error:
             return refusal(Refused(503, "offline", str(error)))
         except Exception as error:
-            subject.node.unexpected_errors += 1
+            subject.node.count_unexpected(Place.ADMIN)
             logger.error("%s %s failed", route.method, route.path, exc_info=error)
             return refusal(Refused(500, "internal", "the broker failed unexpectedly; its log says how"))
 

@@ -20,9 +20,15 @@ async def connections(subject: Subject, request: Request) -> Response:
 
 def _row(connection: Connection, now: float) -> dict[str, Any]:
     return {
+        "id": connection.id,
         "peer": connection.peer,
         "listener": connection.listener_name,
+        "client_id": connection.client_id,
         "client_software": connection.client_software or None,
+        "opened_ms": connection.opened_at_ms,
+        "requests": connection.requests,
+        "in_bytes": connection.bytes_in,
+        "out_bytes": connection.bytes_out,
         "idle_ms": round(max(now - connection.active_at, 0) * 1000),
         "is_waiting": connection.is_waiting,
     }

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from lamina.broker.admin.subject import Subject
 from lamina.broker.listening import Bound, bind
+from lamina.broker.metrics.counters import Place
 from lamina.broker.storage import StartError
 from lamina.broker.threads import giving_way
 from lamina.settings.listeners import (
@@ -98,7 +99,7 @@ class AdminListening:
             serving = await self._subject.node.threads.run(self._load)
             await serving.start()
         except Exception as error:
-            self._subject.node.unexpected_errors += 1
+            self._subject.node.count_unexpected(Place.ADMIN)
             logger.error("the admin listener cannot be served", exc_info=error)
             for one in self._bound:
                 one.socket.close()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin import brokers, connections, health, log_levels, logs, settings, topics
+from lamina.broker.admin import brokers, connections, health, log_levels, logs, metrics, requests, settings, topics
 from lamina.broker.admin.answers import json_answer
 from lamina.broker.admin.subject import Subject
 
@@ -38,14 +38,19 @@ _PARTITION = "/v1/topics/{topic}/partitions/{partition}"
 ROUTES = (
     AdminRoute("GET", "/healthz", health.alive, "the process is alive and its loop turns"),
     AdminRoute("GET", "/readyz", health.ready, "200 if clients should come, 503 with reasons if not"),
+    AdminRoute("GET", "/metrics", metrics.metrics, "every number, in Prometheus's text format"),
     AdminRoute("GET", "/v1/", index, "these routes"),
     AdminRoute("GET", "/v1/brokers", brokers.brokers, "the cluster and its brokers"),
     AdminRoute("GET", "/v1/connections", connections.connections, "who is connected"),
+    AdminRoute("GET", "/v1/followed", requests.followed, "whose requests are logged one by one"),
+    AdminRoute("PUT", "/v1/followed/{who}", requests.follow, "log those of one more", needs_token=True),
+    AdminRoute("DELETE", "/v1/followed/{who}", requests.unfollow, "no longer", needs_token=True),
     AdminRoute("GET", "/v1/log-levels", log_levels.log_levels, "how much each room logs"),
     AdminRoute("PUT", "/v1/log-levels/{room}", log_levels.set_log_level, "change that for one", needs_token=True),
     AdminRoute("DELETE", "/v1/log-levels/{room}", log_levels.unset_log_level, "as before", needs_token=True),
     AdminRoute("GET", "/v1/logs", logs.directories, "the log directories"),
     AdminRoute("GET", "/v1/settings", settings.settings, "what every setting is, and from where"),
+    AdminRoute("GET", "/v1/slow-requests", requests.slow_requests, "the last slow requests and where their time went"),
     AdminRoute("GET", "/v1/topics", topics.topics, "the topics"),
     AdminRoute("GET", "/v1/topics/{topic}", topics.topic, "one topic"),
     AdminRoute("GET", "/v1/topics/{topic}/partitions", topics.partitions, "its partitions"),

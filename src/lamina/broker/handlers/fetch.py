@@ -8,10 +8,12 @@ Not done: follower fetches and racks (one replica), tiered offsets.
 """
 
 from collections.abc import Awaitable
+from time import perf_counter_ns
 from typing import NamedTuple
 
 from lamina.broker.connection import Answer
 from lamina.broker.fetch_sessions import Fetching, PartitionKey
+from lamina.broker.metrics.counters import TopicCounters
 from lamina.broker.node import Node
 from lamina.broker.parked import ParkedFetch
 from lamina.broker.partition import READ_COMMITTED, Partition
@@ -50,6 +52,8 @@ class _Read(NamedTuple):
     answered: list[tuple[PartitionKey, PartitionFetched]]
     partitions: list[tuple[Partition, int]]
     """Each with the high watermark that was seen."""
+    topics: list[TopicCounters | None]
+    """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
     size_bytes: int
     has_error: bool
     cold: list[Lease]
@@ -79,7 +83,14 @@ async def _park(node: Node, request: Request, message: FetchRequest, fetching: F
     # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
     if not node.is_stopping and all(partition.is_at(seen) for partition, seen in read.partitions):
         parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
-        await parked.wait([partition for partition, _ in read.partitions], message.max_wait_ms)
+        began_ns = perf_counter_ns()
+        node.counters.parked_fetches += 1
+        try:
+            await parked.wait([partition for partition, _ in read.partitions], message.max_wait_ms)
+        finally:
+            node.counters.parked_fetches -= 1
+        if request.waits is not None:
+            request.waits.parked_ns += perf_counter_ns() - began_ns
     return await _answer_cold(node, request, message, fetching)
 
 
@@ -100,18 +111,21 @@ def _read(node: Node, request: Request, message: FetchRequest, fetching: Fetchin
     left_bytes = min(message.max_bytes, node.fetch_max_bytes)
     answered: list[tuple[PartitionKey, PartitionFetched]] = []
     partitions: list[tuple[Partition, int]] = []
+    topics: list[TopicCounters | None] = []
     cold: list[Lease] = []
     size_bytes, has_error = 0, False
     for key, asked in fetching.asked:
+        found = len(partitions)
         fetched = _read_partition(node, request, message, key, asked, left_bytes, size_bytes == 0, partitions)
         answered.append((key, fetched))
+        topics.append(partitions[-1][0].counters if len(partitions) > found else None)
         has_error = has_error or fetched.error_code != 0 or fetched.diverging_epoch is not None
         if isinstance(fetched.records, Lease):
             size_bytes += fetched.records.size_bytes
             left_bytes -= fetched.records.size_bytes
             if not fetched.records.is_cached():
                 cold.append(fetched.records)
-    return _Read(answered, partitions, size_bytes, has_error, cold)
+    return _Read(answered, partitions, topics, size_bytes, has_error, cold)
 
 
 def _read_partition(
@@ -207,6 +221,7 @@ def _check_no_zstd(lease: Lease) -> None:
 
 
 def _answer(request: Request, fetching: Fetching, read: _Read) -> Answer:
+    _count(request, read)
     news = fetching.news(read.answered)
     if len(news) != len(read.answered):
         told = {key for key, _ in news}
@@ -224,8 +239,21 @@ def _answer(request: Request, fetching: Fetching, read: _Read) -> Answer:
     return encode_fetch_response(request.api_version, request.correlation_id, topics, session_id=fetching.session_id)
 
 
+def _count(request: Request, read: _Read) -> None:
+    for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
+        if fetched.error_code:
+            request.failed(fetched.error_code)
+        if counters is not None:
+            counters.fetch_requests += 1
+            if fetched.error_code:
+                counters.fetch_failures += 1
+            elif fetched.records:
+                counters.out_bytes += len(fetched.records)
+
+
 def error_answer(request: Request, message: FetchRequest, error: KafkaError) -> Answer:
     """A session's error is told once for the whole answer; any other for each partition."""
+    request.failed(error.code)
     if isinstance(error, FetchSessionError):
         return encode_fetch_response(request.api_version, request.correlation_id, [], error_code=error.code)
     topics = [

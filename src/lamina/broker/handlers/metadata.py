@@ -71,10 +71,11 @@ def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaE
     topic_shape = shape.of("topics")
     image = node.image
     operations = ALL_ON_TOPIC if getattr(message, "include_topic_authorized_operations", False) else NOT_ASKED
-    encoded = [
-        _topic(node, request.api_version, topic_shape, asked, operations)
-        for asked in _asked(node, request, message, errors)
-    ]
+    wanted = _asked(node, request, message, errors)
+    for one in wanted:
+        if not isinstance(one, Topic):
+            request.failed(one[2])
+    encoded = [_topic(node, request.api_version, topic_shape, one, operations) for one in wanted]
     broker_shape = shape.of("brokers")
     response = shape(
         throttle_time=0,

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 
 from lamina.broker.connection import Answer, ConnectionRefused
+from lamina.broker.metrics.counters import Place
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
 from lamina.broker.router import Api, Request
@@ -22,6 +23,7 @@ from lamina.errors import (
     InvalidTopic,
     InvalidTransactionState,
     KafkaError,
+    MessageTooLarge,
     RecordsRejected,
     StorageError,
     UnknownServerError,
@@ -134,27 +136,46 @@ def _produce(
         if request.api_version < _FIRST_WITH_ZSTD and read_header(records).codec_id == Codec.ZSTD:
             raise UnsupportedCompression("zstd needs version 7 of Produce")
     except KafkaError as error:
-        return _failed(index, error)
+        _count_failure(node, topic, sent, error)
+        return _failed(request, index, error)
     except Exception as error:
-        return _failed(index, _unexpected(node, topic, index, error))
+        unexpected = _unexpected(node, topic, index, error)
+        _count_failure(node, topic, sent, unexpected)
+        return _failed(request, index, unexpected)
+    counters = partition.counters
+    counters.produce_requests += 1
     try:
         appended = partition.append(prepared, now_ms)
         if partition.needs_flush():
             flushing.append(partition)
+        counters.in_messages += prepared.validated.header.record_count
+        counters.in_bytes += len(records)
         log_append_time_ms = -1
         if partition.rules.is_log_append_time:
             log_append_time_ms = appended.timestamp
         return PartitionProduced(index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset)
     except KafkaError as error:
-        return _failed(index, error)
+        counters.produce_failures += 1
+        return _failed(request, index, error)
     except Exception as error:
+        counters.produce_failures += 1
         node.partition_failed(topic, index, error)
-        return _failed(index, StorageError(f"{topic}-{index} is offline: {error}"))
+        return _failed(request, index, StorageError(f"{topic}-{index} is offline: {error}"))
+
+
+def _count_failure(node: Node, topic: str, sent: PartitionRecords, error: KafkaError) -> None:
+    """What was refused before the log was asked; only of topics that exist."""
+    partition = node.partitions.find(topic, sent.partition_index)
+    if partition is not None:
+        partition.counters.produce_requests += 1
+        partition.counters.produce_failures += 1
+        if isinstance(error, MessageTooLarge) and sent.records is not None:
+            partition.counters.rejected_bytes += len(sent.records)
 
 
 def _unexpected(node: Node, topic: str, index: int, error: Exception) -> UnknownServerError:
     """What a client's bytes led to before the log was touched is no reason to give up the partition."""
-    node.unexpected_errors += 1
+    node.count_unexpected(Place.RECORDS)
     logger.error("a batch for %s-%d could not be prepared", topic, index, exc_info=error)
     return UnknownServerError("the broker failed unexpectedly; its log says how")
 
@@ -185,7 +206,8 @@ def _is_slow(node: Node, topic: str, sent: PartitionRecords) -> bool:
     return partition is not None and partition.rules.codec not in (None, codec_id)
 
 
-def _failed(index: int, error: KafkaError) -> PartitionProduced:
+def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:
+    request.failed(error.code)
     record_errors: tuple[RecordError, ...] = ()
     if isinstance(error, RecordsRejected):
         record_errors = tuple(RecordError(number, text) for number, text in error.record_errors)
@@ -202,7 +224,7 @@ async def _answer_flushed(
             TopicProduced(
                 topic,
                 [
-                    _failed(done.partition_index, failed[topic, done.partition_index])
+                    _failed(request, done.partition_index, failed[topic, done.partition_index])
                     if (topic, done.partition_index) in failed
                     else done
                     for done in partitions
@@ -228,7 +250,7 @@ def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduce
 
 def error_answer(request: Request, message: ProduceRequest, error: KafkaError) -> Answer:
     topics = [
-        TopicProduced(topic, [_failed(partition.partition_index, error) for partition in partitions])
+        TopicProduced(topic, [_failed(request, partition.partition_index, error) for partition in partitions])
         for topic, partitions in message.topics
     ]
     return _answer(request, message, topics)

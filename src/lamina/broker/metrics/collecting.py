@@ -1,0 +1,178 @@
+"""From a broker to the samples of every metric on the list.
+
+Owns where each value comes from. Samples are made one by one as they are asked for, so that whoever asks may let
+requests go first. Labels come from what exists: topics, listeners, directories, APIs, error codes; never from what a
+client may invent. Must not know any format.
+"""
+
+import platform
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+from lamina import __version__
+from lamina.broker.connection import Ended
+from lamina.broker.metrics import definitions as m
+from lamina.broker.metrics.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
+from lamina.broker.metrics.definition import Metric
+from lamina.broker.metrics.machine import Machine
+from lamina.broker.node import Node
+from lamina.broker.partition import Partition
+from lamina.errors import ErrorCode
+
+_NS = 1_000_000_000
+_BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
+
+
+class Sample(NamedTuple):
+    labels: tuple[str, ...]
+    value: float
+    suffix: str = ""
+    bound: str | None = None
+    """Of a bucket: its upper end."""
+
+
+Samples = Iterable[Sample]
+
+
+def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
+    """Each metric of the list once, with its samples."""
+    yield from _broker(node)
+    yield from _topics(node)
+    yield from _requests(node)
+    yield from _connections(node)
+    yield from _logs(node)
+    yield from _machine(node, machine)
+
+
+def _one(value: float) -> Samples:
+    return (Sample((), value),)
+
+
+def _by_reason(**counts: int) -> Samples:
+    return [Sample((reason,), count) for reason, count in counts.items()]
+
+
+def _broker(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    yield m.BUILD_INFO, [Sample((__version__, platform.python_version()), 1)]
+    yield m.START_TIME, _one(node.started_at_ms / 1000)
+    yield m.UNEXPECTED_EXCEPTIONS, [Sample((place,), node.counters.unexpected[place]) for place in Place]
+    yield m.KERNEL_LOADED, _one(node.kernel_loading.is_loaded)
+
+
+def _topics(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    def each(read: Callable[[TopicCounters], int]) -> Samples:
+        return (Sample((name,), read(counters)) for name, counters in list(node.counters.topics.items()))
+
+    yield m.TOPIC_IN_MESSAGES, each(attrgetter("in_messages"))
+    yield m.TOPIC_IN_BYTES, each(attrgetter("in_bytes"))
+    yield m.TOPIC_OUT_BYTES, each(attrgetter("out_bytes"))
+    yield m.TOPIC_REJECTED_BYTES, each(attrgetter("rejected_bytes"))
+    yield m.TOPIC_PRODUCE_REQUESTS, each(attrgetter("produce_requests"))
+    yield m.TOPIC_PRODUCE_FAILURES, each(attrgetter("produce_failures"))
+    yield m.TOPIC_FETCH_REQUESTS, each(attrgetter("fetch_requests"))
+    yield m.TOPIC_FETCH_FAILURES, each(attrgetter("fetch_failures"))
+
+
+def _requests(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    seen = [counters for counters in node.counters.requests.values() if counters.requests or counters.errors]
+
+    def times(part: str) -> Samples:
+        by_api: dict[str, Histogram] = {}
+        for counters in seen:
+            by_api.setdefault(counters.api, Histogram()).add(counters.histogram(part))
+        for api, histogram in by_api.items():
+            yield from _histogram(histogram, (api,))
+
+    yield m.REQUESTS, [Sample((one.api, str(one.version)), one.requests) for one in seen]
+    yield m.REQUEST_ERRORS, (sample for counters in seen for sample in _errors(counters))
+    yield m.REQUEST_DURATION, times("duration")
+    yield m.REQUEST_ARRIVAL, times("arrival")
+    yield m.REQUEST_QUEUE, times("queue")
+    yield m.REQUEST_LOCAL, times("local")
+    yield m.REQUEST_THREADS, times("threads")
+    yield m.REQUEST_REMOTE, times("remote")
+    yield m.REQUEST_SEND, times("send")
+    yield m.SLOW_REQUESTS, _one(node.request_watch.slow_total)
+    yield m.PARKED_FETCHES, _one(node.counters.parked_fetches)
+    yield m.FETCH_SESSIONS, _one(len(node.fetch_sessions))
+    yield m.FETCH_SESSION_PARTITIONS, _one(node.fetch_sessions.partitions)
+    yield m.FETCH_SESSION_EVICTIONS, _one(node.fetch_sessions.evictions)
+
+
+def _errors(counters: RequestCounters) -> Samples:
+    labels = (counters.api, str(counters.version))
+    yield Sample((*labels, ErrorCode.NONE.name), counters.requests - counters.failed)
+    for code, count in list(counters.errors.items()):
+        yield Sample((*labels, ErrorCode(code).name), count)
+
+
+def _connections(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    listening = node.listening
+    if listening is None:
+        return
+    now = Counter(connection.listener_name for connection in listening.connections)
+    yield m.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
+    yield m.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
+    yield m.CONNECTIONS_CLOSED, [Sample((reason,), listening.closed[reason]) for reason in Ended]
+    quota = listening.quota
+    yield m.CONNECTIONS_REFUSED, _by_reason(descriptors=listening.refused_by_system, per_ip=quota.refused_per_ip)
+    yield m.CONNECTIONS_HELD_BACK, _by_reason(room=quota.waits_for_room, rate=quota.waits_for_rate)
+    yield m.NETWORK_IN_BYTES, _one(listening.bytes_in)
+    yield m.NETWORK_OUT_BYTES, _one(listening.bytes_out)
+    yield m.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)
+    yield m.REQUEST_MEMORY_LIMIT, _one(listening.admission.limit_bytes)
+    yield m.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting)
+
+
+def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    partitions = list(node.partitions)
+    offline = sum(partition.log.failure is not None for partition in partitions)
+
+    def each(read: Callable[[Partition], int]) -> Samples:
+        for partition in partitions:
+            # One that went away meanwhile has no more series, and its log is closed.
+            if node.partitions.find(partition.topic, partition.index) is partition:
+                yield Sample((partition.topic, str(partition.index)), read(partition))
+
+    yield m.LOG_SIZE, each(lambda partition: partition.log.size_bytes())
+    yield m.LOG_SEGMENTS, each(lambda partition: len(partition.log.segments))
+    yield m.LOG_START_OFFSET, each(lambda partition: partition.log.log_start_offset)
+    yield m.LOG_END_OFFSET, each(lambda partition: partition.log.log_end_offset)
+    yield m.HIGH_WATERMARK, each(attrgetter("high_watermark"))
+    yield m.LAST_STABLE_OFFSET, each(attrgetter("last_stable_offset"))
+    yield m.PARTITIONS, _one(len(partitions) + node.partitions.lost)
+    yield m.OFFLINE_PARTITIONS, _one(offline + node.partitions.lost)
+    yield m.FLUSH_DURATION, _histogram(node.counters.flushes)
+    yield (
+        m.LOG_DIRECTORY_OFFLINE,
+        [Sample((directory.path,), directory.failure is not None) for directory in node.directories],
+    )
+    yield m.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
+
+
+def _machine(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
+    yield m.LOG_DIRECTORY_FREE, [Sample((path,), disk.free_bytes) for path, disk in machine.disks.items()]
+    yield m.LOG_DIRECTORY_CAPACITY, [Sample((path,), disk.capacity_bytes) for path, disk in machine.disks.items()]
+    yield m.EVENT_LOOP_LAG, _histogram(node.counters.loop_lag)
+    yield m.THREADS_BUSY, _one(node.threads.busy)
+    yield m.THREADS_QUEUED, _one(node.threads.waiting)
+    yield m.THREADS_BUSY_SECONDS, _one(node.threads.busy_ns / _NS)
+    yield m.PROCESS_RESIDENT_MEMORY, _known(machine.resident_bytes)
+    yield m.PROCESS_CPU_SECONDS, _known(machine.cpu_seconds)
+    yield m.PROCESS_OPEN_DESCRIPTORS, _known(machine.open_descriptors)
+    yield m.PROCESS_MAX_DESCRIPTORS, _known(machine.max_descriptors)
+
+
+def _known(value: float | None) -> Samples:
+    return () if value is None else _one(value)
+
+
+def _histogram(histogram: Histogram, labels: tuple[str, ...] = ()) -> Samples:
+    total = 0
+    for bound, count in zip(_BOUNDS, histogram.counts, strict=True):
+        total += count
+        yield Sample(labels, total, "_bucket", bound)
+    yield Sample(labels, histogram.sum_ns / _NS, "_sum")
+    yield Sample(labels, total, "_count")
