@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
 from lamina.broker.shard_log import Encode, ShardLog
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
@@ -131,7 +132,7 @@ class Shard(Generic[R, M]):
         except KafkaError as error:
             logger.error("%s: %s", self.log.name, error)
         except Exception as error:
-            self._node.unexpected_errors += 1
+            self._node.count_unexpected(Place.COORDINATOR)
             logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
             self.load()
 

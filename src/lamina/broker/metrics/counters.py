@@ -39,6 +39,7 @@ class Place(StrEnum):
     CONNECTION = "connection"
     METADATA = "metadata"
     ADMIN = "admin"
+    COORDINATOR = "coordinator"
 
 
 class Histogram:
