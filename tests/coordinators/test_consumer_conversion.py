@@ -91,6 +91,15 @@ def test_a_classic_member_gives_up_partitions_by_joining_without_them() -> None:
     assert world.classic_join("old", "a", owned={})[0].generation == 3
 
 
+def test_a_classic_member_is_called_when_topics_change() -> None:
+    world = mixed_world()
+    world.grow_topic("a", 4)
+    assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
+    assert world.group.state.epoch == 3
+    assert world.classic_join("old", "a", owned={"a": (1,)})[0].generation == 3
+    assert world.classic_sync("old", 3) == SyncAnswer("consumer", "range", assigned_bytes(a=(1, 3)))
+
+
 def test_a_classic_member_that_is_called_has_its_rebalance_timeout_to_join() -> None:
     world = mixed_world()
     world.join("newer", "a")

@@ -266,10 +266,10 @@ class ConsumerGroupModel(RuleBasedStateMachine):
                 self.member_epochs[member_id] = member.epoch
 
     @invariant()
-    def no_living_member_that_was_heard_is_lost(self) -> None:
+    def no_living_member_is_lost_that_said_it_has_no_more_than_it_shall(self) -> None:
         for client in self.clients:
-            if client.epoch > 0 and not client.is_silent and client.member_id not in self._members():
-                assert not client.owned <= client.assignment, "fenced though it had nothing to give up"
+            if client.told is not None and client.told <= client.assignment and not client.is_silent:
+                assert client.member_id in self._members()
 
     @invariant()
     def the_log_says_everything(self) -> None:

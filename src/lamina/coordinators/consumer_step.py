@@ -93,6 +93,12 @@ class ConsumerStep:
         self.set_rebalance_timer(moved)
         return moved
 
+    def follow_metadata(self) -> int:
+        """The group's epoch, for members whose heartbeats say nothing new: only topics may have changed."""
+        if self._soft.checked_topics is self._context.image.topics:
+            return self._state.epoch
+        return self._check_metadata(False, self._state.members.values())
+
     def remove(self, leaving: Iterable[ConsumerMember]) -> None:
         """Take members out of the group. Without its last member of the consumer protocol, it may become classic."""
         leaving = tuple(leaving)

@@ -91,7 +91,7 @@ def heartbeat(
     member, classic = _classic_member(group, request.member_id, request.instance_id, request.generation)
     step = group.step(now, context)
     step.set_timer("session", member.member_id, classic.session_timeout_ms)
-    if member.epoch < group.state.epoch or member.is_revoking or _can_get_more(group, member):
+    if member.epoch < step.follow_metadata() or member.is_revoking or _can_get_more(group, member):
         _call_to_join(group, member, waiter, step)
     else:
         step.decision.reply(waiter, None)
