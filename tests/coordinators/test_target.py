@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from lamina.coordinators.assignors.subscription import MemberSubscription
 from lamina.coordinators.consumer_member import SAID_NOTHING, ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
 from lamina.coordinators.subscribed_topics import known_topics, metadata_hash
-from lamina.coordinators.target import MemberSubscription, compute_target, preferred_assignor
+from lamina.coordinators.target import compute_target, preferred_assignor
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
 
