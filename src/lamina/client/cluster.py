@@ -95,6 +95,20 @@ class Cluster:
         if self._last_error is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last_error = error
 
+    def given(self, *names: str) -> str | None:
+        """What the properties say under one of these names."""
+        return next((self._config[name] for name in names if name in self._config), None)
+
+    # Trouble
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a client told of an error since they were last forgotten."""
+        return self._last_error is not None
+
+    def forget_errors(self) -> None:
+        self._last_error = None
+
     # Asking
 
     def _reach(self, admin: "AdminClient") -> None:
@@ -106,12 +120,12 @@ class Cluster:
             admin.poll(0.05)
             elapsed = time.monotonic() - began
             if (elapsed > _REFUSED_SECONDS and self._is_refused) or elapsed > _REACH_SECONDS:
-                raise self._unreachable()
+                raise self.unreachable()
         try:
             answer.result()
         except KafkaException as error:
             if error.args[0].name() in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"):
-                raise self._unreachable() from error
+                raise self.unreachable() from error
             raise ClientError(sentence(error.args[0])) from error
 
     @property
@@ -119,7 +133,7 @@ class Cluster:
         error = self._last_error
         return error is not None and error.name() in ("_TRANSPORT", "_RESOLVE", "_AUTHENTICATION", "_SSL")
 
-    def _unreachable(self) -> Unreachable:
+    def unreachable(self) -> Unreachable:
         error = self._last_error
         reason = f" ({error.str().partition(' (after')[0].rpartition(': ')[2]})" if error is not None else ""
         return Unreachable(
