@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.process import BrokerProcess
+from tests.cli.records import Records
 from tests.cli.running import Lamina
 from tests.log.verify.sample import make_directory
 
@@ -17,3 +19,9 @@ def lamina(capsys: pytest.CaptureFixture[str]) -> Lamina:
 def directory(tmp_path: Path) -> Path:
     """A log directory after a clean stop."""
     return make_directory(tmp_path / "data")
+
+
+@pytest.fixture
+def records(lamina: Lamina, broker: BrokerProcess, tmp_path: Path) -> Records:
+    """Sending to and reading from the shared broker."""
+    return Records(lamina, broker.address, tmp_path)

@@ -11,8 +11,11 @@ import click
 
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
+    "bench": "Measure how fast records go to a cluster and come back.",
     "brokers": "Show the brokers of a cluster.",
+    "consume": "Print the records of a topic.",
     "dump": "Show what is in the files of a log directory.",
+    "produce": "Send lines as records.",
     "serve": "Run a broker.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
