@@ -25,6 +25,13 @@ Waiter = int
 TimerName = tuple[str, ...]
 
 
+class Producer(NamedTuple):
+    """On whose behalf records are written inside a transaction."""
+
+    id: int
+    epoch: int
+
+
 class Reply(NamedTuple):
     """Answer a request, the one that is being decided or an earlier one that waits. An error is an answer too."""
 
@@ -53,14 +60,26 @@ class ResolveRegexes(NamedTuple):
     regexes: tuple[str, ...]
 
 
-Effect = Reply | SetTimer | CancelTimer | ResolveRegexes
+class SendMarkers(NamedTuple):
+    """End a transaction in every partition that it wrote to, and then call the machine's ``markers_written``.
+
+    Not before the records of the same decision are committed. Each partition is tried until it has the marker or is
+    gone; one that has it already may get it again.
+    """
+
+    transactional_id: str
+    producer: Producer
+    """The id that wrote, and the epoch of the marker, which may be above that of the records."""
+    coordinator_epoch: int
+    is_commit: bool
+    partitions: frozenset[tuple[str, int]]
+    """Topic names and indexes; a transaction may have none."""
+    transaction_version: int
+    needs_producer_id: bool
+    """``markers_written`` wants a producer id that nobody had before: this one has no epochs left."""
 
 
-class Producer(NamedTuple):
-    """On whose behalf records are written inside a transaction."""
-
-    id: int
-    epoch: int
+Effect = Reply | SetTimer | CancelTimer | ResolveRegexes | SendMarkers
 
 
 @dataclass(slots=True)
