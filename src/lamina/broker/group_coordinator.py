@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from lamina.broker.group_settings import group_settings
+from lamina.broker.internal_topics import make_internal_topic
 from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
@@ -20,7 +21,7 @@ from lamina.coordinators.patterns import matching
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
 from lamina.coordinators.records.partitioning import partition_of
-from lamina.errors import InvalidReplicationFactor, KafkaError, NotCoordinator, TopicAlreadyExists
+from lamina.errors import KafkaError, NotCoordinator
 from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS
@@ -56,7 +57,6 @@ class GroupCoordinator:
             self._perform,
         )
         self._image_version = 0
-        self._has_complained = False
         self._usual: tuple[BrokerSettings, GroupSettings] | None = None
         self._resolving: set[asyncio.Task[None]] = set()
 
@@ -76,33 +76,23 @@ class GroupCoordinator:
     # The topic
 
     async def make_topic(self) -> None:
-        """Make the topic if it is not there. Raises what forbids it."""
-        if CONSUMER_OFFSETS in self._node.image.topics:
-            return
-        from lamina.broker.topic_creation import NewTopic, create_topics
-
         settings = self._node.settings
-        factor = settings[OFFSETS_TOPIC_REPLICATION_FACTOR]
-        if not settings.is_given(OFFSETS_TOPIC_REPLICATION_FACTOR):
-            factor = min(factor, len(self._node.image.brokers))
-        wanted = NewTopic(
+        await make_internal_topic(
+            self._node,
             CONSUMER_OFFSETS,
             settings[OFFSETS_TOPIC_NUM_PARTITIONS],
-            factor,
-            configs={
+            OFFSETS_TOPIC_REPLICATION_FACTOR,
+            {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(settings[OFFSETS_TOPIC_SEGMENT_BYTES]),
             },
         )
-        made = (await create_topics(self._node, [wanted]))[CONSUMER_OFFSETS]
-        if isinstance(made, InvalidReplicationFactor) and not self._has_complained:
-            self._has_complained = True
-            logger.error(
-                "%s cannot be made with offsets.topic.replication.factor=%d: %s", CONSUMER_OFFSETS, factor, made
-            )
-        if isinstance(made, KafkaError) and not isinstance(made, TopicAlreadyExists):
-            raise made
+
+    def partition_count(self) -> int:
+        """Of the topic as it is, or as it would be made."""
+        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        return self._node.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
 
     # What follows from metadata
 

@@ -1,7 +1,8 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Behaviour: names the broker that coordinates a group; the internal topic is made with the first question.
-Version notes: several keys at a time from v4. Key type 0 is a group; types that are not offered are an INVALID_REQUEST.
+Behaviour: names the broker that coordinates a group or a transactional id; the internal topic is made with the first
+question.
+Version notes: transactional ids (key type 1) from v1, several keys at a time from v4. Other types are an INVALID_REQUEST.
 """
 
 from typing import Any
@@ -13,15 +14,16 @@ from lamina.wire.building import Shape, response_shape
 
 API_KEY = 10
 GROUP = 0
+TRANSACTION = 1
 _FIRST_BATCHED = 4
 _NOBODY = -1
 
 
 async def handle(node: Node, request: Request, message: Any) -> Any:
     key_type = getattr(message, "key_type", GROUP)
-    if key_type != GROUP:
+    if key_type not in (GROUP, TRANSACTION):
         raise InvalidRequest(f"there is no coordinator for keys of type {key_type}")
-    await node.groups.make_topic()
+    await (node.groups if key_type == GROUP else node.transactions).make_topic()
     broker = node.image.brokers[node.id]
     endpoint = broker.endpoint_for(request.connection.listener_name)
     shape = response_shape(API_KEY, request.api_version)

@@ -25,7 +25,7 @@ Outcome = dict[tuple[str, int], ErrorCode]
 
 
 def handle(node: Node, request: Request, message: Any) -> Any:
-    known, outcome = _sort(node, message)
+    known, outcome = sort_partitions(node, message)
     if not known:
         return _answer(request, message, outcome)
     retention_ms = milliseconds(message.retention_time) if hasattr(message, "retention_time") else _NO_RETENTION
@@ -51,7 +51,8 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         raise InvalidCommitOffsetSize(str(error)) from error
 
 
-def _sort(node: Node, message: Any) -> tuple[tuple[CommittedPartition, ...], Outcome]:
+def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition, ...], Outcome]:
+    """Those that exist, and what the others are told."""
     topics = node.image.topics
     known, outcome = [], {}
     for topic in message.topics:

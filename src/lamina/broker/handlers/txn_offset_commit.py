@@ -1,0 +1,81 @@
+"""TxnOffsetCommit (key 28), versions 0-5.
+
+Behaviour: offsets that a group has read up to, committed with a producer's transaction: nobody sees them before it
+commits, and nobody ever if it aborts.
+Version notes: from v3 the member is checked as in OffsetCommit; with v5 (transaction version 2) the group's partition
+becomes part of the transaction here, before that AddOffsetsToTxn did so.
+"""
+
+from typing import Any
+
+from lamina.broker.handlers.offset_commit import Outcome, sort_partitions
+from lamina.broker.node import Node
+from lamina.broker.router import Api, Request
+from lamina.broker.runtime import then
+from lamina.coordinators.group_requests import TransactionalCommitRequest
+from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
+from lamina.wire.building import response_shape
+
+API_KEY = 28
+_FIRST_THAT_ADDS = 5
+_NO_GENERATION = -1
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    known, outcome = sort_partitions(node, message)
+    if not known:
+        return _answer(request, message, outcome)
+    commit = TransactionalCommitRequest(
+        message.group_id,
+        message.transactional_id,
+        message.producer_id,
+        message.producer_epoch,
+        getattr(message, "member_id", ""),
+        getattr(message, "generation_id", _NO_GENERATION),
+        getattr(message, "group_instance_id", None),
+        known,
+        request.api_version,
+    )
+
+    def respond(errors: list[KafkaError | None]) -> Any:
+        for one, error in zip(known, errors, strict=True):
+            outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
+        return _answer(request, message, outcome)
+
+    shard = node.groups.shard_of(message.group_id)
+    verification = await node.transactions.verify_commit(shard.log.partition, commit, request.api_version >= _FIRST_THAT_ADDS)
+    try:
+        asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), verification)
+    except MessageTooLarge as error:
+        raise InvalidCommitOffsetSize(str(error)) from error
+    answer: Any = then(asked, respond)
+    return await answer if hasattr(answer, "__await__") else answer
+
+
+def _answer(request: Request, message: Any, outcome: Outcome) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    return shape(
+        throttle_time=0,
+        topics=tuple(
+            topic_shape(
+                name=topic.name,
+                partitions=tuple(
+                    partition_shape(
+                        partition_index=one.partition_index, error_code=outcome[topic.name, one.partition_index]
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in message.topics
+        ),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    outcome = {(topic.name, one.partition_index): error.code for topic in message.topics for one in topic.partitions}
+    return _answer(request, message, outcome)
+
+
+API = Api(API_KEY, "TxnOffsetCommit", range(6), handle, error_answer)
