@@ -15,6 +15,7 @@ from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import Router
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
+from lamina.log.lease import Lease
 from lamina.records.record import Record, build_batch
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import resolve_broker
@@ -82,7 +83,7 @@ class InProcessBroker:
         served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame)[SIZE_BYTES:])
         pieces = self._loop.run_until_complete(_awaited(served)) if isinstance(served, Awaitable) else served
         assert pieces is not None
-        answer = b"".join(cast(list[bytes], pieces))
+        answer = joined(pieces)
         assert int.from_bytes(answer[:SIZE_BYTES], "big") == len(answer) - SIZE_BYTES
         correlation_id, response = parse_response(api_key, api_version, answer[SIZE_BYTES:])
         assert correlation_id == CORRELATION_ID
@@ -104,6 +105,18 @@ class InProcessBroker:
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": given}
         response = self.ask(19, 7, topics=[topic])
         assert response.topics[0].error_code == 0, response.topics[0].error_message
+
+
+def joined(pieces: Answer) -> bytes:
+    """What goes over the wire; ranges of files are read and given back."""
+    parts = []
+    for piece in pieces or ():
+        if isinstance(piece, Lease):
+            with piece:
+                parts.append(piece.read())
+        else:
+            parts.append(bytes(cast(bytes, piece)))
+    return b"".join(parts)
 
 
 def batch_of(broker: InProcessBroker, count: int) -> bytes:
