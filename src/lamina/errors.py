@@ -44,8 +44,12 @@ class ErrorCode(IntEnum):
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
     TRANSACTION_COORDINATOR_FENCED = 52
     SECURITY_DISABLED = 54
+    OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
@@ -61,8 +65,12 @@ class ErrorCode(IntEnum):
     GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
+    PRODUCER_FENCED = 90
+    INVALID_UPDATE_VERSION = 95
+    FEATURE_UPDATE_FAILED = 96
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+    TRANSACTIONAL_ID_NOT_FOUND = 105
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     FENCED_MEMBER_EPOCH = 110
     UNRELEASED_INSTANCE_ID = 111
@@ -70,6 +78,7 @@ class ErrorCode(IntEnum):
     STALE_MEMBER_EPOCH = 113
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
+    TRANSACTION_ABORTABLE = 120
     INVALID_REGULAR_EXPRESSION = 128
 
 
@@ -347,3 +356,51 @@ class StaleMemberEpoch(KafkaError):
 
 class InvalidRegularExpression(KafkaError):
     code = ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+class InvalidProducerIdMapping(KafkaError):
+    """A producer id that its transactional id does not have, or no longer."""
+
+    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+class InvalidTransactionTimeout(KafkaError):
+    code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+class ConcurrentTransactions(KafkaError):
+    """The transaction before this one is not over; the client tries again."""
+
+    code = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+class OperationNotAttempted(KafkaError):
+    """Another part of the same request was wrong, so nothing of it was done."""
+
+    code = ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
+class ProducerFenced(KafkaError):
+    """A newer producer has the transactional id."""
+
+    code = ErrorCode.PRODUCER_FENCED
+
+
+class TransactionalIdNotFound(KafkaError):
+    code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+class TransactionAbortable(KafkaError):
+    """The client can go on with its transactional id once it has aborted."""
+
+    code = ErrorCode.TRANSACTION_ABORTABLE
+
+
+class InvalidUpdateVersion(KafkaError):
+    """A level that a feature cannot be set to."""
+
+    code = ErrorCode.INVALID_UPDATE_VERSION
+
+
+class FeatureUpdateFailed(KafkaError):
+    code = ErrorCode.FEATURE_UPDATE_FAILED

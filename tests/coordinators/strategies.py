@@ -24,8 +24,15 @@ from lamina.coordinators.records.group_records import (
     TargetEpochKey,
     TargetEpochValue,
 )
+from lamina.coordinators.records.transaction_records import (
+    Status,
+    TransactionKey,
+    TransactionRecord,
+    TransactionValue,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+int16s = st.integers(-(2**15), 2**15 - 1)
 int8s = st.integers(-(2**7), 2**7 - 1)
 int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
@@ -92,3 +99,20 @@ group_records = st.one_of(
     ),
     st.builds(GroupRecord, st.builds(RegexKey, texts, texts), st.none() | st.builds(RegexValue, names, int64s, int64s)),
 )
+
+transaction_values = st.builds(
+    TransactionValue,
+    int64s,
+    int16s,
+    int32s,
+    st.sampled_from(Status),
+    st.frozensets(st.tuples(texts, int32s), max_size=5),
+    int64s,
+    int64s,
+    int64s,
+    int64s,
+    int16s,
+    int16s,
+).map(lambda value: value._replace(partitions=frozenset()) if value.status is Status.EMPTY else value)
+
+transaction_records = st.builds(TransactionRecord, st.builds(TransactionKey, texts), st.none() | transaction_values)

@@ -97,6 +97,12 @@ class Reader:
             raise IndexError
         return tuple(read() for _ in range(count))
 
+    def nullable_array(self, read: Callable[[], T]) -> tuple[T, ...] | None:
+        count = self._nullable_length()
+        if count > len(self._data) - self._at:
+            raise IndexError
+        return None if count < 0 else tuple(read() for _ in range(count))
+
     def tags(self) -> dict[int, bytes]:
         """The tag section; there is none in a version that is not flexible."""
         found: dict[int, bytes] = {}
@@ -110,8 +116,11 @@ class Reader:
         value, self._at = read_uvarint(self._data, self._at)
         return value
 
+    def _nullable_length(self) -> int:
+        return self._uvarint() - 1 if self._is_flexible else self.int32()
+
     def _length(self) -> int:
-        length = self._uvarint() - 1 if self._is_flexible else self.int32()
+        length = self._nullable_length()
         if length < 0:
             raise MalformedRequest(f"a field has length {length}")
         return length
@@ -136,6 +145,9 @@ class Writer:
 
     def int8(self, value: int) -> None:
         self.out += _INT8.pack(value)
+
+    def int16(self, value: int) -> None:
+        self.out += _INT16.pack(value)
 
     def int32(self, value: int) -> None:
         self.out += _INT32.pack(value)
@@ -162,6 +174,12 @@ class Writer:
         self._length(len(values))
         for value in values:
             write(value)
+
+    def nullable_array(self, values: tuple[T, ...] | None, write: Callable[[T], None]) -> None:
+        if values is None:
+            self._length(-1)
+        else:
+            self.array(values, write)
 
     def tags(self, tags: dict[int, bytes] | None = None) -> None:
         if not self._is_flexible:
