@@ -7,7 +7,7 @@ Must not know any API.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from random import getrandbits
 
 from lamina.broker.fetch_sessions import FetchSessions
@@ -20,7 +20,7 @@ from lamina.broker.router import Router
 from lamina.broker.threads import Threads
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
-from lamina.image.topic import Topic
+from lamina.image.topic import Topic, TopicPartition
 from lamina.log.directory import LogDirectory
 from lamina.log.remembered import Checkpoints
 from lamina.settings.log_config import LogConfig
@@ -32,6 +32,11 @@ from lamina.store.metadata import MetadataStore
 logger = logging.getLogger(__name__)
 
 SESSION_EVICTION_MS = 120_000
+
+VerifyTransaction = Callable[
+    [str, int, int, Collection[TopicPartition], bool], Awaitable[Mapping[TopicPartition, KafkaError | None]]
+]
+"""Transactional id, producer id, producer epoch, partitions, and whether to add those that are not yet part of it."""
 
 
 class Node:
@@ -65,6 +70,8 @@ class Node:
         self.unexpected_errors = 0
         self.on_fatal: Callable[[str], None] | None = None
         """Told why the broker cannot go on."""
+        self.verify_transaction: VerifyTransaction | None = None
+        """Says for each partition whether it is part of the producer's transaction; set by the coordinator."""
         self.image = store.image
         """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
         self._store = store

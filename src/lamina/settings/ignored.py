@@ -120,7 +120,7 @@ BROKER_IGNORED = (
             replica.fetch.wait.max.ms replica.lag.time.max.ms
             replica.socket.receive.buffer.bytes replica.socket.timeout.ms
             transaction.abort.timed.out.transaction.cleanup.interval.ms
-            transaction.max.timeout.ms transaction.partition.verification.enable
+            transaction.max.timeout.ms
             transaction.remove.expired.transaction.cleanup.interval.ms
             transaction.state.log.load.buffer.size transaction.state.log.min.isr
             transaction.state.log.num.partitions transaction.state.log.replication.factor
