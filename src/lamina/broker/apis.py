@@ -18,6 +18,7 @@ from lamina.broker.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     fetch,
     find_coordinator,
     heartbeat,
@@ -33,6 +34,8 @@ from lamina.broker.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    update_features,
+    write_txn_markers,
 )
 from lamina.broker.router import Api
 
@@ -56,6 +59,7 @@ APIS: tuple[Api, ...] = (
     delete_records.API,
     init_producer_id.API,
     offset_for_leader_epoch.API,
+    write_txn_markers.API,
     describe_acls.API,
     describe_configs.API,
     alter_configs.ALTER_API,
@@ -64,7 +68,9 @@ APIS: tuple[Api, ...] = (
     delete_groups.API,
     alter_configs.INCREMENTAL_API,
     offset_delete.API,
+    update_features.API,
     describe_cluster.API,
+    describe_producers.API,
     consumer_group_heartbeat.API,
     consumer_group_describe.API,
 )
