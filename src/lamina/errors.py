@@ -48,6 +48,7 @@ class ErrorCode(IntEnum):
     INVALID_TRANSACTION_TIMEOUT = 50
     CONCURRENT_TRANSACTIONS = 51
     TRANSACTION_COORDINATOR_FENCED = 52
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
@@ -394,6 +395,12 @@ class TransactionAbortable(KafkaError):
     """The client can go on with its transactional id once it has aborted."""
 
     code = ErrorCode.TRANSACTION_ABORTABLE
+
+
+class TransactionalIdAuthorizationFailed(KafkaError):
+    """Transactional records without a transactional id, which nobody may send."""
+
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 class InvalidUpdateVersion(KafkaError):

@@ -24,13 +24,16 @@ RANGES = {
     21: (0, 2),
     22: (0, 5),
     23: (2, 4),
+    27: (1, 2),
     29: (1, 3),
     32: (1, 4),
     33: (0, 2),
     35: (1, 4),
     37: (0, 3),
     44: (0, 1),
+    57: (0, 2),
     60: (0, 2),
+    61: (0, 0),
 }
 """protocol.md §2.4, without groups and transactions."""
 
@@ -61,7 +64,8 @@ ASKED: dict[str, Any] = {
     "client_software_name": "test",
     "client_software_version": "1",
 }
-TOPIC = {"name": "t", "topic": "t", "partitions": [{}]}
+TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partition_indexes": [0]}
+ASKED["markers"] = [{"topics": [TOPIC]}]
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api.key not in (PRODUCE, FETCH)], ids=lambda api: api.name)

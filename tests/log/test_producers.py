@@ -15,8 +15,9 @@ from lamina.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from lamina.log.producers import ProducerStates
+from lamina.log.producers import Origin, ProducerStates
 from lamina.log.snapshots import pack_snapshot, unpack_snapshot
+from lamina.log.verification import Verification
 from lamina.records.batch import MAX_SEQUENCE, NO_SEQUENCE, BatchHeader, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
@@ -235,15 +236,137 @@ def test_a_producer_without_state_is_accepted_at_any_sequence(sequence: int) -> 
     assert ProducerStates().check(data(1, sequence)) is None
 
 
-def test_a_coordinator_writes_for_a_producer_without_sequences() -> None:
-    """Offsets committed in a transaction carry the producer's id and epoch, and sequence -1."""
-    states = recorded(data(1, NO_SEQUENCE, 2, transactional=True))
-    assert states.check(data(1, NO_SEQUENCE, 2, transactional=True)) is None
-    states.record_batch(data(1, NO_SEQUENCE, 2, transactional=True), 2)
+@pytest.mark.parametrize("sequence", [0, NO_SEQUENCE])
+def test_a_coordinator_writes_for_a_producer_whatever_its_sequences(sequence: int) -> None:
+    """Offsets committed in a transaction carry the producer's id and epoch; each batch has the same sequence."""
+    states = recorded(data(1, sequence, 2, transactional=True))
+    again = data(1, sequence, 2, transactional=True)
+    assert states.check(again, Origin.COORDINATOR) is None
+    states.record_batch(again, 2)
     producer = states.producers[1]
-    assert (producer.last_sequence, producer.last_data_offset, producer.open_since) == (NO_SEQUENCE, 3, 0)
+    assert (producer.last_data_offset, producer.open_since) == (3, 0)
     with pytest.raises(InvalidProducerEpoch):
-        recorded(data(1, NO_SEQUENCE, 1, 3)).check(data(1, NO_SEQUENCE, 1, 2))
+        recorded(data(1, sequence, 1, 3)).check(data(1, sequence, 1, 2), Origin.COORDINATOR)
+    with pytest.raises(InvalidTransactionState):
+        states.check(data(1, sequence, 2), Origin.COORDINATOR)
+
+
+def test_a_new_epoch_begins_at_0() -> None:
+    states = recorded(data(1, 0, 3))
+    with pytest.raises(OutOfOrderSequence):
+        states.check(data(1, 3, epoch=1))
+    assert states.check(data(1, 0, epoch=1)) is None
+    states.record_marker(marker(1, epoch=1), 3, 0, is_abort=True)
+    with pytest.raises(OutOfOrderSequence):
+        states.check(data(1, 3, epoch=1))
+    with pytest.raises(InvalidProducerEpoch):
+        states.check(data(1, 3, epoch=0))
+
+
+# Markers
+
+
+def test_a_marker_without_an_open_transaction_is_no_error_and_leaves_no_aborted_transaction() -> None:
+    states = ProducerStates()
+    for version in (0, 2):
+        states.check_marker(marker(1), 4, version)
+        assert states.record_marker(marker(1), version, 4, is_abort=True) is None
+    assert states.first_unstable_offset() is None
+    with pytest.raises(TransactionCoordinatorFenced):
+        states.check_marker(marker(1), 3)
+
+
+def test_a_late_marker_of_version_2_does_not_end_the_next_transaction() -> None:
+    """Its epoch is that in which the next transaction writes: a delayed marker must not tear that one."""
+    states = recorded(data(1, 0, epoch=4, transactional=True))
+    states.check_marker(marker(1, epoch=5), 0, 2)
+    states.record_marker(marker(1, epoch=5), 1, 0, is_abort=False)
+    states.check_marker(marker(1, epoch=5), 0, 2)  # the same once more
+    states.record_batch(data(1, 0, epoch=5, transactional=True), 2)
+    with pytest.raises(InvalidProducerEpoch):
+        states.check_marker(marker(1, epoch=5), 0, 2)
+    states.check_marker(marker(1, epoch=5), 0, 1)
+    states.check_marker(marker(1, epoch=6), 0, 2)
+
+
+# Verification
+
+
+def verifying(*headers: BatchHeader) -> ProducerStates:
+    states = recorded(*headers)
+    states.verifies_transactions = True
+    return states
+
+
+def test_a_transaction_begins_only_with_the_verification_that_was_made_for_it() -> None:
+    states, first = verifying(), data(1, 0, transactional=True)
+    verification = states.begin_verification(first, 0, begins_at_zero=False)
+    assert verification is not None
+    for shown in (None, Verification(0, 0, begins_at_zero=False, began_ms=0)):
+        with pytest.raises(InvalidTransactionState):
+            states.check(first, verification=shown)
+    with pytest.raises(InvalidTransactionState):
+        states.check(data(2, 0, transactional=True), Origin.COORDINATOR, verification)
+    assert states.check(first, verification=verification) is None
+    states.record_batch(first, 0)
+    assert states.begin_verification(data(1, 1, transactional=True), 0, begins_at_zero=False) is None
+    assert states.check(data(1, 1, transactional=True)) is None
+
+
+def test_a_marker_takes_the_verification_away_even_when_another_has_begun() -> None:
+    states, first = verifying(), data(1, 0, transactional=True)
+    stale = states.begin_verification(first, 0, begins_at_zero=False)
+    states.record_marker(marker(1), 0, 0, is_abort=True)
+    later = states.begin_verification(first, 0, begins_at_zero=False)
+    assert later is not stale
+    with pytest.raises(InvalidTransactionState):
+        states.check(first, verification=stale)
+    assert states.check(first, verification=later) is None
+
+
+def test_a_batch_of_an_ended_transaction_is_refused_though_its_sequence_is_right() -> None:
+    states = verifying(data(1, 0, transactional=True))
+    states.record_marker(marker(1), 1, 0, is_abort=False)
+    with pytest.raises(InvalidTransactionState):
+        states.check(data(1, 1, transactional=True))
+
+
+def test_the_open_transaction_of_an_older_epoch_verifies_nothing() -> None:
+    states, bumped = verifying(data(1, 0, transactional=True)), data(1, 0, epoch=1, transactional=True)
+    assert states.begin_verification(bumped, 0, begins_at_zero=False) is not None
+    with pytest.raises(InvalidTransactionState):
+        states.check(bumped)
+
+
+def test_a_later_batch_waits_for_the_one_whose_verification_failed() -> None:
+    states = verifying()
+    verification = states.begin_verification(data(1, 5, transactional=True), 0, begins_at_zero=False)
+    assert states.begin_verification(data(1, 6, transactional=True), 0, begins_at_zero=False) is verification
+    with pytest.raises(OutOfOrderSequence):
+        states.check(data(1, 6, transactional=True), verification=verification)
+    assert states.check(data(1, 5, transactional=True), verification=verification) is None
+    assert states.begin_verification(data(1, 2, epoch=1, transactional=True), 0, begins_at_zero=False) is verification
+    with pytest.raises(OutOfOrderSequence):
+        states.check(data(1, 3, epoch=1, transactional=True), verification=verification)
+
+
+def test_under_version_2_a_producer_without_state_begins_at_0() -> None:
+    states = verifying()
+    verification = states.begin_verification(data(1, 7, transactional=True), 0, begins_at_zero=True)
+    with pytest.raises(OutOfOrderSequence):
+        states.check(data(1, 7, transactional=True), verification=verification)
+    states.begin_verification(data(1, 0, transactional=True), 0, begins_at_zero=True)
+    assert states.check(data(1, 0, transactional=True), verification=verification) is None
+
+
+def test_a_verification_that_nobody_used_expires() -> None:
+    states, first = verifying(), data(1, 0, transactional=True)
+    verification = states.begin_verification(first, 1000, begins_at_zero=False)
+    states.expire(now_ms=1999, expiration_ms=1000)
+    assert states.check(first, verification=verification) is None
+    states.expire(now_ms=2000, expiration_ms=1000)
+    with pytest.raises(InvalidTransactionState):
+        states.check(first, verification=verification)
 
 
 def test_checking_changes_nothing() -> None:

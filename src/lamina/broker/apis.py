@@ -4,6 +4,8 @@ Must not know what any of them does.
 """
 
 from lamina.broker.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     api_versions,
     consumer_group_describe,
@@ -18,6 +20,9 @@ from lamina.broker.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -26,6 +31,7 @@ from lamina.broker.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -33,6 +39,9 @@ from lamina.broker.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    update_features,
+    write_txn_markers,
 )
 from lamina.broker.router import Api
 
@@ -56,6 +65,7 @@ APIS: tuple[Api, ...] = (
     delete_records.API,
     init_producer_id.API,
     offset_for_leader_epoch.API,
+    write_txn_markers.API,
     describe_acls.API,
     describe_configs.API,
     alter_configs.ALTER_API,
@@ -64,7 +74,15 @@ APIS: tuple[Api, ...] = (
     delete_groups.API,
     alter_configs.INCREMENTAL_API,
     offset_delete.API,
+    update_features.API,
     describe_cluster.API,
+    describe_producers.API,
+    add_partitions_to_txn.API,
+    add_offsets_to_txn.API,
+    end_txn.API,
+    txn_offset_commit.API,
+    describe_transactions.API,
+    list_transactions.API,
     consumer_group_heartbeat.API,
     consumer_group_describe.API,
 )

@@ -50,7 +50,7 @@ class GroupCoordinator:
         self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
             node,
             CONSUMER_OFFSETS,
-            lambda: GroupShard(self._context_of),
+            lambda _: GroupShard(self._context_of),
             encode_record,
             decode_record,
             Codec(node.settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),

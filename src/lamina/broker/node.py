@@ -23,6 +23,7 @@ from lamina.broker.publisher import Publisher
 from lamina.broker.request_watch import RequestWatch
 from lamina.broker.router import Router
 from lamina.broker.threads import Threads
+from lamina.broker.transaction_coordinator import TransactionCoordinator
 from lamina.broker.waits import WAITS
 from lamina.errors import KafkaError, PolicyViolation, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType
@@ -69,6 +70,7 @@ class Node:
         self.partitions = Partitions()
         self.producer_ids = producer_ids
         self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
         self.publisher = Publisher(self)
         self.fetch_sessions = FetchSessions(
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
@@ -81,6 +83,8 @@ class Node:
         self.router: Router | None = None
         self.listening: Listening | None = None
         self.is_stopping = False
+        self.complained_of: set[str] = set()
+        """Internal topics that cannot be made: it is said once."""
         self.on_fatal: Callable[[str], None] | None = None
         """Told why the broker cannot go on."""
         self.on_settings: Callable[[BrokerSettings], None] | None = None

@@ -15,6 +15,7 @@ from lamina.broker.storage import StartError, Storage, open_storage
 from lamina.broker.threads import Threads
 from lamina.errors import StorageError
 from lamina.image.changes import begin_leader_epochs, mark_made, remove_topic
+from lamina.image.features import finalize_new
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic, TopicPartition
 from lamina.log.directory import LogDirectory
@@ -209,13 +210,14 @@ def _make(node: Node, topic: Topic, index: int) -> bool:
 
 
 def _lead(node: Node, store: MetadataStore) -> None:
-    """Begin a new leader epoch for every partition, durable before anybody can connect.
+    """Begin a new leader epoch for every partition, and decide the features, durable before anybody can connect.
 
     New producer ids begin above every id in any snapshot or log tail. Ids from the ceiling on do not count: a
     client made them up.
     """
     logs = {key: log for directory in node.directories for key, log in directory.logs.items()}
-    store.save(begin_leader_epochs(store.image, {key: log.epochs.latest for key, log in logs.items()}))
+    image = begin_leader_epochs(store.image, {key: log.epochs.latest for key, log in logs.items()})
+    store.save(finalize_new(image))
     highest = max((log.producers.highest_id for log in logs.values()), default=-1)
     node.producer_ids.start_above(highest)
     for log in logs.values():

@@ -15,16 +15,19 @@ class ParkedFetch:
     def __init__(self, loop: asyncio.AbstractEventLoop, missing_bytes: int) -> None:
         self._loop = loop
         self._missing_bytes = missing_bytes
-        self._future: asyncio.Future[None] = loop.create_future()
+        self._future: asyncio.Future[bool] = loop.create_future()
 
-    async def wait(self, partitions: Iterable[Partition], max_wait_ms: int) -> None:
-        """Return when enough has come, when the time is over, or when waiting has become pointless."""
+    async def wait(self, partitions: Iterable[Partition], deadline: float) -> bool:
+        """Return when enough has come, when the loop's time is over, or when waiting has become pointless.
+
+        Says whether more may come.
+        """
         waited_for = list(partitions)
         for partition in waited_for:
             partition.park(self)
-        timer = self._loop.call_later(max_wait_ms / 1000, self.stop_waiting)
+        timer = self._loop.call_at(deadline, self.stop_waiting)
         try:
-            await self._future
+            return await self._future
         finally:
             timer.cancel()
             for partition in waited_for:
@@ -33,8 +36,12 @@ class ParkedFetch:
     def changed(self, size_bytes: int) -> None:
         self._missing_bytes -= size_bytes
         if self._missing_bytes <= 0:
-            self.stop_waiting()
+            self.look_again()
+
+    def look_again(self) -> None:
+        if not self._future.done():
+            self._future.set_result(True)
 
     def stop_waiting(self) -> None:
         if not self._future.done():
-            self._future.set_result(None)
+            self._future.set_result(False)

@@ -5,6 +5,7 @@ something changes. The last stable offset follows from the high watermark and th
 not know requests or other partitions.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
@@ -19,7 +20,10 @@ from lamina.errors import (
 from lamina.log.epochs import EpochStart
 from lamina.log.flushing import Flusher, Waiter
 from lamina.log.partition_log import Appended, PartitionLog
+from lamina.log.producers import FIRST_WITH_EPOCH_BUMP, Origin
+from lamina.log.verification import Verification
 from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
+from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
@@ -33,6 +37,9 @@ class Parked(Protocol):
 
     def changed(self, size_bytes: int) -> None:
         """More bytes may be read now."""
+
+    def look_again(self) -> None:
+        """Readers of committed records may see more, nobody counted how much: a transaction has ended."""
 
     def stop_waiting(self) -> None:
         """What was waited for will not come: the partition is gone or its broker stops."""
@@ -48,6 +55,7 @@ class Partition:
         "index",
         "leader_epoch",
         "log",
+        "on_marker",
         "replica_count",
         "room",
         "topic",
@@ -74,6 +82,9 @@ class Partition:
         self.high_watermark = log.log_end_offset
         self.replica_count = 1
         self.room = room
+        self.on_marker: Callable[[int, int, bool], None] | None = None
+        """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
+        log.producers.verifies_transactions = True
         self._flusher = flusher
         self._parked: set[Parked] = set()
         self.configure(log.config, max_decompressed_bytes)
@@ -106,8 +117,11 @@ class Partition:
                 f"min.insync.replicas asks for {self.log.config.min_insync_replicas}"
             )
 
-    def append(self, prepared: PreparedBatch, now_ms: int) -> Appended:
-        """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time."""
+    def append(self, prepared: PreparedBatch, now_ms: int, verification: Verification | None = None) -> Appended:
+        """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time.
+
+        One that begins a transaction needs its verification: ``log.producers`` says which, and whether.
+        """
         batch, validated = prepared
         header = validated.header
         if self._rules.is_log_append_time:
@@ -116,17 +130,53 @@ class Partition:
         elif header.max_timestamp != validated.max_timestamp:
             stamp_max_timestamp(batch, 0, validated.max_timestamp)
             header = read_header(batch)
-        appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+        appended = self.log.append(batch, header, self.leader_epoch, now_ms, Origin.CLIENT, verification)
         if not appended.is_duplicate:
             self.room.take(len(batch))
             self._advance(len(batch))
         return appended
 
-    def append_own(self, batch: bytearray, now_ms: int) -> Appended:
-        """Append a batch of this broker's own making: a coordinator's records, a marker. Nobody has to check it."""
-        appended = self.log.append(batch, read_header(batch), self.leader_epoch, now_ms)
+    def append_own(self, batch: bytearray, now_ms: int, verification: Verification | None = None) -> Appended:
+        """Append a coordinator's records. Nobody has to check them; their producer's epoch counts, sequences do not."""
+        header = read_header(batch)
+        appended = self.log.append(batch, header, self.leader_epoch, now_ms, Origin.COORDINATOR, verification)
         self._advance(len(batch))
         return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> None:
+        """End the producer's transaction here. May be said again, and without one being open.
+
+        Raises INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED or KAFKA_STORAGE_ERROR.
+        """
+        batch = build_marker(
+            ControlType.COMMIT if is_commit else ControlType.ABORT,
+            offset=0,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        header, log = read_header(batch), self.log
+        if transaction_version >= FIRST_WITH_EPOCH_BUMP and log.producers.has_ended(producer_id, producer_epoch):
+            log.producers.check_marker(header, coordinator_epoch, transaction_version)
+            return
+        log.append(
+            batch, header, self.leader_epoch, now_ms, Origin.COORDINATOR, transaction_version=transaction_version
+        )
+        self._advance(len(batch))
+        for parked in tuple(self._parked):
+            parked.look_again()
+        if self.on_marker is not None:
+            self.on_marker(producer_id, producer_epoch, is_commit)
 
     def _advance(self, size_bytes: int) -> None:
         """Everything in the log is replicated as far as it has to be: this broker is the only replica."""

@@ -52,6 +52,10 @@ class Partitions:
             raise UnknownTopicOrPartition(f"this broker has no partition {topic}-{index}")
         return partition
 
+    def is_known(self, topic: str, index: int) -> bool:
+        """Whether it is here, or should be."""
+        return (topic, index) in self._by_key or (topic, index) in self._lost
+
     def find(self, topic: str, index: int) -> Partition | None:
         return self._by_key.get((topic, index))
 

@@ -10,10 +10,11 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from lamina.broker.partition import Partition
+from lamina.broker.runtime import Runtime
 from lamina.errors import StorageError
 from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes
@@ -154,9 +155,15 @@ class Publisher:
             node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
-        if log.topic == node.groups.runtime.topic:
-            node.groups.runtime.lead(partition)
+        runtime = self._runtime(log.topic)
+        if runtime is not None:
+            runtime.lead(partition)
         return partition
+
+    def _runtime(self, topic: str) -> Runtime[Any, Any] | None:
+        """What lives in an internal topic."""
+        coordinators = (self._node.groups, self._node.transactions)
+        return next((one.runtime for one in coordinators if one.runtime.topic == topic), None)
 
     # Changing
 
@@ -200,8 +207,9 @@ class Publisher:
             directory = self.directory_of.pop((topic.name, index), None)
             if partition is not None:
                 partition.release_all()
-            if topic.name == node.groups.runtime.topic:
-                node.groups.runtime.resign(index)
+            runtime = self._runtime(topic.name)
+            if runtime is not None:
+                runtime.resign(index)
             if directory is not None and directory.failure is None:
                 directory.close_partition(topic.name, index)
                 renamed = await node.threads.run(

@@ -17,6 +17,7 @@ from lamina.broker.shard_log import Encode, ShardLog
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Decode, Machine, replay
 from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
+from lamina.log.verification import Verification
 from lamina.records.batch import Codec
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ _numbers = count(1)
 class Shard(Generic[R, M]):
     """One machine, its log, its timers and who waits for it."""
 
-    def __init__(self, node: "Node", log: ShardLog[R], make: Callable[[], M], perform: "Perform[R, M]") -> None:
+    def __init__(
+        self, node: "Node", log: ShardLog[R], make: Callable[[Partition], M], perform: "Perform[R, M]"
+    ) -> None:
         self._node = node
         self._make = make
         self._perform = perform
@@ -78,7 +81,7 @@ class Shard(Generic[R, M]):
         log, began_ms = self.log, self._node.monotonic_ms()
         try:
             history = await log.read_all()
-            machine, steps = self._make(), history.steps()
+            machine, steps = self._make(log.partition), history.steps()
             while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
                 await asyncio.sleep(0)
         except StorageError as error:
@@ -99,8 +102,13 @@ class Shard(Generic[R, M]):
         """Something to be read off the machine, with nothing decided."""
         return look(self._require())
 
-    def ask(self, decide: Callable[[M, Waiter, Now], Decision[R]]) -> object | Awaitable[object]:
-        """The answer, or what brings it. An answer that is an error is raised."""
+    def ask(
+        self, decide: Callable[[M, Waiter, Now], Decision[R]], verification: Verification | None = None
+    ) -> object | Awaitable[object]:
+        """The answer, or what brings it. An answer that is an error is raised.
+
+        ``verification`` lets records on behalf of a producer begin its transaction in this log.
+        """
         machine = self._require()
         waiter = next(_numbers)
         try:
@@ -113,7 +121,7 @@ class Shard(Generic[R, M]):
         future: asyncio.Future[object] = self._node.loop.create_future()
         self._waiting[waiter] = future
         try:
-            self._carry_out(machine, decision)
+            self._carry_out(machine, decision, verification)
         except BaseException:
             future.cancel()
             self._waiting.pop(waiter, None)
@@ -146,11 +154,11 @@ class Shard(Generic[R, M]):
     def _now(self) -> Now:
         return Now(self._node.now_ms(), self._node.monotonic_ms())
 
-    def _carry_out(self, machine: M, decision: Decision[R]) -> None:
+    def _carry_out(self, machine: M, decision: Decision[R], verification: Verification | None = None) -> None:
         records = decision.records
         if records:
             try:
-                self.log.append(records, decision.producer, self._node.now_ms())
+                self.log.append(records, decision.producer, self._node.now_ms(), verification)
             except MessageTooLarge:
                 self.load()
                 raise
@@ -253,11 +261,12 @@ class Runtime(Generic[R, M]):
         self,
         node: "Node",
         topic: str,
-        make: Callable[[], M],
+        make: Callable[[Partition], M],
         encode: Encode[R],
         decode: Decode[R],
         codec: Codec,
         perform: Perform[R, M],
+        base_sequence: int = 0,
     ) -> None:
         self._node = node
         self.topic = topic
@@ -266,6 +275,7 @@ class Runtime(Generic[R, M]):
         self._decode = decode
         self._codec = codec
         self._perform = perform
+        self._base_sequence = base_sequence
         self._shards: dict[int, Shard[R, M]] = {}
 
     def __iter__(self) -> Iterator[Shard[R, M]]:
@@ -273,9 +283,20 @@ class Runtime(Generic[R, M]):
 
     def lead(self, partition: Partition) -> None:
         """This broker leads a partition of the topic: load its shard."""
-        log = ShardLog(self._node, partition, self._encode, self._decode, self._codec)
+        partition.on_marker = self._marker_written(partition.index)
+        log = ShardLog(self._node, partition, self._encode, self._decode, self._codec, self._base_sequence)
         shard = self._shards[partition.index] = Shard(self._node, log, self._make, self._perform)
         shard.load()
+
+    def _marker_written(self, index: int) -> Callable[[int, int, bool], None]:
+        """A transaction has ended in a partition of this topic: its machine is told as when it loads."""
+
+        def ended(producer_id: int, _epoch: int, is_committed: bool) -> None:
+            shard = self._shards.get(index)
+            if shard is not None and shard.machine is not None:
+                shard.machine.end_transaction(producer_id, is_committed=is_committed)
+
+        return ended
 
     def resign(self, index: int) -> None:
         shard = self._shards.pop(index, None)

@@ -197,6 +197,8 @@ class Server:
         node = opened.node
         listening.stop_accepting()
         node.is_stopping = True
+        await node.transactions.close()
+        node.groups.runtime.close()
         await timers.stop()
         await node.kernel_loading.stop()
         for partition in node.partitions:

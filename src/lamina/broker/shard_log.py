@@ -11,7 +11,8 @@ from lamina.broker.partition import Partition
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.replaying import Decode, History
 from lamina.errors import CorruptMessage, MessageTooLarge, StorageError
-from lamina.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Codec
+from lamina.log.verification import Verification
+from lamina.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Codec
 from lamina.records.record import Record, build_batch
 
 if TYPE_CHECKING:
@@ -27,19 +28,39 @@ Encode = Callable[[R], tuple[bytes, bytes | None]]
 
 
 class ShardLog(Generic[R]):
-    def __init__(self, node: "Node", partition: Partition, encode: Encode[R], decode: Decode[R], codec: Codec) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        partition: Partition,
+        encode: Encode[R],
+        decode: Decode[R],
+        codec: Codec,
+        base_sequence: int = 0,
+    ) -> None:
+        """``base_sequence`` is what every batch says, with a producer or without: 0 by Kafka's group coordinator."""
         self._node = node
         self.partition = partition
         self._encode = encode
         self.decode = decode
         self._codec = codec
+        self._base_sequence = base_sequence
 
     @property
     def name(self) -> str:
         return self.partition.log.name
 
-    def append(self, records: Sequence[R], producer: Producer | None, now_ms: int) -> None:
-        """All records as one batch. Raises MessageTooLarge before anything was written, or StorageError."""
+    def append(
+        self,
+        records: Sequence[R],
+        producer: Producer | None,
+        now_ms: int,
+        verification: Verification | None = None,
+    ) -> None:
+        """All records as one batch. Raises MessageTooLarge before anything was written, or StorageError.
+
+        A batch of a producer's raises its error too, before anything was written: INVALID_PRODUCER_EPOCH, or
+        INVALID_TXN_STATE if it would begin a transaction and ``verification`` does not let it.
+        """
         encode = self._encode
         producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         batch = build_batch(
@@ -47,13 +68,13 @@ class ShardLog(Generic[R]):
             codec=self._codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            base_sequence=NO_SEQUENCE,
+            base_sequence=self._base_sequence,
             is_transactional=producer is not None,
         )
         limit_bytes = self.partition.log.config.max_message_bytes
         if len(batch) > limit_bytes:
             raise MessageTooLarge(f"{self.name} takes batches of {limit_bytes} bytes, this one has {len(batch)}")
-        self.partition.append_own(batch, now_ms)
+        self.partition.append_own(batch, now_ms, verification)
 
     async def read_all(self) -> History:
         """Everything up to the log's end, read on threads. Raises StorageError, or CorruptMessage."""

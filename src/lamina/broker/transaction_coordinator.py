@@ -6,12 +6,14 @@ there, again and again until each has its own. Must not know what a transaction'
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamina.broker.internal_topics import make_internal_topic
+from lamina.broker.partition import Partition
 from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
+from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import TransactionRecord
@@ -28,7 +30,6 @@ from lamina.coordinators.transaction_requests import (
 from lamina.coordinators.transaction_settings import BUMPING, TransactionSettings
 from lamina.coordinators.transactions import TransactionShard
 from lamina.errors import (
-    ConcurrentTransactions,
     InvalidProducerEpoch,
     KafkaError,
     NotCoordinator,
@@ -37,10 +38,12 @@ from lamina.errors import (
     UnknownTopicOrPartition,
 )
 from lamina.image.topic import TRANSACTION_STATE, TopicPartition
+from lamina.log.verification import Verification
 from lamina.records.batch import NO_SEQUENCE, Codec
 from lamina.settings.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_MAX_TIMEOUT_MS,
+    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
     TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_STATE_LOG_MIN_ISR,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
@@ -167,7 +170,7 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         may_add: bool,
     ) -> Mapping[TopicPartition, KafkaError | None]:
-        """Whether each partition is in the producer's open transaction; adds it if the client leaves that to brokers."""
+        """Whether each partition is in the producer's open transaction; adds it where clients leave that to brokers."""
         wanted, producer = frozenset(partitions), Producer(producer_id, producer_epoch)
         try:
             shard = self.shard_of(transactional_id)
@@ -182,6 +185,23 @@ class TransactionCoordinator:
             return dict.fromkeys(wanted, error)
         return dict.fromkeys(wanted)
 
+    async def verify_commit(
+        self, partition: Partition, commit: TransactionalCommitRequest, *, may_add: bool
+    ) -> Verification | None:
+        """What offsets are committed with in a transaction; raises why they may not be."""
+        producers, now_ms = partition.log.producers, self._node.now_ms()
+        verification = producers.begin_verification_of(
+            commit.producer_id, commit.producer_epoch, 0, now_ms, begins_at_zero=False
+        )
+        if verification is None or not (may_add or self._node.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
+            return verification
+        key = (partition.topic, partition.index)
+        answers = await self.verify(commit.transactional_id, commit.producer_id, commit.producer_epoch, [key], may_add)
+        refusal = answers[key]
+        if refusal is not None:
+            raise refusal
+        return verification
+
     # Looking
 
     def describe(self, transactional_id: str) -> TransactionDescription:
@@ -190,9 +210,7 @@ class TransactionCoordinator:
     def list_transactions(self, request: ListRequest) -> ListAnswer:
         """Of all shards; raises CoordinatorLoadInProgress while one is not known yet."""
         now = Now(self._node.now_ms(), self._node.monotonic_ms())
-        answers = [
-            shard.look(lambda machine: machine.list_transactions(request, now)) for shard in self.runtime
-        ]
+        answers = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in self.runtime]
         unknown = answers[0].unknown_states if answers else ()
         return ListAnswer(tuple(one for answer in answers for one in answer.listings), unknown)
 
@@ -245,5 +263,3 @@ class TransactionCoordinator:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
         self.runtime.close()
-
-

@@ -25,6 +25,7 @@ from lamina.coordinators.group_requests import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncRequest,
+    TransactionalCommitRequest,
 )
 from lamina.coordinators.offsets import Offsets
 from lamina.coordinators.records.group_records import (
@@ -214,6 +215,23 @@ class GroupShard:
             context.settings.offset_metadata_max_bytes,
             request.retention_ms,
         )
+        decision.reply(waiter, errors)
+        return decision
+
+    def commit_in_transaction(self, request: TransactionalCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        """Offsets that count when the producer's transaction commits."""
+        _check_group_id(request.group_id)
+        group = self._group(request.group_id)
+        if group is None:
+            if request.generation >= 0:
+                raise IllegalGeneration(f"there is no group {request.group_id}")
+        elif isinstance(group, ConsumerGroup):
+            group.check_commit(request.member_id, request.generation, True, request.api_version)
+        else:
+            group.check_commit(request.member_id, request.generation, request.instance_id, is_transactional=True)
+        decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch))
+        limit_bytes = self._context_of(request.group_id).settings.offset_metadata_max_bytes
+        decision.records, errors = self.offsets.commit(request.group_id, request.partitions, now.wall_ms, limit_bytes)
         decision.reply(waiter, errors)
         return decision
 

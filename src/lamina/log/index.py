@@ -52,12 +52,18 @@ class OffsetIndex:
         """The greatest entry at or below ``offset``; before the first one, the segment's start."""
         if offset >= self.last_entry.offset:
             return self.last_entry
-        relative = offset - self.base_offset
+        return self._greatest(0, offset - self.base_offset)
+
+    def lookup_position(self, position: int) -> OffsetPosition:
+        """The greatest entry at or below ``position`` of the log file; before the first one, the segment's start."""
+        return self.last_entry if position >= self.last_entry.position else self._greatest(1, position)
+
+    def _greatest(self, field: int, limit: int) -> OffsetPosition:
         unpack, low, high = self.ENTRY.unpack_from, 0, self.file.count
         entries = self.file.map() if high else b""
         while low < high:
             middle = (low + high) // 2
-            if unpack(entries, middle * 8)[0] <= relative:
+            if unpack(entries, middle * 8)[field] <= limit:
                 low = middle + 1
             else:
                 high = middle

@@ -18,10 +18,11 @@ from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
 from lamina.log.producer_replay import record_producer
-from lamina.log.producers import ProducerStates
+from lamina.log.producers import Origin, ProducerStates
 from lamina.log.segment import Segment
 from lamina.log.segments import Segments
 from lamina.log.snapshots import write_snapshot
+from lamina.log.verification import Verification
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, BatchHeader, Buffer, stamp, walk
 from lamina.records.marker import Marker, read_marker
 from lamina.settings.log_config import LogConfig
@@ -101,10 +102,20 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, batch: bytearray | memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
+    def append(
+        self,
+        batch: bytearray | memoryview,
+        header: BatchHeader,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        verification: Verification | None = None,
+        transaction_version: int = 0,
+    ) -> Appended:
         """Append one batch as the leader: it gets the next offsets and is stamped in place.
 
-        ``header`` is the batch's own, validated. Raises the producer's error, or :class:`StorageError`.
+        ``header`` is the batch's own, validated. ``verification`` lets it begin a transaction; ``transaction_version``
+        is that of the transaction which a marker ends. Raises the producer's error, or :class:`StorageError`.
         """
         if self.failure is not None:
             raise self._error()
@@ -112,9 +123,9 @@ class PartitionLog:
         marker = None
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
-                marker = self._check_marker(batch, header)
+                marker = self._check_marker(batch, header, transaction_version)
             else:
-                duplicate = self.producers.check(header)
+                duplicate = self.producers.check(header, origin, verification)
                 if duplicate is not None:
                     return Appended(duplicate.first_offset, duplicate.last_offset, True, duplicate.timestamp)
         base_offset = self.log_end_offset
@@ -162,10 +173,10 @@ class PartitionLog:
         if header.producer_id >= 0:
             self._record_producer(segment, header, header.base_offset, marker)
 
-    def _check_marker(self, batch: Buffer, header: BatchHeader) -> Marker | None:
+    def _check_marker(self, batch: Buffer, header: BatchHeader, transaction_version: int) -> Marker | None:
         marker = read_marker(batch, 0, header)
         if marker is not None and marker.coordinator_epoch is not None:
-            self.producers.check_marker(header, marker.coordinator_epoch)
+            self.producers.check_marker(header, marker.coordinator_epoch, transaction_version)
         return marker
 
     def _record_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:

@@ -1,12 +1,13 @@
 """What a log knows of its producers: sequences, epochs and open transactions.
 
-Owns the idempotence rules of protocol.md §2.35 and the bookkeeping behind the last stable offset. ``check``
-decides and changes nothing; the ``record_*`` calls come only after the write succeeded, so that the state
-never runs ahead of the log. Must not know files: snapshots are made by ``snapshots.py``.
+Owns the idempotence rules of protocol.md §2.35, which transactions may begin here, and the bookkeeping behind the
+last stable offset. ``check`` decides and changes nothing; the ``record_*`` calls come only after the write succeeded,
+so that the state never runs ahead of the log. Must not know files: snapshots are made by ``snapshots.py``.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from lamina.errors import (
@@ -16,6 +17,7 @@ from lamina.errors import (
     TransactionCoordinatorFenced,
 )
 from lamina.log.aborted import AbortedTransaction
+from lamina.log.verification import Verification
 from lamina.records.batch import (
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
@@ -31,7 +33,18 @@ PRODUCER_ID_CEILING = 2**62
 """Half of all ids. No broker gets here by giving them, but a client may write any id that it likes: one near the
 end would leave none above it to give."""
 
+FIRST_WITH_EPOCH_BUMP = 2
+"""The transaction version from which every transaction ends with an epoch of its own (KIP-890)."""
+
 _new_tuple = tuple.__new__
+
+
+class Origin(Enum):
+    """Who wrote a batch that this log is to give its place. What a leader placed is not checked again."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    """This broker itself, on behalf of a producer: epochs count, sequences say nothing."""
 
 
 class BatchPlace(NamedTuple):
@@ -73,7 +86,7 @@ class Producer:
             header.producer_epoch == self.epoch
             and bool(self.batches)
             and header.base_sequence == (self.batches[-1].last_sequence + 1) & MAX_SEQUENCE
-            and (self.open_since is None or header.is_transactional)
+            and (self.open_since is not None) == header.is_transactional
         )
 
     def find_duplicate(self, header: BatchHeader) -> BatchPlace | None:
@@ -105,39 +118,121 @@ class ProducerStates:
         """Producer id by first offset of its open transaction, in offset order."""
         self._ended: dict[int, int] = {}
         """Marker offset by first offset of transactions that ended at or above the high watermark."""
+        self._verifications: dict[int, Verification] = {}
+        """Producers whose next transaction here has not begun yet, by id."""
+        self.verifies_transactions = False
+        """Whether a transaction may begin here only with a verification; a broker that leads the log says so."""
 
     # Deciding
 
-    def check(self, header: BatchHeader) -> BatchPlace | None:
-        """Whether a client's data batch may be appended. Returns the place of the batch it duplicates, if any."""
+    def check(
+        self, header: BatchHeader, origin: Origin = Origin.CLIENT, verification: Verification | None = None
+    ) -> BatchPlace | None:
+        """Whether a data batch may be appended. Returns the place of the batch it duplicates, if any."""
         producer = self.producers.get(header.producer_id)
-        if producer is None or producer.continues_with(header):
-            return None
-        if header.base_sequence == NO_SEQUENCE:  # a coordinator's: no client may send it (protocol.md §2.35)
+        if producer is not None:
+            if producer.continues_with(header):
+                return None
+            duplicate = producer.find_duplicate(header) if origin is Origin.CLIENT else None
+            if duplicate is not None:
+                return duplicate
+        if header.is_transactional:
+            self._check_verified(header, verification)
+        if producer is not None:
             _check_epoch(producer, header.producer_epoch)
-            return None
-        duplicate = producer.find_duplicate(header)
-        if duplicate is not None:
-            return duplicate
-        _check_epoch(producer, header.producer_epoch)
-        _check_sequence(producer, header)
-        if producer.open_since is not None and not header.is_transactional:
+        if origin is Origin.CLIENT:
+            self._check_sequence(producer, header)
+        if producer is not None and producer.open_since is not None and not header.is_transactional:
             raise InvalidTransactionState(
                 f"producer {header.producer_id} has a transaction open and sent a batch that is not part of it"
             )
         return None
 
-    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
-        """Whether a transaction marker may be appended."""
+    def _check_verified(self, header: BatchHeader, verification: Verification | None) -> None:
+        if not self.verifies_transactions or self.has_open(header.producer_id, header.producer_epoch):
+            return
+        if verification is None or self._verifications.get(header.producer_id) is not verification:
+            raise InvalidTransactionState(
+                f"producer {header.producer_id} epoch {header.producer_epoch} sent a batch of a transaction that has "
+                "ended, or that this partition is no part of"
+            )
+
+    def _check_sequence(self, producer: Producer | None, header: BatchHeader) -> None:
+        sequence = header.base_sequence
+        verification = self._verifications.get(header.producer_id)
+        expected = sequence
+        if verification is not None:
+            if verification.begins_at_zero and (producer is None or not producer.batches):
+                expected = 0
+            elif sequence > verification.lowest_sequence:
+                expected = verification.lowest_sequence
+        if sequence == expected and producer is not None:
+            expected = _next_sequence(producer, header)
+        if sequence != expected:
+            raise OutOfOrderSequence(
+                f"producer {header.producer_id} epoch {header.producer_epoch} sent sequence {sequence}, "
+                f"{expected} was expected"
+            )
+
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int, transaction_version: int = 0) -> None:
+        """Whether a transaction marker may be appended.
+
+        From transaction version 2 on each transaction has an epoch of its own, and its marker the one above: a marker
+        with an epoch that the log has seen is a late one, which must not end a later transaction. The same marker once
+        more, with nothing open, does no harm.
+        """
         producer = self.producers.get(header.producer_id)
         if producer is None:
             return
         _check_epoch(producer, header.producer_epoch)
+        if (
+            transaction_version >= FIRST_WITH_EPOCH_BUMP
+            and header.producer_epoch == producer.epoch
+            and producer.open_since is not None
+        ):
+            raise InvalidProducerEpoch(
+                f"a marker for producer {producer.producer_id} has epoch {header.producer_epoch}, in which its open "
+                "transaction writes: it is the marker of an earlier one"
+            )
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"a marker for producer {header.producer_id} comes from coordinator epoch {coordinator_epoch}, "
                 f"the log has seen {producer.coordinator_epoch}"
             )
+
+    # Verifying that a transaction may begin here
+
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether a batch of this producer in this epoch belongs to a transaction that is open here."""
+        producer = self.producers.get(producer_id)
+        return producer is not None and producer.open_since is not None and producer.epoch == epoch
+
+    def has_ended(self, producer_id: int, epoch: int) -> bool:
+        """Whether the log has seen this epoch of the producer and no transaction is open."""
+        producer = self.producers.get(producer_id)
+        return producer is not None and producer.open_since is None and producer.epoch == epoch
+
+    def begin_verification(self, header: BatchHeader, now_ms: int, *, begins_at_zero: bool) -> Verification | None:
+        """What to append this batch with, once the coordinator has said that it is part of a transaction.
+
+        ``None`` where nobody has to be asked: the transaction is open here.
+        """
+        return self.begin_verification_of(
+            header.producer_id, header.producer_epoch, header.base_sequence, now_ms, begins_at_zero=begins_at_zero
+        )
+
+    def begin_verification_of(
+        self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, begins_at_zero: bool
+    ) -> Verification | None:
+        """The same, for a batch that is still to be made."""
+        if self.has_open(producer_id, epoch):
+            return None
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            verification = self._verifications[producer_id] = Verification(epoch, sequence, begins_at_zero, now_ms)
+        else:
+            verification.take_in(epoch, sequence)
+        return verification
 
     # Recording what is in the log
 
@@ -153,6 +248,8 @@ class ProducerStates:
         if attributes & TRANSACTIONAL_BIT and producer.open_since is None:
             producer.open_since = base_offset
             self._open[base_offset] = producer_id
+        if self._verifications and attributes & TRANSACTIONAL_BIT:
+            self._verifications.pop(producer_id, None)
 
     def record_marker(
         self, header: BatchHeader, offset: int, coordinator_epoch: int, *, is_abort: bool
@@ -162,6 +259,7 @@ class ProducerStates:
         producer.move_to_epoch(header.producer_epoch)
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = header.max_timestamp
+        self._verifications.pop(header.producer_id, None)
         first_offset, producer.open_since = producer.open_since, None
         if first_offset is None:
             return None
@@ -211,18 +309,25 @@ class ProducerStates:
     # Forgetting
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Drop producers that were silent for too long and have no transaction open (fact 57)."""
+        """Drop producers that were silent for too long and have no transaction open (fact 57), and what they began."""
         for producer_id in [
             producer.producer_id
             for producer in self.producers.values()
             if producer.open_since is None and now_ms - producer.last_timestamp >= expiration_ms
         ]:
             del self.producers[producer_id]
+        for producer_id in [
+            producer_id
+            for producer_id, verification in self._verifications.items()
+            if now_ms - verification.began_ms >= expiration_ms
+        ]:
+            del self._verifications[producer_id]
 
     def clear(self) -> None:
         self.producers.clear()
         self._open.clear()
         self._ended.clear()
+        self._verifications.clear()
 
 
 def _check_epoch(producer: Producer, epoch: int) -> None:
@@ -232,16 +337,7 @@ def _check_epoch(producer: Producer, epoch: int) -> None:
         )
 
 
-def _check_sequence(producer: Producer, header: BatchHeader) -> None:
-    sequence = header.base_sequence
+def _next_sequence(producer: Producer, header: BatchHeader) -> int:
     if header.producer_epoch != producer.epoch:
-        expected = 0 if producer.epoch != NO_PRODUCER_EPOCH else sequence
-    elif producer.batches:
-        expected = add_to_sequence(producer.last_sequence, 1)
-    else:
-        expected = 0
-    if sequence != expected:
-        raise OutOfOrderSequence(
-            f"producer {producer.producer_id} epoch {header.producer_epoch} sent sequence {sequence}, "
-            f"{expected} was expected"
-        )
+        return 0 if producer.epoch != NO_PRODUCER_EPOCH else header.base_sequence
+    return add_to_sequence(producer.last_sequence, 1) if producer.batches else 0

@@ -303,6 +303,21 @@ class Segment:
         found = None if offset >= self.next_offset else self.find(offset)
         return self.size_bytes if found is None else found[0]
 
+    def end_of(self, lease: Lease) -> int:
+        """The offset behind the last whole batch of a range of this segment; where an index lies, the segment's end."""
+        position = lease.position + lease.size_bytes
+        try:
+            entry = self.indexes.offsets.lookup_position(position)
+            for batch_at, header in self.headers(entry.position, self.size_bytes):
+                if batch_at + header.size_bytes > position:
+                    return header.base_offset
+        except (FileNotFoundError, CorruptMessage):
+            pass
+        return self.next_offset
+
+    def lends(self, lease: Lease) -> bool:
+        return lease.file is self._reader
+
     def lease(self, position: int, size_bytes: int) -> Lease:
         """A range of the file that stays readable until given back, whatever happens to the segment meanwhile."""
         if self._reader is None:

@@ -5,9 +5,14 @@ Owns the order; the last one is active. Must not know files.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
 
 from lamina.log.aborted import AbortedTransaction
+from lamina.log.lease import Lease
 from lamina.log.segment import Segment
+
+_marker_offset = attrgetter("last_offset")
 
 
 class Segments:
@@ -46,12 +51,20 @@ class Segments:
         """
         found = []
         for segment in self._items[self.number_of(start) :]:
-            for entry in segment.aborted.entries():
-                if entry.last_offset >= start and entry.first_offset < end:
+            entries = segment.aborted.entries()
+            for entry in islice(entries, bisect_left(entries, start, key=_marker_offset), None):
+                if entry.first_offset < end:
                     found.append(entry)
                 if entry.last_stable_offset >= end:
                     return found
         return found
+
+    def aborted_in(self, lease: Lease, start: int, bound: int) -> list[AbortedTransaction]:
+        """What a committed reader of this lease has to skip, if it begins at ``start`` and may not reach ``bound``."""
+        if not any(segment.aborted.exists for segment in self._items[self.number_of(start) :]):
+            return []
+        lender = next((segment for segment in self.between(start, bound) if segment.lends(lease)), None)
+        return self.aborted_between(start, bound if lender is None else min(lender.end_of(lease), bound))
 
     def add(self, segment: Segment) -> None:
         """Take in a segment; one with the same base is replaced."""

@@ -87,23 +87,23 @@ BROKER_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-            auto.leader.rebalance.enable compression.gzip.level
-            compression.lz4.level compression.zstd.level
+            add.partitions.to.txn.retry.backoff.max.ms
+            add.partitions.to.txn.retry.backoff.ms auto.leader.rebalance.enable
+            compression.gzip.level compression.lz4.level compression.zstd.level
             connection.failed.authentication.delay.ms controlled.shutdown.enable
-            controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms cordoned.log.dirs
-            leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-            log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
-            log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-            log.cleaner.io.max.bytes.per.second log.cleaner.min.cleanable.ratio
-            log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
-            log.initial.task.delay.ms
-            max.request.partition.size.limit
-            num.replica.fetchers
-            producer.id.expiration.check.interval.ms replica.selector.class request.timeout.ms
-            socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-            socket.receive.buffer.bytes socket.send.buffer.bytes transactional.id.expiration.ms
-            unclean.leader.election.enable
+            controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+            cordoned.log.dirs leader.imbalance.check.interval.seconds
+            leader.imbalance.per.broker.percentage log.cleaner.backoff.ms
+            log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
+            log.cleaner.enable log.cleaner.io.buffer.load.factor
+            log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+            log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms
+            log.cleaner.threads log.dir.failure.timeout.ms log.initial.task.delay.ms
+            max.request.partition.size.limit num.replica.fetchers
+            producer.id.expiration.check.interval.ms replica.selector.class
+            request.timeout.ms socket.connection.setup.timeout.max.ms
+            socket.connection.setup.timeout.ms socket.receive.buffer.bytes
+            socket.send.buffer.bytes unclean.leader.election.enable
             unclean.leader.election.interval.ms unstable.api.versions.enable
             unstable.feature.versions.enable
         """),
@@ -117,12 +117,7 @@ BROKER_IGNORED = (
             replica.fetch.min.bytes replica.fetch.response.max.bytes
             replica.fetch.wait.max.ms replica.lag.time.max.ms
             replica.socket.receive.buffer.bytes replica.socket.timeout.ms
-            transaction.abort.timed.out.transaction.cleanup.interval.ms
-            transaction.max.timeout.ms transaction.partition.verification.enable
-            transaction.remove.expired.transaction.cleanup.interval.ms
-            transaction.state.log.load.buffer.size transaction.state.log.min.isr
-            transaction.state.log.num.partitions transaction.state.log.replication.factor
-            transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+            transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
         """),
     ),
     Family(

@@ -12,10 +12,13 @@ from typing import Any
 from lamina.broker.node import Node
 from lamina.broker.router import API_VERSIONS, UNSUPPORTED_VERSION, Api, Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.image.features import SUPPORTED
 from lamina.wire.building import response_shape
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE = 3
+_FIRST_WITH_LEVEL_0 = 4
+"""Older Java clients fail on a feature that may be at level 0 (KAFKA-17492)."""
 
 
 def handle(node: Node, request: Request, message: Any) -> Any:
@@ -41,17 +44,23 @@ def _answer(node: Node, api_version: int, error_code: ErrorCode) -> Any:
         )
         for api in sorted(node.router.apis.values(), key=lambda api: api.key)
     ]
-    finalized = ()
+    supported, finalized = (), ()
     if shape.has("finalized_features"):
-        feature = shape.of("finalized_features")
+        supported_feature, finalized_feature = shape.of("supported_features"), shape.of("finalized_features")
+        supported = tuple(
+            supported_feature(name=name, min_version=levels[0], max_version=levels[-1])
+            for name, levels in sorted(SUPPORTED.items())
+            if levels[0] > 0 or api_version >= _FIRST_WITH_LEVEL_0
+        )
         finalized = tuple(
-            feature(name=name, max_version_level=level, min_version_level=level)
+            finalized_feature(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(node.image.features.levels.items())
         )
     return shape(
         error_code=error_code,
         api_keys=tuple(table),
         throttle_time=0,
+        supported_features=supported,
         finalized_features=finalized,
         finalized_features_epoch=node.image.features.epoch,
     )

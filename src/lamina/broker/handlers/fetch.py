@@ -80,17 +80,26 @@ def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awai
 
 
 async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
+    deadline = node.loop.time() + message.max_wait_ms / 1000
+    may_wait = True
     # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
-    if not node.is_stopping and all(partition.is_at(seen) for partition, seen in read.partitions):
+    while may_wait and not node.is_stopping and all(partition.is_at(seen) for partition, seen in read.partitions):
         parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
         began_ns = perf_counter_ns()
         node.counters.parked_fetches += 1
         try:
-            await parked.wait([partition for partition, _ in read.partitions], message.max_wait_ms)
+            may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
         finally:
             node.counters.parked_fetches -= 1
         if request.waits is not None:
             request.waits.parked_ns += perf_counter_ns() - began_ns
+        if message.isolation_level != READ_COMMITTED:
+            break
+        # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
+        read = _read(node, request, message, fetching)
+        read.give_back()
+        if read.size_bytes >= message.min_bytes or read.has_error:
+            break
     return await _answer_cold(node, request, message, fetching)
 
 
@@ -199,7 +208,7 @@ def _fetched(
     if is_committed:
         aborted = ()
         if lease is not None:
-            found = log.segments.aborted_between(asked.fetch_offset, stable)
+            found = log.segments.aborted_in(lease, asked.fetch_offset, stable)
             aborted = tuple(AbortedTransaction(entry.producer_id, entry.first_offset) for entry in found)
     if lease is not None and request.api_version < _FIRST_WITH_ZSTD:
         _check_no_zstd(lease)

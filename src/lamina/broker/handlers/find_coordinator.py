@@ -2,7 +2,8 @@
 
 Behaviour: names the broker that coordinates a group or a transactional id; the internal topic is made with the first
 question.
-Version notes: transactional ids (key type 1) from v1, several keys at a time from v4. Other types are an INVALID_REQUEST.
+Version notes: transactional ids (key type 1) from v1, several keys at a time from v4. Other types are an
+INVALID_REQUEST.
 """
 
 from typing import Any

@@ -32,9 +32,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         error_code=ErrorCode.NONE,
         unknown_state_filters=answer.unknown_states,
         transaction_states=tuple(
-            state_shape(
-                transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state
-            )
+            state_shape(transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state)
             for one in answer.listings
         ),
     )

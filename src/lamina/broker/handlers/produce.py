@@ -3,9 +3,10 @@
 Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
 acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
 log, and on disk where `flush.messages` says so. Batches that are large once decompressed, that hold many records or
-that the topic stores in another codec are prepared on a thread. While the disk is nearly full every batch for it gets
-POLICY_VIOLATION.
-Version notes: zstd needs v7; record errors are told from v8.
+that the topic stores in another codec are prepared on a thread. A batch that begins a transaction in its partition is
+verified with the transaction coordinator first. While the disk is nearly full every batch for it gets POLICY_VIOLATION.
+Version notes: zstd needs v7; record errors are told from v8; TRANSACTION_ABORTABLE from v11; from v12 partitions need
+not be added to the transaction before.
 """
 
 import asyncio
@@ -16,20 +17,22 @@ from lamina.broker.connection import Answer, ConnectionRefused
 from lamina.broker.metrics.counters import Place
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
+from lamina.broker.produce_verification import NOTHING_TO_VERIFY, Unverified, Verified, begin_verification, verify
 from lamina.broker.router import Api, Request
 from lamina.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
-    InvalidTransactionState,
     KafkaError,
     MessageTooLarge,
     RecordsRejected,
     StorageError,
+    TransactionalIdAuthorizationFailed,
     UnknownServerError,
     UnsupportedCompression,
 )
 from lamina.image.topic import INTERNAL_TOPICS
+from lamina.log.verification import Verification
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
 from lamina.records.prepare import PreparedBatch, prepare_batch
 from lamina.wire.produce import (
@@ -58,14 +61,18 @@ _PARTITIONS_AT_A_TIME = 8
 def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
     if message.acks not in (-1, 0, 1):
         raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
+    if message.transactional_id is not None:
+        unverified = begin_verification(node, request.api_version, message)
+        if unverified is not None:
+            return _handle_unverified(node, request, message, message.transactional_id, unverified)
     if _takes_long(node, message.topics):
-        return _handle_slowly(node, request, message)
+        return _handle_slowly(node, request, message, NOTHING_TO_VERIFY)
     now_ms = node.now_ms()
     flushing: list[Partition] = []
     topics = []
     for topic, partitions in message.topics:
         produced = [
-            _produce(node, request, message.acks, topic, partition, None, now_ms, flushing) for partition in partitions
+            _produce(node, request, message, topic, partition, None, now_ms, flushing) for partition in partitions
         ]
         topics.append(TopicProduced(topic, produced))
     if flushing:
@@ -73,7 +80,14 @@ def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Aw
     return _answer(request, message, topics)
 
 
-async def _handle_slowly(node: Node, request: Request, message: ProduceRequest) -> Answer:
+async def _handle_unverified(
+    node: Node, request: Request, message: ProduceRequest, transactional_id: str, unverified: Unverified
+) -> Answer:
+    verified = await verify(node, request.api_version, transactional_id, unverified)
+    return await _handle_slowly(node, request, message, verified)
+
+
+async def _handle_slowly(node: Node, request: Request, message: ProduceRequest, verified: Verified) -> Answer:
     """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
     flushing: list[Partition] = []
     topics = []
@@ -83,8 +97,15 @@ async def _handle_slowly(node: Node, request: Request, message: ProduceRequest) 
         for partition in partitions:
             if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
+            verification = verified.get((topic, partition.partition_index))
+            if isinstance(verification, KafkaError):
+                _count_failure(node, topic, partition, verification)
+                produced.append(_failed(request, partition.partition_index, verification))
+                continue
             prepared = await _prepare_on_thread(node, topic, partition)
-            produced.append(_produce(node, request, message.acks, topic, partition, prepared, node.now_ms(), flushing))
+            produced.append(
+                _produce(node, request, message, topic, partition, prepared, node.now_ms(), flushing, verification)
+            )
         topics.append(TopicProduced(topic, produced))
     if flushing:
         return await _answer_flushed(node, request, message, topics, flushing)
@@ -109,12 +130,13 @@ async def _prepare_on_thread(node: Node, topic: str, sent: PartitionRecords) -> 
 def _produce(
     node: Node,
     request: Request,
-    acks: int,
+    message: ProduceRequest,
     topic: str,
     sent: PartitionRecords,
     prepared: PreparedBatch | KafkaError | None,
     now_ms: int,
     flushing: list[Partition],
+    verification: Verification | None = None,
 ) -> PartitionProduced:
     """Append what was sent to one partition; its error is that partition's alone."""
     index, records = sent
@@ -122,7 +144,7 @@ def _produce(
         partition = node.partitions.get(topic, index)
         if topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
             raise InvalidTopic(f"{topic} is internal: clients may not write to it")
-        if acks == -1:
+        if message.acks == -1:
             partition.check_in_sync()
         if records is None:
             raise InvalidRecord("a Produce request without records")
@@ -131,8 +153,8 @@ def _produce(
             raise prepared
         if prepared is None:
             prepared = prepare_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
-        if prepared.validated.header.attributes & TRANSACTIONAL_BIT:
-            raise InvalidTransactionState("this broker has no transaction coordinator yet: nobody could end it")
+        if prepared.validated.header.attributes & TRANSACTIONAL_BIT and message.transactional_id is None:
+            raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
         if request.api_version < _FIRST_WITH_ZSTD and read_header(records).codec_id == Codec.ZSTD:
             raise UnsupportedCompression("zstd needs version 7 of Produce")
     except KafkaError as error:
@@ -145,7 +167,7 @@ def _produce(
     counters = partition.counters
     counters.produce_requests += 1
     try:
-        appended = partition.append(prepared, now_ms)
+        appended = partition.append(prepared, now_ms, verification)
         if partition.needs_flush():
             flushing.append(partition)
         counters.in_messages += prepared.validated.header.record_count

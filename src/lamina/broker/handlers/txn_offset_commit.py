@@ -43,7 +43,8 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         return _answer(request, message, outcome)
 
     shard = node.groups.shard_of(message.group_id)
-    verification = await node.transactions.verify_commit(shard.log.partition, commit, request.api_version >= _FIRST_THAT_ADDS)
+    may_add = request.api_version >= _FIRST_THAT_ADDS
+    verification = await node.transactions.verify_commit(shard.log.partition, commit, may_add=may_add)
     try:
         asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), verification)
     except MessageTooLarge as error:
