@@ -288,11 +288,21 @@ class ClassicGroupModel(RuleBasedStateMachine):
         self.run(seconds)
 
     @precondition(lambda self: self.living)
-    @rule(number=st.integers(0, 5), is_slow=st.booleans())
-    def somebody_gets_slow_or_quick(self, number: int, is_slow: bool) -> None:
+    @rule(number=st.integers(0, 5), is_slow=st.booleans(), seconds=SECONDS)
+    def somebody_gets_slow_or_quick(self, number: int, is_slow: bool, seconds: int) -> None:
         consumer = self.pick(number)
         consumer.is_slow = is_slow
         consumer.is_kept = consumer.is_kept and not is_slow
+        self.run(seconds)
+
+    @precondition(lambda self: any(one.phase == "member" and one.leads is not None for one in self.living))
+    @rule()
+    def a_leader_does_not_come_to_assign(self) -> None:
+        """It goes on to be heard of; the others wait for it until its time is over."""
+        leader = next(one for one in self.living if one.phase == "member" and one.leads is not None)
+        leader.is_slow, leader.is_kept, leader.phase = True, False, "joining"
+        self.run(80)
+        leader.is_slow = False
 
     @precondition(lambda self: self.living)
     @rule(number=st.integers(0, 5), seconds=st.integers(1, 80))
