@@ -32,7 +32,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 def subscribed(*topics: str) -> bytes:
-    return write_subscription(Subscription(topics))
+    return write_subscription(Subscription(3, topics))
 
 
 RANGE: Protocols = (("range", subscribed("t")),)

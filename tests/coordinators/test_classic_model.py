@@ -65,7 +65,7 @@ class Consumer:
     @property
     def protocols(self) -> tuple[tuple[str, bytes], ...]:
         said = json.dumps(sorted(self.owned)).encode()
-        return tuple((name, write_subscription(Subscription(("t",), said))) for name in self.preferences)
+        return tuple((name, write_subscription(Subscription(3, ("t",), said))) for name in self.preferences)
 
     def start_again(self) -> None:
         self.member_id, self.generation, self.phase = "", -1, "joining"

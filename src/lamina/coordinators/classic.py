@@ -10,7 +10,6 @@ from lamina.coordinators.classic_rebalance import complete_if_joined, on_join_ti
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.conversion import ClassicGroupSnapshot, ClassicMemberSnapshot
 from lamina.coordinators.decision import Now, TimerName, Waiter
-from lamina.coordinators.embedded_protocol import CONSUMER_PROTOCOL_TYPE
 from lamina.coordinators.group_requests import (
     ClassicDescription,
     HeartbeatRequest,
@@ -20,6 +19,7 @@ from lamina.coordinators.group_requests import (
 )
 from lamina.coordinators.offsets import Expiry
 from lamina.coordinators.records.group_records import ClassicGroupKey, GroupRecord
+from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE
 from lamina.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId
 
 
