@@ -211,3 +211,6 @@ class World:
 
     def set_level(self, transaction_version: int) -> None:
         self.settings = replace(self.settings, transaction_version=transaction_version)
+
+    def listed_ids(self) -> tuple[str, ...]:
+        return tuple(one.transactional_id for one in self.listed(ListRequest()).listings)
