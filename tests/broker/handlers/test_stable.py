@@ -279,7 +279,9 @@ def test_a_coordinator_writes_into_a_transaction_only_if_it_was_verified(broker:
 def waiting_reader(broker: InProcessBroker, offset: int, min_bytes: int = 1) -> "asyncio.Future[Answer]":
     asked = FetchTopic("t", None, [FetchPartition(0, -1, offset, -1, -1, 1 << 20)])
     message = FetchRequest(-1, -1, FOR_EVER_MS, min_bytes, 1 << 20, COMMITTED, 0, -1, [asked], [], "")
-    request = Request(FETCH, FETCH_VERSION, 1, None, cast(Connection, NoSocket()), RequestCounters("Fetch", FETCH_VERSION))
+    request = Request(
+        FETCH, FETCH_VERSION, 1, None, cast(Connection, NoSocket()), RequestCounters("Fetch", FETCH_VERSION)
+    )
     waiting = fetch.handle(broker.node, request, message)
     assert isinstance(waiting, Awaitable)
     return asyncio.ensure_future(waiting, loop=broker.node.loop)
