@@ -152,19 +152,23 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         epoch=st.integers(0, 2),
         coordinator_epoch=st.integers(0, 2),
         is_abort=st.booleans(),
+        version=st.sampled_from([0, 1, 2]),
     )
-    def end_transaction(self, producer_id: int, epoch: int, coordinator_epoch: int, is_abort: bool) -> None:
+    def end_transaction(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, is_abort: bool, version: int
+    ) -> None:
         header = marker(producer_id, epoch)
         producer = self.model.producers.get(producer_id)
-        if producer is not None and epoch < producer.epoch:
+        is_late = producer is not None and version == 2 and epoch == producer.epoch and producer.open_since is not None
+        if producer is not None and (epoch < producer.epoch or is_late):
             with pytest.raises(InvalidProducerEpoch):
-                self.states.check_marker(header, coordinator_epoch)
+                self.states.check_marker(header, coordinator_epoch, version)
             return
         if producer is not None and coordinator_epoch < producer.coordinator_epoch:
             with pytest.raises(TransactionCoordinatorFenced):
-                self.states.check_marker(header, coordinator_epoch)
+                self.states.check_marker(header, coordinator_epoch, version)
             return
-        self.states.check_marker(header, coordinator_epoch)
+        self.states.check_marker(header, coordinator_epoch, version)
         aborted = self.states.record_marker(header, self.offset, coordinator_epoch, is_abort=is_abort)
         if producer is None:
             producer = self.model.producers[producer_id] = ModelProducer(epoch)
