@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lamina.records.batch import read_header
 from lamina.records.record import Record, build_batch
 from tests.broker.in_process import InProcessBroker
 from tests.peers.kafka import KafkaFailedError, run_tool
@@ -42,7 +41,9 @@ def _leave_open_transaction(data_directory: Path) -> None:
         is_transactional=True,
     )
     partition = broker.node.partitions.get("hanging", 0)
-    verification = partition.log.producers.begin_verification(read_header(batch), now_ms, begins_at_zero=True)
+    verification = partition.log.producers.begin_verification(
+        PRODUCER_ID, PRODUCER_EPOCH, 0, now_ms, begins_at_zero=True
+    )
     partition.append_own(batch, now_ms, verification)
     broker.close()
 

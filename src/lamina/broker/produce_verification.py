@@ -69,7 +69,11 @@ def begin_verification(node: Node, api_version: int, message: ProduceRequest) ->
                 continue
             producers.add((header.producer_id, header.producer_epoch))
             verification = partition.log.producers.begin_verification(
-                header, node.now_ms(), begins_at_zero=api_version >= _FIRST_THAT_ADDS
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                node.now_ms(),
+                begins_at_zero=api_version >= _FIRST_THAT_ADDS,
             )
             if verification is not None:
                 verifications[topic, index] = verification
