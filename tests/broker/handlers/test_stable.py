@@ -302,8 +302,8 @@ def answered(broker: InProcessBroker, waiting: "asyncio.Future[Answer]") -> Any:
 def test_a_waiting_reader_sleeps_through_an_open_transaction_and_wakes_at_its_end(
     broker: InProcessBroker, transactions: Transactions, commit: bool
 ) -> None:
+    """The first record comes between the reader's look and its wait."""
     waiting = waiting_reader(broker, 0)
-    turns(broker)
     for _ in range(3):
         transactions.write(7)
         turns(broker)
