@@ -152,19 +152,23 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         epoch=st.integers(0, 2),
         coordinator_epoch=st.integers(0, 2),
         is_abort=st.booleans(),
+        version=st.sampled_from([0, 1, 2]),
     )
-    def end_transaction(self, producer_id: int, epoch: int, coordinator_epoch: int, is_abort: bool) -> None:
+    def end_transaction(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, is_abort: bool, version: int
+    ) -> None:
         header = marker(producer_id, epoch)
         producer = self.model.producers.get(producer_id)
-        if producer is not None and epoch < producer.epoch:
+        is_late = producer is not None and version == 2 and epoch == producer.epoch and producer.open_since is not None
+        if producer is not None and (epoch < producer.epoch or is_late):
             with pytest.raises(InvalidProducerEpoch):
-                self.states.check_marker(header, coordinator_epoch)
+                self.states.check_marker(header, coordinator_epoch, version)
             return
         if producer is not None and coordinator_epoch < producer.coordinator_epoch:
             with pytest.raises(TransactionCoordinatorFenced):
-                self.states.check_marker(header, coordinator_epoch)
+                self.states.check_marker(header, coordinator_epoch, version)
             return
-        self.states.check_marker(header, coordinator_epoch)
+        self.states.check_marker(header, coordinator_epoch, version)
         aborted = self.states.record_marker(header, self.offset, coordinator_epoch, is_abort=is_abort)
         if producer is None:
             producer = self.model.producers[producer_id] = ModelProducer(epoch)
@@ -298,9 +302,17 @@ def verifying(*headers: BatchHeader) -> ProducerStates:
     return states
 
 
+def begin(
+    states: ProducerStates, header: BatchHeader, now_ms: int = 0, *, begins_at_zero: bool = False
+) -> Verification | None:
+    return states.begin_verification(
+        header.producer_id, header.producer_epoch, header.base_sequence, now_ms, begins_at_zero=begins_at_zero
+    )
+
+
 def test_a_transaction_begins_only_with_the_verification_that_was_made_for_it() -> None:
     states, first = verifying(), data(1, 0, transactional=True)
-    verification = states.begin_verification(first, 0, begins_at_zero=False)
+    verification = begin(states, first)
     assert verification is not None
     for shown in (None, Verification(0, 0, begins_at_zero=False, began_ms=0)):
         with pytest.raises(InvalidTransactionState):
@@ -309,15 +321,15 @@ def test_a_transaction_begins_only_with_the_verification_that_was_made_for_it() 
         states.check(data(2, 0, transactional=True), Origin.COORDINATOR, verification)
     assert states.check(first, verification=verification) is None
     states.record_batch(first, 0)
-    assert states.begin_verification(data(1, 1, transactional=True), 0, begins_at_zero=False) is None
+    assert begin(states, data(1, 1, transactional=True)) is None
     assert states.check(data(1, 1, transactional=True)) is None
 
 
 def test_a_marker_takes_the_verification_away_even_when_another_has_begun() -> None:
     states, first = verifying(), data(1, 0, transactional=True)
-    stale = states.begin_verification(first, 0, begins_at_zero=False)
+    stale = begin(states, first)
     states.record_marker(marker(1), 0, 0, is_abort=True)
-    later = states.begin_verification(first, 0, begins_at_zero=False)
+    later = begin(states, first)
     assert later is not stale
     with pytest.raises(InvalidTransactionState):
         states.check(first, verification=stale)
@@ -333,35 +345,35 @@ def test_a_batch_of_an_ended_transaction_is_refused_though_its_sequence_is_right
 
 def test_the_open_transaction_of_an_older_epoch_verifies_nothing() -> None:
     states, bumped = verifying(data(1, 0, transactional=True)), data(1, 0, epoch=1, transactional=True)
-    assert states.begin_verification(bumped, 0, begins_at_zero=False) is not None
+    assert begin(states, bumped) is not None
     with pytest.raises(InvalidTransactionState):
         states.check(bumped)
 
 
 def test_a_later_batch_waits_for_the_one_whose_verification_failed() -> None:
     states = verifying()
-    verification = states.begin_verification(data(1, 5, transactional=True), 0, begins_at_zero=False)
-    assert states.begin_verification(data(1, 6, transactional=True), 0, begins_at_zero=False) is verification
+    verification = begin(states, data(1, 5, transactional=True))
+    assert begin(states, data(1, 6, transactional=True)) is verification
     with pytest.raises(OutOfOrderSequence):
         states.check(data(1, 6, transactional=True), verification=verification)
     assert states.check(data(1, 5, transactional=True), verification=verification) is None
-    assert states.begin_verification(data(1, 2, epoch=1, transactional=True), 0, begins_at_zero=False) is verification
+    assert begin(states, data(1, 2, epoch=1, transactional=True)) is verification
     with pytest.raises(OutOfOrderSequence):
         states.check(data(1, 3, epoch=1, transactional=True), verification=verification)
 
 
 def test_under_version_2_a_producer_without_state_begins_at_0() -> None:
     states = verifying()
-    verification = states.begin_verification(data(1, 7, transactional=True), 0, begins_at_zero=True)
+    verification = begin(states, data(1, 7, transactional=True), 0, begins_at_zero=True)
     with pytest.raises(OutOfOrderSequence):
         states.check(data(1, 7, transactional=True), verification=verification)
-    states.begin_verification(data(1, 0, transactional=True), 0, begins_at_zero=True)
+    begin(states, data(1, 0, transactional=True), 0, begins_at_zero=True)
     assert states.check(data(1, 0, transactional=True), verification=verification) is None
 
 
 def test_a_verification_that_nobody_used_expires() -> None:
     states, first = verifying(), data(1, 0, transactional=True)
-    verification = states.begin_verification(first, 1000, begins_at_zero=False)
+    verification = begin(states, first, 1000, begins_at_zero=False)
     states.expire(now_ms=1999, expiration_ms=1000)
     assert states.check(first, verification=verification) is None
     states.expire(now_ms=2000, expiration_ms=1000)

@@ -5,6 +5,7 @@ Where a batch would begin a transaction in its partition, the transaction coordi
 and in which words a client is told the answer. Must not know how the coordinator knows.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -20,7 +21,11 @@ from lamina.errors import (
 from lamina.image.topic import TopicPartition
 from lamina.log.verification import Verification
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, read_header
-from lamina.settings.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from lamina.settings.transactions import (
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
+    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
+)
 from lamina.wire.produce import ProduceRequest
 
 _FIRST_WITH_ABORTABLE = 11
@@ -38,6 +43,8 @@ Verified = Mapping[TopicPartition, Verification | KafkaError]
 """By partition: what lets its batch begin a transaction, or why it may not."""
 
 NOTHING_TO_VERIFY: Verified = {}
+
+Answers = Mapping[TopicPartition, KafkaError | None]
 
 
 class Unverified(NamedTuple):
@@ -62,7 +69,11 @@ def begin_verification(node: Node, api_version: int, message: ProduceRequest) ->
                 continue
             producers.add((header.producer_id, header.producer_epoch))
             verification = partition.log.producers.begin_verification(
-                header, node.now_ms(), begins_at_zero=api_version >= _FIRST_THAT_ADDS
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                node.now_ms(),
+                begins_at_zero=api_version >= _FIRST_THAT_ADDS,
             )
             if verification is not None:
                 verifications[topic, index] = verification
@@ -72,21 +83,41 @@ def begin_verification(node: Node, api_version: int, message: ProduceRequest) ->
 
 
 async def verify(node: Node, api_version: int, transactional_id: str, unverified: Unverified) -> Verified:
-    producer_id, producer_epoch, verifications = unverified
+    verifications = unverified.verifications
     may_add = api_version >= _FIRST_THAT_ADDS
     if not may_add and not node.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
         return verifications
-    answers = await node.transactions.verify(
-        transactional_id, producer_id, producer_epoch, list(verifications), may_add
-    )
+    if may_add:
+        answers = await _add(node, transactional_id, unverified)
+    else:
+        answers = await _ask(node, transactional_id, unverified, may_add=False)
     verified: dict[TopicPartition, Verification | KafkaError] = {}
     for key, verification in verifications.items():
         refusal = answers[key]
-        verified[key] = verification if refusal is None else told(refusal, api_version)
+        verified[key] = verification if refusal is None else _told(refusal, api_version)
     return verified
 
 
-def told(error: KafkaError, api_version: int) -> KafkaError:
+async def _add(node: Node, transactional_id: str, unverified: Unverified) -> Answers:
+    """Add the partitions. A client learns of the end of its transaction before the last marker is written, and begins
+    the next one: that is waited for here, for a short while."""
+    deadline = node.loop.time() + node.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
+    while True:
+        answers = await _ask(node, transactional_id, unverified, may_add=True)
+        is_pending = any(
+            error is not None and error.code == ErrorCode.CONCURRENT_TRANSACTIONS for error in answers.values()
+        )
+        if not is_pending or node.is_stopping or node.loop.time() >= deadline:
+            return answers
+        await asyncio.sleep(node.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000)
+
+
+async def _ask(node: Node, transactional_id: str, unverified: Unverified, *, may_add: bool) -> Answers:
+    producer_id, producer_epoch, verifications = unverified
+    return await node.transactions.verify(transactional_id, producer_id, producer_epoch, list(verifications), may_add)
+
+
+def _told(error: KafkaError, api_version: int) -> KafkaError:
     """The error in words that producers of this version know what to do about.
 
     What will pass is told as NOT_ENOUGH_REPLICAS: old clients try again at once, without asking for metadata.

@@ -37,6 +37,7 @@ from lamina.errors import (
     TransactionCoordinatorFenced,
     UnknownTopicOrPartition,
 )
+from lamina.image.features import TRANSACTION_VERSION, level_of
 from lamina.image.topic import TRANSACTION_STATE, TopicPartition
 from lamina.log.verification import Verification
 from lamina.records.batch import NO_SEQUENCE, Codec
@@ -59,7 +60,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-TRANSACTION_VERSION = "transaction.version"
 _MARKER_RETRY_SECONDS = 0.1
 _MARKER_RETRY_MAX_SECONDS = 5.0
 
@@ -117,7 +117,7 @@ class TransactionCoordinator:
     @property
     def version(self) -> int:
         """The finalized level of ``transaction.version``."""
-        return self._node.image.features.levels.get(TRANSACTION_VERSION, 0)
+        return level_of(self._node.image, TRANSACTION_VERSION)
 
     def _settings(self) -> TransactionSettings:
         settings = self._node.settings
@@ -190,7 +190,7 @@ class TransactionCoordinator:
     ) -> Verification | None:
         """What offsets are committed with in a transaction; raises why they may not be."""
         producers, now_ms = partition.log.producers, self._node.now_ms()
-        verification = producers.begin_verification_of(
+        verification = producers.begin_verification(
             commit.producer_id, commit.producer_epoch, 0, now_ms, begins_at_zero=False
         )
         if verification is None or not (may_add or self._node.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):

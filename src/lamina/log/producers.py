@@ -212,24 +212,19 @@ class ProducerStates:
         producer = self.producers.get(producer_id)
         return producer is not None and producer.open_since is None and producer.epoch == epoch
 
-    def begin_verification(self, header: BatchHeader, now_ms: int, *, begins_at_zero: bool) -> Verification | None:
-        """What to append this batch with, once the coordinator has said that it is part of a transaction.
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, begins_at_zero: bool
+    ) -> Verification | None:
+        """What to append a batch with, once the coordinator has said that it is part of a transaction.
 
         ``None`` where nobody has to be asked: the transaction is open here.
         """
-        return self.begin_verification_of(
-            header.producer_id, header.producer_epoch, header.base_sequence, now_ms, begins_at_zero=begins_at_zero
-        )
-
-    def begin_verification_of(
-        self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, begins_at_zero: bool
-    ) -> Verification | None:
-        """The same, for a batch that is still to be made."""
         if self.has_open(producer_id, epoch):
             return None
         verification = self._verifications.get(producer_id)
         if verification is None:
-            verification = self._verifications[producer_id] = Verification(epoch, sequence, begins_at_zero, now_ms)
+            verification = Verification(epoch, sequence, begins_at_zero, now_ms)
+            self._verifications[producer_id] = verification
         else:
             verification.take_in(epoch, sequence)
         return verification

@@ -87,9 +87,8 @@ BROKER_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            add.partitions.to.txn.retry.backoff.max.ms
-            add.partitions.to.txn.retry.backoff.ms auto.leader.rebalance.enable
-            compression.gzip.level compression.lz4.level compression.zstd.level
+            auto.leader.rebalance.enable compression.gzip.level
+            compression.lz4.level compression.zstd.level
             connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
             cordoned.log.dirs leader.imbalance.check.interval.seconds

@@ -70,3 +70,18 @@ TRANSACTION_STATE_LOG_SEGMENT_BYTES = broker_setting(
     "`segment.bytes` of `__transaction_state`.",
     rule=at_least(1),
 )
+ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = broker_setting(
+    "add.partitions.to.txn.retry.backoff.ms",
+    INT,
+    20,
+    "How long a batch that adds its partition to a transaction waits, while the one before is being ended, until it is "
+    "tried again.",
+    rule=at_least(1),
+)
+ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS = broker_setting(
+    "add.partitions.to.txn.retry.backoff.max.ms",
+    INT,
+    100,
+    "How long such a batch waits in all, before its client is told to try again.",
+    rule=at_least(0),
+)

@@ -13,7 +13,7 @@ from lamina.broker.partition import Partition
 from lamina.broker.router import Request
 from lamina.errors import ErrorCode, InvalidProducerEpoch, InvalidTransactionState, TransactionCoordinatorFenced
 from lamina.log.trimming import move_log_start_offset
-from lamina.records.batch import HEADER_BYTES, read_header
+from lamina.records.batch import HEADER_BYTES
 from lamina.records.record import Record, build_batch
 from lamina.wire.codec import SIZE_BYTES, parse_response
 from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -45,7 +45,7 @@ class Transactions:
         )
         now_ms = self._node.now_ms()
         producers = self.partition.log.producers
-        verification = producers.begin_verification(read_header(batch), now_ms, begins_at_zero=False)
+        verification = producers.begin_verification(producer_id, epoch, sequence, now_ms, begins_at_zero=False)
         appended = self.partition.append_own(batch, now_ms, verification)
         self._sequences[producer_id, epoch] = sequence + 1
         return appended.first_offset
@@ -305,8 +305,8 @@ def answered(broker: InProcessBroker, waiting: "asyncio.Future[Answer]") -> Any:
 def test_a_waiting_reader_sleeps_through_an_open_transaction_and_wakes_at_its_end(
     broker: InProcessBroker, transactions: Transactions, commit: bool
 ) -> None:
+    """The first record comes between the reader's look and its wait."""
     waiting = waiting_reader(broker, 0)
-    turns(broker)
     for _ in range(3):
         transactions.write(7)
         turns(broker)

@@ -18,6 +18,10 @@ from lamina.errors import (
 )
 from lamina.image.topic import TopicPartition
 from lamina.records.record import Record, build_batch
+from lamina.settings.transactions import (
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
+)
 from tests.broker.in_process import InProcessBroker
 
 PRODUCE = 0
@@ -51,6 +55,7 @@ class FakeCoordinator:
 @pytest.fixture
 def coordinator(broker: InProcessBroker) -> FakeCoordinator:
     broker.create("t", partitions=3)
+    broker.restart(**{ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS.name: "0"})
     return FakeCoordinator(broker.node)
 
 
@@ -172,6 +177,27 @@ def test_a_later_batch_waits_for_the_one_that_could_not_be_verified(
     assert codes(broker, transactional(broker, 4)) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
     assert codes(broker, transactional(broker, 3)) == [0]
     assert codes(broker, transactional(broker, 4)) == [0]
+
+
+def test_a_transaction_that_begins_while_the_last_one_ends_waits_a_little(
+    broker: InProcessBroker, coordinator: FakeCoordinator
+) -> None:
+    long = {ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS.name: "1", ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS.name: "60000"}
+    broker.restart(**long)
+    coordinator = FakeCoordinator(broker.node)
+
+    def ended() -> None:
+        coordinator.answer = (
+            ConcurrentTransactions("the last one is being ended") if len(coordinator.asked) < 3 else None
+        )
+
+    coordinator.meanwhile = ended
+    assert codes(broker, transactional(broker), version=ADDING) == [0]
+    assert len(coordinator.asked) == 3
+    coordinator.asked.clear()
+    end(broker)
+    assert codes(broker, transactional(broker, 1), version=ABORTABLE) == [ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert len(coordinator.asked) == 1
 
 
 def test_verification_may_be_switched_off_for_classic_clients(

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from lamina.errors import ErrorCode
-from lamina.records.batch import read_header
 from lamina.records.record import Record, build_batch
 from tests.broker.in_process import InProcessBroker
 
@@ -28,7 +27,7 @@ def write(broker: InProcessBroker, *, epoch: int = 0, count: int = 1, transactio
         is_transactional=transactional,
     )
     partition = broker.node.partitions.get("t", 0)
-    verification = partition.log.producers.begin_verification(read_header(batch), now_ms, begins_at_zero=False)
+    verification = partition.log.producers.begin_verification(7, epoch, 0, now_ms, begins_at_zero=False)
     partition.append_own(batch, now_ms, verification)
     return now_ms
 

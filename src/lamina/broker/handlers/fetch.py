@@ -82,17 +82,18 @@ def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awai
 async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
     deadline = node.loop.time() + message.max_wait_ms / 1000
     may_wait = True
-    # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
-    while may_wait and not node.is_stopping and all(partition.is_at(seen) for partition, seen in read.partitions):
-        parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
-        began_ns = perf_counter_ns()
-        node.counters.parked_fetches += 1
-        try:
-            may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
-        finally:
-            node.counters.parked_fetches -= 1
-        if request.waits is not None:
-            request.waits.parked_ns += perf_counter_ns() - began_ns
+    while may_wait and not node.is_stopping:
+        # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
+        if all(partition.is_at(seen) for partition, seen in read.partitions):
+            parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
+            began_ns = perf_counter_ns()
+            node.counters.parked_fetches += 1
+            try:
+                may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
+            finally:
+                node.counters.parked_fetches -= 1
+            if request.waits is not None:
+                request.waits.parked_ns += perf_counter_ns() - began_ns
         if message.isolation_level != READ_COMMITTED:
             break
         # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
