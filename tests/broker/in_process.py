@@ -1,7 +1,7 @@
 """A broker without sockets: requests are encoded, served by the router, and their answers parsed."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sized
+from collections.abc import Awaitable, Callable, Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -62,6 +62,8 @@ class InProcessBroker:
         return opened
 
     def close(self) -> None:
+        self._loop.run_until_complete(self.node.transactions.close())
+        self.node.groups.runtime.close()
         self._loop.run_until_complete(self.node.kernel_loading.stop())
         for directory in self.node.directories:
             directory.close()
@@ -74,6 +76,26 @@ class InProcessBroker:
         self.close()
         self._given |= settings
         self._opened = self._open()
+
+    def settle(self) -> None:
+        """Let the coordinators load their logs and write every marker that can be written."""
+        node = self.node
+        coordinators = (node.groups.runtime, node.transactions.runtime)
+
+        def is_busy() -> bool:
+            is_loading = any(
+                shard.machine is None and not shard.is_given_up for runtime in coordinators for shard in runtime
+            )
+            return is_loading or bool(node.transactions.markers_pending)
+
+        self.run_until(lambda: not is_busy())
+
+    def run_until(self, holds: Callable[[], bool]) -> None:
+        """Let the broker work on its own, with no request, until something is so."""
+        deadline = self._loop.time() + 30
+        while not holds():
+            assert self._loop.time() < deadline, "it never came true"
+            self._loop.run_until_complete(asyncio.sleep(0.001))
 
     def ask(self, api_key: int, api_version: int, **facts: Any) -> Any:
         """The answer to a request; what its version does not carry is left out, what is not said is empty."""
@@ -116,6 +138,10 @@ class InProcessBroker:
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": given}
         response = self.ask(19, 7, topics=[topic])
         assert response.topics[0].error_code == 0, response.topics[0].error_message
+
+    def delete(self, name: str) -> None:
+        response = self.ask(20, 6, topics=[{"name": name}])
+        assert response.responses[0].error_code == 0
 
 
 def joined(pieces: Answer) -> bytes:

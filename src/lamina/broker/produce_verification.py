@@ -6,7 +6,7 @@ and in which words a client is told the answer. Must not know how the coordinato
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from lamina.broker.node import Node
@@ -87,10 +87,9 @@ async def verify(node: Node, api_version: int, transactional_id: str, unverified
     may_add = api_version >= _FIRST_THAT_ADDS
     if not may_add and not node.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
         return verifications
-    if may_add:
-        answers = await _add(node, transactional_id, unverified)
-    else:
-        answers = await _ask(node, transactional_id, unverified, may_add=False)
+    answers = await ask_coordinator(
+        node, transactional_id, unverified.producer_id, unverified.producer_epoch, list(verifications), may_add=may_add
+    )
     verified: dict[TopicPartition, Verification | KafkaError] = {}
     for key, verification in verifications.items():
         refusal = answers[key]
@@ -98,23 +97,29 @@ async def verify(node: Node, api_version: int, transactional_id: str, unverified
     return verified
 
 
-async def _add(node: Node, transactional_id: str, unverified: Unverified) -> Answers:
-    """Add the partitions. A client learns of the end of its transaction before the last marker is written, and begins
-    the next one: that is waited for here, for a short while."""
+async def ask_coordinator(
+    node: Node,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: Collection[TopicPartition],
+    *,
+    may_add: bool,
+) -> Answers:
+    """Whether the partitions are in the producer's transaction; or add them.
+
+    A client learns of the end of its transaction before the last marker is written, and begins the next one: where
+    that adds partitions it is waited for here, for a short while.
+    """
     deadline = node.loop.time() + node.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
     while True:
-        answers = await _ask(node, transactional_id, unverified, may_add=True)
-        is_pending = any(
+        answers = await node.transactions.verify(transactional_id, producer_id, producer_epoch, partitions, may_add)
+        is_pending = may_add and any(
             error is not None and error.code == ErrorCode.CONCURRENT_TRANSACTIONS for error in answers.values()
         )
         if not is_pending or node.is_stopping or node.loop.time() >= deadline:
             return answers
         await asyncio.sleep(node.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000)
-
-
-async def _ask(node: Node, transactional_id: str, unverified: Unverified, *, may_add: bool) -> Answers:
-    producer_id, producer_epoch, verifications = unverified
-    return await node.transactions.verify(transactional_id, producer_id, producer_epoch, list(verifications), may_add)
 
 
 def _told(error: KafkaError, api_version: int) -> KafkaError:

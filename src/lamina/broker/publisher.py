@@ -220,6 +220,7 @@ class Publisher:
         for directory, partitions in left.values():
             await self._forget(directory, partitions)
         node.partitions.forget_topic(UUID(bytes=topic.id))
+        node.transactions.topic_deleted(topic.name)
         await change(lambda image: remove_topic(image, topic.name))
         node.encoded_topics.pop(topic.name, None)
         node.counters.forget_topic(topic.name)

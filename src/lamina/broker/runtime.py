@@ -64,6 +64,11 @@ class Shard(Generic[R, M]):
         """Another broker, or nobody, runs it from now on."""
         self._let_go(NotCoordinator(f"{self.log.name} is not led here"))
 
+    @property
+    def is_given_up(self) -> bool:
+        """Neither runs nor loads: its log cannot be used."""
+        return self.machine is None and self._loading is None
+
     def _let_go(self, reason: KafkaError) -> None:
         self.machine = None
         if self._loading is not None:
@@ -82,10 +87,13 @@ class Shard(Generic[R, M]):
     async def _load(self) -> None:
         log, began_ms = self.log, self._node.monotonic_ms()
         try:
-            history = await log.read_all()
-            machine, steps = self._make(log.partition), history.steps()
-            while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
-                await asyncio.sleep(0)
+            machine, next_offset = self._make(log.partition), log.start_offset
+            # Markers come while it loads. Nothing is awaited between the end of the log and the machine's first turn.
+            while next_offset < log.end_offset:
+                history = await log.read_from(next_offset)
+                steps, next_offset = history.steps(), history.next_offset
+                while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                    await asyncio.sleep(0)
         except StorageError as error:
             logger.error("%s cannot be loaded: %s", log.name, error)
             return
@@ -148,7 +156,7 @@ class Shard(Generic[R, M]):
 
     def _require(self) -> M:
         if self.machine is None:
-            if self._loading is None:
+            if self.is_given_up:
                 raise NotCoordinator(f"{self.log.name} is not led here")
             raise CoordinatorLoadInProgress(f"{self.log.name} is being loaded")
         return self.machine
@@ -170,6 +178,7 @@ class Shard(Generic[R, M]):
             for record in records:
                 machine.replay(record, decision.producer)
         replies: list[Reply] = []
+        others: list[Effect] = []
         for effect in decision.effects:
             if isinstance(effect, Reply):
                 replies.append(effect)
@@ -178,25 +187,33 @@ class Shard(Generic[R, M]):
             elif isinstance(effect, CancelTimer):
                 self._cancel_timer(effect)
             else:
-                self._perform(self, effect)
-        if replies:
-            self._reply_when_committed(replies, has_written=bool(records))
+                others.append(effect)
+        if replies or others:
+            # What happens outside may follow from records of earlier decisions, which are not committed either.
+            self._when_committed(machine, replies, others, has_written=bool(records or others))
 
-    # Answers
+    # What waits for the commit
 
-    def _reply_when_committed(self, replies: list[Reply], *, has_written: bool) -> None:
+    def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect], *, has_written: bool) -> None:
         partition = self.log.partition
         if not (has_written and partition.needs_flush()):
-            self._reply(replies)
+            self._finish(machine, replies, others)
             return
 
         def flushed(error: StorageError | None) -> None:
             if error is not None:
                 self.close()
             else:
-                self._reply(replies)
+                self._finish(machine, replies, others)
 
         partition.flush(flushed)
+
+    def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
+        self._reply(replies)
+        for effect in others:
+            # A machine that was loaded again meanwhile wants by itself what its log says.
+            if self.machine is machine:
+                self._perform(self, effect)
 
     def _reply(self, replies: list[Reply]) -> None:
         for waiter, answer in replies:

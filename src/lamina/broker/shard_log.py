@@ -76,14 +76,24 @@ class ShardLog(Generic[R]):
             raise MessageTooLarge(f"{self.name} takes batches of {limit_bytes} bytes, this one has {len(batch)}")
         self.partition.append_own(batch, now_ms, verification)
 
-    async def read_all(self) -> History:
-        """Everything up to the log's end, read on threads. Raises StorageError, or CorruptMessage."""
+    @property
+    def start_offset(self) -> int:
+        return self.partition.log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.partition.log.log_end_offset
+
+    async def read_from(self, offset: int) -> History:
+        """Everything from there up to the log's end, read on threads. Raises StorageError, or CorruptMessage."""
         log = self.partition.log
         history = History()
-        history.next_offset = log.log_start_offset
+        history.next_offset = offset
         while history.next_offset < log.log_end_offset:
             lease = log.read(history.next_offset, _CHUNK_BYTES)
             if lease is None:
+                # Compaction has left nothing up to the end.
+                history.next_offset = log.log_end_offset
                 break
             began = history.next_offset
             try:

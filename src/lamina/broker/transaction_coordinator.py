@@ -6,14 +6,13 @@ there, again and again until each has its own. Must not know what a transaction'
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from lamina.broker.internal_topics import make_internal_topic
 from lamina.broker.partition import Partition
 from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
-from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import TransactionRecord
@@ -35,16 +34,13 @@ from lamina.errors import (
     NotCoordinator,
     StorageError,
     TransactionCoordinatorFenced,
-    UnknownTopicOrPartition,
 )
 from lamina.image.features import TRANSACTION_VERSION, level_of
 from lamina.image.topic import TRANSACTION_STATE, TopicPartition
-from lamina.log.verification import Verification
 from lamina.records.batch import NO_SEQUENCE, Codec
 from lamina.settings.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_MAX_TIMEOUT_MS,
-    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
     TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_STATE_LOG_MIN_ISR,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
@@ -58,10 +54,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 _MARKER_RETRY_SECONDS = 0.1
 _MARKER_RETRY_MAX_SECONDS = 5.0
+_PARTITIONS_AT_A_TIME = 64
 
 TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
 
@@ -72,14 +67,15 @@ class TransactionCoordinator:
         self.runtime: Runtime[TransactionRecord, TransactionShard] = Runtime(
             node,
             TRANSACTION_STATE,
-            lambda partition: TransactionShard(self._settings, partition.leader_epoch),
-            encode_record,
+            lambda partition: TransactionShard(self._settings, partition.leader_epoch, node.partitions.is_known),
+            lambda record: encode_record(record, self.version),
             decode_record,
             Codec.NONE,
             self._perform,
             base_sequence=NO_SEQUENCE,
         )
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[asyncio.Task[None], SendMarkers] = {}
+        self.markers_written = 0
 
     # Which shard
 
@@ -185,23 +181,6 @@ class TransactionCoordinator:
             return dict.fromkeys(wanted, error)
         return dict.fromkeys(wanted)
 
-    async def verify_commit(
-        self, partition: Partition, commit: TransactionalCommitRequest, *, may_add: bool
-    ) -> Verification | None:
-        """What offsets are committed with in a transaction; raises why they may not be."""
-        producers, now_ms = partition.log.producers, self._node.now_ms()
-        verification = producers.begin_verification(
-            commit.producer_id, commit.producer_epoch, 0, now_ms, begins_at_zero=False
-        )
-        if verification is None or not (may_add or self._node.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
-            return verification
-        key = (partition.topic, partition.index)
-        answers = await self.verify(commit.transactional_id, commit.producer_id, commit.producer_epoch, [key], may_add)
-        refusal = answers[key]
-        if refusal is not None:
-            raise refusal
-        return verification
-
     # Looking
 
     def describe(self, transactional_id: str) -> TransactionDescription:
@@ -210,52 +189,104 @@ class TransactionCoordinator:
     def list_transactions(self, request: ListRequest) -> ListAnswer:
         """Of all shards; raises CoordinatorLoadInProgress while one is not known yet."""
         now = Now(self._node.now_ms(), self._node.monotonic_ms())
-        answers = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in self.runtime]
+        shards = [shard for shard in self.runtime if not shard.is_given_up]
+        answers = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
         unknown = answers[0].unknown_states if answers else ()
         return ListAnswer(tuple(one for answer in answers for one in answer.listings), unknown)
 
     # Markers
 
-    def _perform(self, shard: TransactionShardOnLog, effect: Effect) -> None:
-        if isinstance(effect, SendMarkers):
-            task = self._node.loop.create_task(self._send_markers(shard, effect))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
+    def topic_deleted(self, topic: str) -> None:
+        for shard in self.runtime:
+            machine = shard.machine
+            if machine is not None:
+                shard.run(lambda _, m=machine: m.topic_deleted(topic))  # type: ignore[misc]
 
-    async def _send_markers(self, shard: TransactionShardOnLog, effect: SendMarkers) -> None:
-        left, wait_seconds = set(effect.partitions), _MARKER_RETRY_SECONDS
-        machine = shard.machine
-        while left:
-            left -= {partition for partition in left if self._write_marker(partition, effect)}
+    def _perform(self, shard: TransactionShardOnLog, effect: Effect) -> None:
+        if not isinstance(effect, SendMarkers):
+            return
+        left: set[TopicPartition] = set(effect.partitions)
+        flushing: list[Partition] = []
+        if len(left) <= _PARTITIONS_AT_A_TIME:
+            left, flushing = self._write_markers(left, effect)
+        if not left and not flushing and not effect.needs_producer_id:
+            # As nearly always: the producer may begin its next transaction at once.
+            self._markers_written(shard, shard.machine, effect, None)
+            return
+        task = self._node.loop.create_task(self._send_markers(shard, effect, left, flushing))
+        self._sending[task] = effect
+        task.add_done_callback(lambda done: self._sending.pop(done, None))
+
+    async def _send_markers(
+        self, shard: TransactionShardOnLog, effect: SendMarkers, left: set[TopicPartition], flushing: list[Partition]
+    ) -> None:
+        """Until every partition has its marker, on disk where that is asked for."""
+        machine, wait_seconds = shard.machine, _MARKER_RETRY_SECONDS
+        while True:
+            left |= (await self._node.flushed(flushing)).keys()
+            waiting, left, flushing = sorted(left), set(), []
+            for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
+                failed, unflushed = self._write_markers(waiting[start : start + _PARTITIONS_AT_A_TIME], effect)
+                left |= failed
+                flushing += unflushed
+                await asyncio.sleep(0)
+            if not left and not flushing:
+                break
             if left:
                 await asyncio.sleep(wait_seconds)
                 wait_seconds = min(2 * wait_seconds, _MARKER_RETRY_MAX_SECONDS)
-                if shard.machine is not machine or self._node.is_stopping:
-                    return
+            if shard.machine is not machine:
+                # It was loaded again and has sent its markers anew, or another broker does.
+                return
         fresh = await self._node.producer_ids.next() if effect.needs_producer_id else None
-        if shard.machine is machine and machine is not None:
+        self._markers_written(shard, machine, effect, fresh)
+
+    def _markers_written(
+        self, shard: TransactionShardOnLog, machine: TransactionShard | None, effect: SendMarkers, fresh: int | None
+    ) -> None:
+        if machine is not None and shard.machine is machine:
             shard.run(lambda now: machine.markers_written(effect.transactional_id, effect.producer, now, fresh))
 
-    def _write_marker(self, key: TopicPartition, effect: SendMarkers) -> bool:
-        """True when the partition needs no marker any more."""
-        try:
-            self._node.partitions.get(*key).append_marker(
-                *effect.producer,
-                effect.coordinator_epoch,
-                is_commit=effect.is_commit,
-                transaction_version=effect.transaction_version,
-                now_ms=self._node.now_ms(),
-            )
-        except UnknownTopicOrPartition:
-            # The topic is gone, and with it what was written.
-            return True
-        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
-            logger.warning("%s-%d takes no marker of %s: %s", *key, effect.transactional_id, error)
-            return True
-        except StorageError as error:
-            logger.debug("%s-%d cannot take a marker now: %s", *key, error)
-            return False
-        return True
+    def _write_markers(
+        self, partitions: Iterable[TopicPartition], effect: SendMarkers
+    ) -> tuple[set[TopicPartition], list[Partition]]:
+        """Those that could not take their marker, and those where it is not on disk yet but must be."""
+        left: set[TopicPartition] = set()
+        flushing: list[Partition] = []
+        now_ms = self._node.now_ms()
+        for key in partitions:
+            partition = self._node.partitions.find(*key)
+            if partition is None:
+                if self._node.partitions.is_known(*key):
+                    left.add(key)
+                # Else the topic is gone, and with it what was written.
+                continue
+            try:
+                partition.append_marker(
+                    *effect.producer,
+                    effect.coordinator_epoch,
+                    is_commit=effect.is_commit,
+                    transaction_version=effect.transaction_version,
+                    now_ms=now_ms,
+                )
+            except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+                logger.warning("%s-%d takes no marker of %s: %s", *key, effect.transactional_id, error)
+            except StorageError as error:
+                logger.debug("%s-%d cannot take a marker now: %s", *key, error)
+                left.add(key)
+            except Exception as error:
+                self._node.partition_failed(*key, error)
+                left.add(key)
+            else:
+                self.markers_written += 1
+                if partition.needs_flush():
+                    flushing.append(partition)
+        return left, flushing
+
+    @property
+    def markers_pending(self) -> int:
+        """Transactions whose markers could not be written at once, each with its partitions."""
+        return sum(len(effect.partitions) for effect in self._sending.values())
 
     async def close(self) -> None:
         """End what is under way; the next start takes it up again."""

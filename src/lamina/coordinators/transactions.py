@@ -66,8 +66,15 @@ TransactionDecision = Decision[TransactionRecord]
 
 
 class TransactionShard:
-    def __init__(self, settings: Callable[[], TransactionSettings], coordinator_epoch: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], TransactionSettings],
+        coordinator_epoch: int = 0,
+        is_known: Callable[[str, int], bool] = lambda topic, index: True,
+    ) -> None:
         self._settings = settings
+        self._is_known = is_known
+        """Whether there is such a partition; what was deleted while nobody looked is in no transaction any more."""
         self._coordinator_epoch = coordinator_epoch
         """The leader epoch of the partition: logs refuse markers of a coordinator that has been replaced."""
         self._values: dict[str, TransactionValue] = {}
@@ -97,6 +104,9 @@ class TransactionShard:
             if value.status is Status.ONGOING:
                 # Its time ran while nobody was here; a wall clock that was set back does not prolong it.
                 self._began_ms[transactional_id] = now.monotonic_ms - max(now.wall_ms - value.start_timestamp_ms, 0)
+                left = frozenset(partition for partition in value.partitions if self._is_known(*partition))
+                if left != value.partitions:
+                    decision.records.append(_record(transactional_id, value._replace(partitions=left)))
             elif value.status is Status.PREPARE_EPOCH_FENCE:
                 self._prepare(decision, transactional_id, fence_continued(value, now.wall_ms))
             elif value.status in ENDING:
@@ -187,6 +197,15 @@ class TransactionShard:
             raise ProducerIdNeeded(f"producer {value.producer_id} has no epochs left")
         after = producer_after(value, fresh_producer_id)
         decision.records.append(_record(transactional_id, completed(value, after, now.wall_ms)))
+        return decision
+
+    def topic_deleted(self, topic: str) -> TransactionDecision:
+        """A transaction is no longer in partitions that are gone: those of a new topic by that name are others."""
+        decision = TransactionDecision()
+        for transactional_id, value in self._values.items():
+            left = frozenset(partition for partition in value.partitions if partition[0] != topic)
+            if left != value.partitions:
+                decision.records.append(_record(transactional_id, value._replace(partitions=left)))
         return decision
 
     # Time

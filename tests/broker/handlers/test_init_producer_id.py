@@ -48,11 +48,20 @@ def test_a_made_up_id_in_a_log_leaves_ids_to_give_and_hides_no_other(
 
 
 @pytest.mark.parametrize(
-    ("transactional_id", "code"), [("orders", ErrorCode.UNSUPPORTED_VERSION), ("", ErrorCode.INVALID_REQUEST)]
+    ("transactional_id", "code"), [("orders", ErrorCode.NOT_COORDINATOR), ("", ErrorCode.INVALID_REQUEST)]
 )
-def test_a_transactional_producer_is_turned_away_for_good(
-    broker: InProcessBroker, transactional_id: str, code: ErrorCode
+@pytest.mark.parametrize("version", range(6))
+def test_a_transactional_producer_must_have_a_name_and_have_found_its_coordinator(
+    broker: InProcessBroker, version: int, transactional_id: str, code: ErrorCode
 ) -> None:
-    for version in range(6):
-        response = broker.ask(API_KEY, version, transactional_id=transactional_id)
-        assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
+    response = broker.ask(API_KEY, version, transactional_id=transactional_id, producer_id=-1, producer_epoch=-1)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(5, -1), (-1, 5)])
+@pytest.mark.parametrize("transactional_id", [None, "orders"])
+def test_an_id_without_an_epoch_is_no_producer(
+    broker: InProcessBroker, producer_id: int, epoch: int, transactional_id: str | None
+) -> None:
+    response = broker.ask(API_KEY, 3, transactional_id=transactional_id, producer_id=producer_id, producer_epoch=epoch)
+    assert response.error_code == ErrorCode.INVALID_REQUEST

@@ -24,15 +24,16 @@ _FIRST_WITH_FENCED = 4
 async def handle(node: Node, request: Request, message: Any) -> Any:
     if message.transactional_id == "":
         raise InvalidRequest("a transactional id must not be empty")
+    expected = expected_producer(
+        getattr(message, "producer_id", NO_PRODUCER.id), getattr(message, "producer_epoch", NO_PRODUCER.epoch)
+    )
     if message.transactional_id is None:
         return _answer(request, ErrorCode.NONE, Producer(await node.producer_ids.next(), 0))
     producer = await node.transactions.init_producer_id(
         InitRequest(
             message.transactional_id,
             milliseconds(message.transaction_timeout),
-            expected_producer(
-                getattr(message, "producer_id", NO_PRODUCER.id), getattr(message, "producer_epoch", NO_PRODUCER.epoch)
-            ),
+            expected,
             request.api_version >= _FIRST_WITH_FENCED,
         )
     )

@@ -2,26 +2,30 @@
 
 Behaviour: offsets that a group has read up to, committed with a producer's transaction: nobody sees them before it
 commits, and nobody ever if it aborts.
-Version notes: from v3 the member is checked as in OffsetCommit; with v5 (transaction version 2) the group's partition
-becomes part of the transaction here, before that AddOffsetsToTxn did so.
+Version notes: before v2 a coordinator that loads is COORDINATOR_NOT_AVAILABLE; from v3 the member is checked as in
+OffsetCommit; TRANSACTION_ABORTABLE from v4; with v5 (transaction version 2) the group's partition becomes part of the
+transaction here, before that AddOffsetsToTxn did so.
 """
 
 from typing import Any
 
+from lamina.broker.commit_verification import verify_commit
 from lamina.broker.handlers.offset_commit import Outcome, sort_partitions
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
 from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import TransactionalCommitRequest
-from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
+from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError, MessageTooLarge
 from lamina.wire.building import response_shape
 
 API_KEY = 28
-_FIRST_THAT_ADDS = 5
+_FIRST_WITH_LOADING = 2
 _NO_GENERATION = -1
 
 
 async def handle(node: Node, request: Request, message: Any) -> Any:
+    if not message.group_id:
+        raise InvalidGroupId("a group must have a name")
     known, outcome = sort_partitions(node, message)
     if not known:
         return _answer(request, message, outcome)
@@ -43,8 +47,7 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         return _answer(request, message, outcome)
 
     shard = node.groups.shard_of(message.group_id)
-    may_add = request.api_version >= _FIRST_THAT_ADDS
-    verification = await node.transactions.verify_commit(shard.log.partition, commit, may_add=may_add)
+    verification = await verify_commit(node, shard.log.partition, commit)
     try:
         asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), verification)
     except MessageTooLarge as error:
@@ -75,7 +78,10 @@ def _answer(request: Request, message: Any, outcome: Outcome) -> Any:
 
 
 def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    outcome = {(topic.name, one.partition_index): error.code for topic in message.topics for one in topic.partitions}
+    code = error.code
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.api_version < _FIRST_WITH_LOADING:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    outcome = {(topic.name, one.partition_index): code for topic in message.topics for one in topic.partitions}
     return _answer(request, message, outcome)
 
 
