@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from lamina.broker.group_settings import group_settings
+from lamina.broker.metrics.counters import Place
 from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
@@ -172,6 +173,9 @@ class GroupCoordinator:
             except KafkaError as error:
                 # It was fine when it came; an older broker may have taken what this one cannot read.
                 logger.warning("%s: %s", effect.group_id, error)
+            except Exception as error:
+                self._node.count_unexpected(Place.COORDINATOR)
+                logger.error("%s: a regular expression could not be resolved", effect.group_id, exc_info=error)
         machine = shard.machine
         if machine is not None:
             shard.run(lambda now: machine.resolved(effect.group_id, results, now))

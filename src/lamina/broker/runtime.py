@@ -16,7 +16,7 @@ from lamina.broker.partition import Partition
 from lamina.broker.shard_log import Encode, ShardLog
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Decode, Machine, replay
-from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
+from lamina.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, StorageError
 from lamina.records.batch import Codec
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ M = TypeVar("M", bound=Machine[Any])
 T = TypeVar("T")
 
 _STEPS_AT_A_TIME = 500
-_RETRY_SECONDS = 1.0
 
 _numbers = count(1)
 
@@ -81,17 +80,22 @@ class Shard(Generic[R, M]):
             machine, steps = self._make(), history.steps()
             while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
                 await asyncio.sleep(0)
+            decision = machine.loaded(self._now())
         except StorageError as error:
             logger.error("%s cannot be loaded: %s", log.name, error)
+            self._loading = None
             return
         except Exception as error:
             # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
             self._node.partition_failed(log.partition.topic, log.partition.index, error)
+            self._loading = None
             return
         self.machine = machine
         self._loading = None
-        self.run(machine.loaded)
-        logger.debug("%s loaded in %d ms", log.name, self._node.monotonic_ms() - began_ms)
+        self.run(lambda _: decision)
+        took_ms = self._node.monotonic_ms() - began_ms
+        self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
+        logger.debug("%s loaded in %d ms", log.name, took_ms)
 
     # Deciding
 
@@ -103,17 +107,10 @@ class Shard(Generic[R, M]):
         """The answer, or what brings it. An answer that is an error is raised."""
         machine = self._require()
         waiter = next(_numbers)
-        try:
-            decision = decide(machine, waiter, self._now())
-        except KafkaError:
-            raise
-        except Exception:
-            self.load()
-            raise
         future: asyncio.Future[object] = self._node.loop.create_future()
         self._waiting[waiter] = future
         try:
-            self._carry_out(machine, decision)
+            self._turn(machine, lambda now: decide(machine, waiter, now))
         except BaseException:
             future.cancel()
             self._waiting.pop(waiter, None)
@@ -128,13 +125,12 @@ class Shard(Generic[R, M]):
         if machine is None:
             return
         try:
-            self._carry_out(machine, decide(self._now()))
+            self._turn(machine, decide)
         except KafkaError as error:
             logger.error("%s: %s", self.log.name, error)
         except Exception as error:
             self._node.count_unexpected(Place.COORDINATOR)
             logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
-            self.load()
 
     def _require(self) -> M:
         if self.machine is None:
@@ -146,17 +142,28 @@ class Shard(Generic[R, M]):
     def _now(self) -> Now:
         return Now(self._node.now_ms(), self._node.monotonic_ms())
 
+    def _turn(self, machine: M, decide: Callable[[Now], Decision[R]]) -> None:
+        """Decide and carry out. Whatever fails but a refusal leaves soft state behind that nobody can trust."""
+        try:
+            decision = decide(self._now())
+        except KafkaError:
+            raise
+        except Exception:
+            self.load()
+            raise
+        try:
+            self._carry_out(machine, decision)
+        except StorageError as error:
+            self.close()
+            raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+        except Exception:
+            self.load()
+            raise
+
     def _carry_out(self, machine: M, decision: Decision[R]) -> None:
         records = decision.records
         if records:
-            try:
-                self.log.append(records, decision.producer, self._node.now_ms())
-            except MessageTooLarge:
-                self.load()
-                raise
-            except StorageError as error:
-                self.close()
-                raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+            self.log.append(records, decision.producer, self._node.now_ms(), is_atomic=decision.is_atomic)
             for record in records:
                 machine.replay(record, decision.producer)
         replies: list[Reply] = []
@@ -170,13 +177,14 @@ class Shard(Generic[R, M]):
             else:
                 self._perform(self, effect)
         if replies:
-            self._reply_when_committed(replies, has_written=bool(records))
+            self._reply_when_committed(replies)
 
     # Answers
 
-    def _reply_when_committed(self, replies: list[Reply], *, has_written: bool) -> None:
+    def _reply_when_committed(self, replies: list[Reply]) -> None:
+        """Also an answer that was only looked up waits: it tells of what others have written."""
         partition = self.log.partition
-        if not (has_written and partition.needs_flush()):
+        if not partition.needs_flush():
             self._reply(replies)
             return
 

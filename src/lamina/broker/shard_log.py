@@ -38,8 +38,11 @@ class ShardLog(Generic[R]):
     def name(self) -> str:
         return self.partition.log.name
 
-    def append(self, records: Sequence[R], producer: Producer | None, now_ms: int) -> None:
-        """All records as one batch. Raises MessageTooLarge before anything was written, or StorageError."""
+    def append(self, records: Sequence[R], producer: Producer | None, now_ms: int, *, is_atomic: bool = True) -> None:
+        """All records as one batch, or as more where that is allowed and one would be too large.
+
+        Raises StorageError, or MessageTooLarge, before anything was written if the records belong together.
+        """
         encode = self._encode
         producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         batch = build_batch(
@@ -51,9 +54,14 @@ class ShardLog(Generic[R]):
             is_transactional=producer is not None,
         )
         limit_bytes = self.partition.log.config.max_message_bytes
-        if len(batch) > limit_bytes:
+        if len(batch) <= limit_bytes:
+            self.partition.append_own(batch, now_ms)
+            return
+        if is_atomic or len(records) == 1:
             raise MessageTooLarge(f"{self.name} takes batches of {limit_bytes} bytes, this one has {len(batch)}")
-        self.partition.append_own(batch, now_ms)
+        middle = len(records) // 2
+        self.append(records[:middle], producer, now_ms, is_atomic=False)
+        self.append(records[middle:], producer, now_ms, is_atomic=False)
 
     async def read_all(self) -> History:
         """Everything up to the log's end, read on threads. Raises StorageError, or CorruptMessage."""
