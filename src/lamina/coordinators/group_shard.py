@@ -238,16 +238,16 @@ class GroupShard:
             for topic, _ in request.partitions
         ]
         gone = [key for key, error in zip(request.partitions, errors, strict=True) if error is None]
-        decision = GroupDecision(self.offsets.delete(request.group_id, gone))
+        decision = GroupDecision(self.offsets.delete(request.group_id, gone), is_atomic=False)
         decision.reply(waiter, errors)
         return decision
 
     def topics_deleted(self, topics: frozenset[str]) -> GroupDecision:
-        return GroupDecision(self.offsets.delete_topics(topics))
+        return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False)
 
     def expire(self, group_id: str, now: Now) -> GroupDecision:
         """Forget offsets that have grown old, and with the last of them a group that nobody is in."""
-        decision = GroupDecision()
+        decision = GroupDecision(is_atomic=False)
         group = self._group(group_id)
         if group is None:
             return decision
@@ -258,9 +258,13 @@ class GroupShard:
         is_left = len(decision.records) < self.offsets.count(group_id) or self.offsets.is_in_transaction(group_id)
         if not is_left and group.is_abandoned:
             decision.records += group.tombstones()
-            if isinstance(group, ClassicGroup) and group.stored is None:
-                self._groups.pop(group_id, None)
+            self._forget_unstored(group)
         return decision
+
+    def _forget_unstored(self, group: ClassicGroup | ConsumerGroup) -> None:
+        """No tombstone takes away a group that was never in the log."""
+        if isinstance(group, ClassicGroup) and group.stored is None:
+            self._groups.pop(group.group_id, None)
 
     # Groups as a whole
 
@@ -291,7 +295,8 @@ class GroupShard:
         _check_group_id(group_id)
         group = self._required(group_id)
         group.check_delete()
-        decision = GroupDecision([*self.offsets.delete_all(group_id), *group.tombstones()])
+        decision = GroupDecision([*self.offsets.delete_all(group_id), *group.tombstones()], is_atomic=False)
+        self._forget_unstored(group)
         decision.reply(waiter, None)
         return decision
 
