@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
 from lamina.coordinators.offsets import Expiry, Offsets
+from lamina.coordinators.records.group_codec import encode_record
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import OffsetMetadataTooLarge, UnstableOffsetCommit
 
@@ -63,6 +64,13 @@ def test_metadata_beyond_its_limit_in_bytes_is_refused_for_that_partition_alone(
     records, errors = Offsets().commit("g", [committed(1, metadata=metadata), committed(2, "u")], 1000, 10)
     assert [type(error) for error in errors] == [OffsetMetadataTooLarge, type(None)]
     assert [record.key for record in records] == [OffsetKey("g", "u", 0)]
+
+
+def test_metadata_that_no_record_can_hold_is_refused_whatever_is_allowed() -> None:
+    texts = ["x" * 32_767, "x" * 32_768]
+    records, errors = Offsets().commit("g", [committed(1, metadata=text) for text in texts], 1000, 100_000)
+    assert [type(error) for error in errors] == [type(None), OffsetMetadataTooLarge]
+    encode_record(records[0])
 
 
 def test_null_metadata_is_stored_as_none() -> None:

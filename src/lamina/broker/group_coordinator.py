@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lamina.broker.group_settings import group_settings
 from lamina.broker.metrics.counters import Place
+from lamina.broker.partition import Partition
 from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
@@ -22,7 +23,13 @@ from lamina.coordinators.records import consumer_protocol
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
 from lamina.coordinators.records.partitioning import partition_of
-from lamina.errors import InvalidReplicationFactor, KafkaError, NotCoordinator, TopicAlreadyExists
+from lamina.errors import (
+    CoordinatorNotAvailable,
+    InvalidReplicationFactor,
+    KafkaError,
+    NotCoordinator,
+    TopicAlreadyExists,
+)
 from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS
@@ -75,10 +82,15 @@ class GroupCoordinator:
         """All groups; raises CoordinatorLoadInProgress while some are not known yet."""
         return [one for shard in self.runtime for one in shard.look(lambda machine: list(machine.listings()))]
 
+    def log_failed(self, partition: Partition) -> None:
+        """Groups of a log that is offline have no coordinator."""
+        if partition.topic == CONSUMER_OFFSETS:
+            self.runtime.resign(partition.index)
+
     # The topic
 
     async def make_topic(self) -> None:
-        """Make the topic if it is not there. Raises what forbids it."""
+        """Make the topic if it is not there. Raises InvalidReplicationFactor, or CoordinatorNotAvailable."""
         if CONSUMER_OFFSETS in self._node.image.topics:
             return
         from lamina.broker.topic_creation import NewTopic, create_topics
@@ -103,8 +115,10 @@ class GroupCoordinator:
             logger.error(
                 "%s cannot be made with offsets.topic.replication.factor=%d: %s", CONSUMER_OFFSETS, factor, made
             )
-        if isinstance(made, KafkaError) and not isinstance(made, TopicAlreadyExists):
+        if isinstance(made, InvalidReplicationFactor):
             raise made
+        if isinstance(made, KafkaError) and not isinstance(made, TopicAlreadyExists):
+            raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS} cannot be made: {made}")
 
     # What follows from metadata
 

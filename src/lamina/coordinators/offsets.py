@@ -12,6 +12,8 @@ from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, Of
 from lamina.errors import KafkaError, OffsetMetadataTooLarge, UnstableOffsetCommit
 
 TopicPartition = tuple[str, int]
+_STORED_MAX_BYTES = 2**15 - 1
+"""No longer text fits into a record, whatever is allowed."""
 _NOTHING: Mapping[TopicPartition, Any] = {}
 
 
@@ -106,6 +108,7 @@ class Offsets:
         """The records of a commit that its group allows, and what is wrong with each partition."""
         records: list[GroupRecord] = []
         errors: list[KafkaError | None] = []
+        metadata_max_bytes = min(metadata_max_bytes, _STORED_MAX_BYTES)
         expire_ms = None if retention_ms is None else now_ms + retention_ms
         for topic, partition, offset, leader_epoch, metadata, topic_id, commit_ms in partitions:
             text = metadata or ""
