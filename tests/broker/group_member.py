@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 POLL_SECONDS = 0.05
@@ -59,12 +59,15 @@ class Librdkafka:
         from confluent_kafka import KafkaException
 
         records = self._consumer.consume(100, POLL_SECONDS)
-        good = [record for record in records if record.error() is None]
+        values = []
         for record in records:
-            if record.error() is not None:
-                tell("error", code=record.error().name())
-        if good:
-            tell("records", values=[record.value().decode() for record in good])
+            error, value = record.error(), record.value()
+            if error is not None:
+                tell("error", code=error.name())
+            elif value is not None:
+                values.append(value.decode())
+        if values:
+            tell("records", values=values)
             try:
                 self._consumer.commit(asynchronous=False)
             except KafkaException as error:
@@ -176,14 +179,23 @@ class Aiokafka:
         self._loop.close()
 
 
-CLIENTS = {"librdkafka": Librdkafka, "kafka-python": KafkaPython, "aiokafka": Aiokafka}
+CLIENTS: dict[str, Callable[..., Client]] = {
+    "librdkafka": Librdkafka,
+    "kafka-python": KafkaPython,
+    "aiokafka": Aiokafka,
+}
 
 
 def main() -> None:
     asked = json.loads(sys.argv[2])
-    client: Client = CLIENTS[sys.argv[1]](asked["servers"], asked["topics"], asked["config"])
+    client = CLIENTS[sys.argv[1]](asked["servers"], asked["topics"], asked["config"])
     commands: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=lambda: [commands.put(line.strip()) for line in sys.stdin], daemon=True).start()
+
+    def read() -> None:
+        for line in sys.stdin:
+            commands.put(line.strip())
+
+    threading.Thread(target=read, daemon=True).start()
     tell("started")
     is_held = False
     while True:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def check_one_owner(members: Iterable[Member]) -> None:
         for partition, began_ns, end_ns in member.periods()
         if end_ns > began_ns
     )
-    for (partition, _, end_ns, first), (other, began_ns, _, second) in zip(periods, periods[1:], strict=False):
+    for (partition, _, end_ns, first), (other, began_ns, _, second) in pairwise(periods):
         if partition == other and first != second:
             assert began_ns >= end_ns, f"{partition} was owned by {first} and {second}"
 

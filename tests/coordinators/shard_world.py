@@ -10,6 +10,7 @@ from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.classic import ClassicGroup
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import CancelTimer, Decision, Now, Producer, Reply, ResolveRegexes, SetTimer
+from lamina.coordinators.group_counts import GroupCounts
 from lamina.coordinators.group_requests import (
     Client,
     CommittedPartition,
@@ -27,8 +28,7 @@ from lamina.coordinators.group_requests import (
 )
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
-from lamina.coordinators.patterns import compile_pattern, matching
-from lamina.coordinators.records import consumer_protocol
+from lamina.coordinators.patterns import matching
 from lamina.coordinators.records.consumer_protocol import Subscription, write_assignment, write_subscription
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
@@ -63,20 +63,20 @@ class ShardWorld:
         self.now = Now(1_000_000, 5_000)
         self.image = Image("test")
         self.image_version = 0
+        self.counts = GroupCounts()
         self.shard = self.new()
         self.log: list[bytes] = []
         self.timers: dict[tuple[str, ...], int] = {}
         self.resolving: list[ResolveRegexes] = []
         self._waiting: dict[int, Waiting] = {}
         self._count = 0
+        self.begin()
 
     def new(self) -> GroupShard:
-        return GroupShard(self._context)
+        return GroupShard(self._context, self.counts)
 
     def _context(self, group_id: str) -> ConsumerContext:
-        return ConsumerContext(
-            self.settings, self.image, self.image_version, ASSIGNORS, compile_pattern, consumer_protocol
-        )
+        return ConsumerContext(self.settings, self.image, self.image_version, ASSIGNORS)
 
     # Around the shard
 
@@ -136,6 +136,9 @@ class ShardWorld:
         self.shard = self.loaded()
         self.timers.clear()
         self._waiting.clear()
+        self.begin()
+
+    def begin(self) -> None:
         self.carry_out(self.shard.loaded(self.now))
 
     def ask(self, decide: Callable[[int], Decision[GroupRecord]]) -> Any:

@@ -509,3 +509,19 @@ def test_a_result_for_a_group_that_is_gone_changes_nothing(world: ShardWorld) ->
 def test_a_timer_of_a_group_that_is_gone_changes_nothing(world: ShardWorld) -> None:
     world.carry_out(world.shard.on_timer(("gone", "session", "m"), world.now))
     assert not world.listed()
+
+
+# Counting
+
+
+def test_commits_and_rebalances_are_counted_but_not_when_they_are_loaded(world: ShardWorld) -> None:
+    joined = world.stable("t")
+    world.commit(1, member="m", generation=joined.generation)
+    epoch = world.consumer("n", 0, "t", group="h").member_epoch
+    world.commit(2, group="h", member="n", generation=epoch)
+    assert world.counts.committed_offsets == 2
+    assert world.counts.rebalances == {"classic": 1, "consumer": 1}
+    world.restart()
+    assert world.counts.committed_offsets == 2
+    assert world.counts.rebalances == {"classic": 1, "consumer": 1}
+    assert len(world.shard.offsets) == 2

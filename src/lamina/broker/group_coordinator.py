@@ -15,6 +15,7 @@ from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
+from lamina.coordinators.group_counts import GroupCounts
 from lamina.coordinators.group_requests import GroupListing
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
@@ -54,10 +55,11 @@ GroupShardOnLog = Shard[GroupRecord, GroupShard]
 class GroupCoordinator:
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self.counts = GroupCounts()
         self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
             node,
             CONSUMER_OFFSETS,
-            lambda: GroupShard(self._context_of),
+            lambda: GroupShard(self._context_of, self.counts),
             encode_record,
             decode_record,
             Codec(node.settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),

@@ -97,6 +97,10 @@ class Shard(Generic[R, M]):
         self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
         logger.debug("%s loaded in %d ms", log.name, took_ms)
 
+    @property
+    def is_loading(self) -> bool:
+        return self._loading is not None
+
     # Deciding
 
     def look(self, look: Callable[[M], T]) -> T:

@@ -584,6 +584,8 @@ class ClassicGroup:
                 member.described(protocol) if is_stable else member.described(None)._replace(assignment=b"")
                 for member in self.members
             ),
+            self.generation,
+            self.members.leader,
         )
 
     def _check_generation(self, generation: int) -> None:

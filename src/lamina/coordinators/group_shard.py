@@ -13,6 +13,7 @@ from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import JOINING_EPOCH
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
+from lamina.coordinators.group_counts import GroupCounts
 from lamina.coordinators.group_requests import (
     ClassicDescription,
     ConsumerDescription,
@@ -51,11 +52,13 @@ _FIRST_COMMIT_WITH_NOT_FOUND = 9
 
 
 class GroupShard:
-    def __init__(self, context_of: Callable[[str], ConsumerContext]) -> None:
+    def __init__(self, context_of: Callable[[str], ConsumerContext], counts: GroupCounts) -> None:
         self._context_of = context_of
         """What decisions about a group go by: its settings, the topics that there are."""
         self._groups: dict[str, ClassicGroup | ConsumerGroup] = {}
         self.offsets = Offsets()
+        self._counts = counts
+        self._is_loaded = False
 
     # Durable state
 
@@ -64,6 +67,8 @@ class GroupShard:
         if type(key) is OffsetKey:
             assert value is None or type(value) is OffsetValue
             self.offsets.replay(key, value, None if producer is None else producer.id)
+            if self._is_loaded and value is not None:
+                self._counts.committed_offsets += 1
             return
         group = self._groups.get(key.group_id)
         if type(key) is ClassicGroupKey:
@@ -74,7 +79,10 @@ class GroupShard:
             if value is None:
                 return
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
+        epoch = group.state.epoch
         group.replay(record)
+        if self._is_loaded and group.state.epoch > epoch:
+            self._counts.rebalances["consumer"] += 1
         if type(key) is ConsumerGroupKey and value is None:
             del self._groups[key.group_id]
 
@@ -87,12 +95,15 @@ class GroupShard:
             return
         if not isinstance(group, ClassicGroup):
             group = self._groups[group_id] = self._new_classic(group_id)
+        if self._is_loaded and value.members and (group.stored is None or value.generation > group.stored.generation):
+            self._counts.rebalances["classic"] += 1
         group.replay(value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def loaded(self, now: Now) -> GroupDecision:
+        self._is_loaded = True
         decision = GroupDecision()
         for group in self._groups.values():
             decision.add(
@@ -275,7 +286,8 @@ class GroupShard:
         for group_id in self.group_ids():
             group = self._required(group_id)
             if isinstance(group, ClassicGroup):
-                yield GroupListing(group_id, group.protocol_type or "", group.state.value, "classic")
+                state = group.state.value
+                yield GroupListing(group_id, group.protocol_type or "", state, "classic", len(group.members))
             else:
                 yield group.listing()
 

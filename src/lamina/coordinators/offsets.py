@@ -188,6 +188,10 @@ class Offsets:
     def count(self, group_id: str) -> int:
         return len(self._committed.get(group_id, _NOTHING))
 
+    def __len__(self) -> int:
+        """How many are committed, in all groups."""
+        return sum(map(len, self._committed.values()))
+
     def is_in_transaction(self, group_id: str) -> bool:
         return group_id in self._open
 
