@@ -45,6 +45,7 @@ class Librdkafka:
                 "enable.auto.commit": False,
                 "reconnect.backoff.max.ms": 200,
                 "topic.metadata.refresh.interval.ms": 1000,
+                "log_level": 0,
                 **config,
             }
         )
@@ -212,8 +213,8 @@ def main() -> None:
             client.commit()
         elif not is_held:
             client.poll()
+    tell("stopping")
     client.close()
-    tell("stopped")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,9 @@ class Member:
     def periods(self) -> Iterable[tuple[Partition, int, int]]:
         """For each partition that it ever had: from when to when."""
         began: dict[Partition, int] = {}
-        end_ns = self.ended_ns or 2**63
+        # Whoever stops takes no more records, whether its client tells of a revocation or not.
+        stopped = (one["at_ns"] for one in list(self.events) if one["event"] == "stopping")
+        end_ns = self.ended_ns or next(stopped, 2**63)
         for one in list(self.events):
             if one["event"] not in ("assigned", "revoked"):
                 continue

@@ -22,6 +22,7 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "100",
     "offsets.topic.num.partitions": "4",
+    "lamina.admin.listeners": "127.0.0.1:0",
 }
 CLASSIC: dict[str, Any] = {"group.id": GROUP, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -40,7 +41,7 @@ class Scene:
         broker.keep_port()
         self.members: list[Member] = []
         self.sent: list[str] = []
-        self._producer = Producer({"bootstrap.servers": broker.address, "reconnect.backoff.max.ms": 200})
+        self._producer = Producer({"bootstrap.servers": broker.address, "reconnect.backoff.max.ms": 200, "log_level": 0})
         self.make_topics("t")
 
     def make_topics(self, *names: str, partitions: int = PARTITIONS) -> None:
