@@ -41,7 +41,9 @@ class Scene:
         broker.keep_port()
         self.members: list[Member] = []
         self.sent: list[str] = []
-        self._producer = Producer({"bootstrap.servers": broker.address, "reconnect.backoff.max.ms": 200, "log_level": 0})
+        self._producer = Producer(
+            {"bootstrap.servers": broker.address, "reconnect.backoff.max.ms": 200, "log_level": 0}
+        )
         self.make_topics("t")
 
     def make_topics(self, *names: str, partitions: int = PARTITIONS) -> None:

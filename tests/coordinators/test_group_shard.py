@@ -1,8 +1,11 @@
 """The groups of one shard: who is sent where, commits, deletion, expiry, and groups that change their protocol."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lamina.coordinators.decision import Decision, Producer
 from lamina.coordinators.group_requests import JoinAnswer
@@ -525,3 +528,142 @@ def test_commits_and_rebalances_are_counted_but_not_when_they_are_loaded(world: 
     assert world.counts.committed_offsets == 2
     assert world.counts.rebalances == {"classic": 1, "consumer": 1}
     assert len(world.shard.offsets) == 2
+
+
+# Anything, in any order
+
+members = st.sampled_from(["m0", "m1", "m2"])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("join"), members, st.booleans(), st.none() | members),
+        st.tuples(st.just("rejoin"), members, st.sampled_from([("t",), ("t", "u")])),
+        st.tuples(st.just("sync"), members),
+        st.tuples(st.just("heartbeat"), members),
+        st.tuples(st.just("leave"), members),
+        st.tuples(st.just("consumer"), members, st.sampled_from([0, -1, None]), st.none() | st.just("t.*")),
+        st.tuples(st.just("static consumer"), members, st.sampled_from([0, -1, -2])),
+        st.tuples(st.just("commit"), members),
+        st.tuples(st.just("transaction"), st.integers(1, 2), st.none() | st.booleans()),
+        st.tuples(st.just("time"), st.sampled_from([0, 5_000, 60_000, 8 * DAY_MS])),
+        st.tuples(st.just("expire")),
+        st.tuples(st.just("resolve")),
+        st.tuples(st.just("delete")),
+        st.tuples(st.just("topic")),
+        st.tuples(st.just("restart")),
+    ),
+    max_size=40,
+)
+
+
+class Anything:
+    """Clients that do whatever they like, as far as it goes by what they were last told."""
+
+    def __init__(self) -> None:
+        self.world = ShardWorld()
+        self.world.topic("t")
+        self.told: dict[str, JoinAnswer] = {}
+        self.epochs: dict[str, int] = {}
+        self.owned: dict[str, Any] = {}
+        self.waiting: dict[str, Waiting] = {}
+
+    def take(self, step: tuple[Any, ...]) -> None:
+        with suppress(KafkaError):
+            getattr(self, step[0].replace(" ", "_"))(*step[1:])
+        for name, waiting in list(self.waiting.items()):
+            if waiting.answers:
+                del self.waiting[name]
+                if isinstance(waiting.answers[0], JoinAnswer):
+                    self.told[name] = waiting.answers[0]
+
+    def _joined(self, name: str, answer: Any) -> None:
+        if isinstance(answer, Waiting):
+            self.waiting[name] = answer
+        else:
+            self.told[name] = answer
+
+    def join(self, name: str, knows_id: bool, instance: str | None) -> None:
+        self._joined(name, self.world.join("", "t", new_id=name, knows_id=knows_id, instance=instance))
+
+    def rejoin(self, name: str, topics: tuple[str, ...]) -> None:
+        self._joined(name, self.world.join(name, *topics))
+
+    def sync(self, name: str) -> None:
+        joined = self.told.get(name, JoinAnswer(name, 1))
+        everybody = [one.member_id for one in joined.members]
+        self.world.sync(joined, {one: {"t": (index,)} for index, one in enumerate(everybody)})
+
+    def heartbeat(self, name: str) -> None:
+        self.world.heartbeat(name, self.told.get(name, JoinAnswer(name, 1)).generation)
+
+    def leave(self, name: str) -> None:
+        self.world.leave(name)
+
+    def consumer(self, name: str, epoch: int | None, regex: str | None) -> None:
+        said = self.epochs.get(name, 1) if epoch is None else epoch
+        topics = () if regex is not None or said != 0 else ("t",)
+        owned = self.owned.get(name) if said > 0 else None
+        answer = self.world.consumer(name, said, *topics, regex=regex if said == 0 else None, owned=owned)
+        self.epochs[name] = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned[name] = answer.assignment
+
+    def static_consumer(self, name: str, epoch: int) -> None:
+        topics = ("t",) if epoch == 0 else ()
+        answer = self.world.consumer(name, epoch, *topics, instance="static")
+        self.epochs[name] = answer.member_epoch
+        self.owned[name] = answer.assignment or {}
+
+    def commit(self, name: str) -> None:
+        generation = max(self.epochs.get(name, -1), self.told[name].generation if name in self.told else -1)
+        self.world.commit(5, member=name if generation >= 0 else "", generation=generation)
+
+    def transaction(self, producer_id: int, is_committed: bool | None) -> None:
+        if is_committed is None:
+            record = GroupRecord(OffsetKey(GROUP, "t", producer_id), OffsetValue(8, -1, "", 1))
+            self.world.carry_out(Decision([record], producer=Producer(producer_id, 0)))
+        else:
+            self.world.end_transaction(producer_id, is_committed=is_committed)
+
+    def time(self, duration_ms: int) -> None:
+        self.world.pass_ms(duration_ms)
+
+    def expire(self) -> None:
+        self.world.expire()
+
+    def resolve(self) -> None:
+        self.world.resolve()
+
+    def delete(self) -> None:
+        self.world.delete()
+
+    def topic(self) -> None:
+        self.world.topic(f"t{len(self.world.image.topics)}")
+
+    def restart(self) -> None:
+        self.world.restart()
+
+
+def _generation(world: ShardWorld) -> int:
+    """Of the group as it is; -1 if there is none."""
+    try:
+        return world.shard.describe(GROUP).generation
+    except GroupIdNotFound:
+        pass
+    try:
+        return world.shard.describe_consumers(GROUP).epoch
+    except GroupIdNotFound:
+        return -1
+
+
+@settings(max_examples=150)
+@given(steps)
+def test_whatever_clients_do_the_shard_holds_and_the_log_says_the_same(history: list[tuple[Any, ...]]) -> None:
+    """The world compares the shard with one that is loaded from the log after every step."""
+    anything = Anything()
+    generation = -1
+    for step in history:
+        anything.take(step)
+        now = _generation(anything.world)
+        # Only what was stored is there after a restart; a group that was deleted begins anew.
+        assert now >= generation or step[0] in ("restart", "delete", "expire") or now == -1, step
+        generation = now
