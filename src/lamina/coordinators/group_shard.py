@@ -93,11 +93,15 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 del self._groups[group_id]
             return
+        is_downgrade = self._is_loaded and not isinstance(group, ClassicGroup)
         if not isinstance(group, ClassicGroup):
             group = self._groups[group_id] = self._new_classic(group_id)
         if self._is_loaded and value.members and (group.stored is None or value.generation > group.stored.generation):
             self._counts.rebalances["classic"] += 1
         group.replay(value)
+        if is_downgrade:
+            # Its members live: whoever asks next finds them.
+            group.take_up(value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed=is_committed)
@@ -138,9 +142,8 @@ class GroupShard:
         """A consumer group without members becomes a classic one with its first classic member."""
         classic = self._new_classic(group.group_id)
         classic.generation = group.state.epoch
-        joined = classic.join(request, waiter, now)
         decision = GroupDecision([*group.tombstones(), classic.record()])
-        decision.add(joined)
+        decision.add(classic.join(request, waiter, now))
         self._groups[group.group_id] = classic
         return decision
 
