@@ -79,6 +79,20 @@ class GroupCoordinator:
             raise NotCoordinator(f"{CONSUMER_OFFSETS} is not made yet")
         return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
 
+    def is_coordinated(self, group_id: str) -> bool:
+        """Whether the group's shard is here, loaded or being loaded."""
+        try:
+            self.shard_of(group_id)
+        except NotCoordinator:
+            return False
+        return True
+
+    @property
+    def partitions(self) -> int:
+        """Of the topic, whether they can be used or not."""
+        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        return 0 if topic is None else len(topic.partitions)
+
     def listings(self) -> list[GroupListing]:
         """All groups; raises CoordinatorLoadInProgress while some are not known yet."""
         return [one for shard in self.runtime for one in shard.look(lambda machine: list(machine.listings()))]

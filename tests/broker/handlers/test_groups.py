@@ -79,6 +79,24 @@ def test_an_impossible_replication_factor_is_told_and_logged_once(
     assert len(lines) == 1
 
 
+@pytest.mark.parametrize("version", [3, 6])
+def test_groups_of_a_partition_that_is_offline_have_no_coordinator(groups: Groups, version: int) -> None:
+    groups.commit(("t", 0, 1))
+    (index,) = {
+        one.log.partition.index for one in groups.broker.node.groups.runtime if one.log.partition.high_watermark
+    }
+    groups.broker.node.partition_failed("__consumer_offsets", index, RuntimeError("a test"))
+    assert groups.commit(("t", 0, 2)) == [ErrorCode.NOT_COORDINATOR]
+    facts = {"key": GROUP} if version < 4 else {"coordinator_keys": [GROUP]}
+    answer = groups.broker.ask(FIND, version, key_type=0, **facts)
+    (found,) = [answer] if version < 4 else answer.coordinators
+    assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    others = groups.broker.ask(
+        FIND, 6, key_type=0, coordinator_keys=[f"h{number}" for number in range(20)]
+    ).coordinators
+    assert {one.error_code for one in others} == {0, ErrorCode.COORDINATOR_NOT_AVAILABLE}, "the other partitions go on"
+
+
 # Before there is a coordinator, and while it loads
 
 
@@ -287,6 +305,18 @@ def test_offsets_survive_a_restart(groups: Groups) -> None:
     groups.settle()
     assert groups.fetch(("t", 0)).topics[0].partitions[0].committed_offset == 7
     assert groups.heartbeat(joined.member_id, joined.generation_id) == 0
+
+
+def test_old_offsets_expire_and_take_their_groups_along(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups.commit(("t", 0, 7))
+    groups.join(group_id="h")
+    node = groups.broker.node
+    groups.broker.finish(node.loop.create_task(node.groups.expire_offsets()))
+    assert len(groups.broker.ask(LIST, 5).groups) == 2
+    later_ms = node.now_ms() + 8 * 24 * 60 * 60 * 1000
+    monkeypatch.setattr(node, "now_ms", lambda: later_ms)
+    groups.broker.finish(node.loop.create_task(node.groups.expire_offsets()))
+    assert [one.group_id for one in groups.broker.ask(LIST, 5).groups] == ["h"]
 
 
 def test_offsets_are_deleted(groups: Groups) -> None:

@@ -1,6 +1,7 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Behaviour: names the broker that coordinates a group; the internal topic is made with the first question.
+Behaviour: names the broker that coordinates a group; the internal topic is made with the first question. A group whose
+partition is offline has no coordinator: COORDINATOR_NOT_AVAILABLE.
 Version notes: several keys at a time from v4. Key type 0 is a group; types that are not offered are an INVALID_REQUEST.
 """
 
@@ -8,7 +9,7 @@ from typing import Any
 
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.errors import CoordinatorNotAvailable, ErrorCode, InvalidRequest, KafkaError
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 10
@@ -27,6 +28,8 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
 
     def found(shape: Shape, key: str) -> Any:
+        if not node.groups.is_coordinated(key):
+            return shape(key=key, **_failed(CoordinatorNotAvailable(f"the partition of group {key!r} is offline")))
         return shape(
             throttle_time=0,
             key=key,
@@ -43,9 +46,8 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
     return shape(throttle_time=0, coordinators=coordinators)
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    shape = response_shape(API_KEY, request.api_version)
-    fields = {
+def _failed(error: KafkaError) -> dict[str, Any]:
+    return {
         "throttle_time": 0,
         "error_code": error.code,
         "error_message": str(error),
@@ -53,6 +55,11 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
         "host": "",
         "port": _NOBODY,
     }
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    fields = _failed(error)
     if request.api_version < _FIRST_BATCHED:
         return shape(**fields)
     one = shape.of("coordinators")

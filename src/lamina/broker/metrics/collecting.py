@@ -174,7 +174,7 @@ def _groups(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield m.GROUP_OFFSETS, _one(sum(len(machine.offsets) for machine in active))
     yield m.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
     yield m.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
-    failed = len(shards) - len(active) - loading
+    failed = max(node.groups.partitions - len(active) - loading, 0)
     yield m.COORDINATOR_PARTITIONS, _by_reason(active=len(active), loading=loading, failed=failed)
     yield m.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
 
