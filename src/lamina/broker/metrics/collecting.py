@@ -42,8 +42,8 @@ def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
     yield from _topics(node)
     yield from _requests(node)
     yield from _connections(node)
-    yield from _logs(node)
     yield from _groups(node)
+    yield from _logs(node)
     yield from _machine(node, machine)
 
 

@@ -207,6 +207,44 @@ REQUEST_MEMORY_WAITING = gauge(
     "lamina_request_memory_waiting", "Connections whose request waits for memory before it is read."
 )
 
+# Groups
+GROUPS = gauge(
+    "lamina_groups",
+    "Groups that are coordinated here, those that only have offsets included.",
+    "type",
+    "state",
+    kafka=_GROUPS.format("group-count (protocol), consumer-group-count (state)"),
+)
+GROUP_MEMBERS = gauge("lamina_group_members", "Their members.", "type")
+GROUP_OFFSETS = gauge(
+    "lamina_group_offsets",
+    "Committed offsets that are kept.",
+    kafka="kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets",
+)
+GROUP_REBALANCES = counter(
+    "lamina_group_rebalances_total",
+    "Generations of classic groups that were assigned, epochs of consumer groups that began.",
+    "type",
+    kafka=_GROUPS.format("group-completed-rebalance-count, consumer-group-rebalance-count"),
+)
+GROUP_COMMITTED_OFFSETS = counter(
+    "lamina_group_committed_offsets_total",
+    "Offsets that were committed, each partition of a request counted.",
+    kafka=_GROUPS.format("offset-commit-count"),
+)
+COORDINATOR_PARTITIONS = gauge(
+    "lamina_coordinator_partitions",
+    "Partitions of `__consumer_offsets` that are led here. `active`: their groups are served; `loading`: they are "
+    "being read; `failed`: they cannot be.",
+    "state",
+    kafka=_GROUPS.format("num-partitions (state)"),
+)
+COORDINATOR_LOAD = histogram(
+    "lamina_coordinator_load_seconds",
+    "How long it took to load such a partition; its count is the number of those that were loaded.",
+    kafka=_GROUPS.format("partition-load-time-max, partition-load-time-avg"),
+)
+
 # Logs
 LOG_SIZE = gauge(
     "lamina_log_size_bytes", "Bytes of a partition's segments.", "topic", "partition", kafka=_LOG.format("Size")
@@ -263,44 +301,6 @@ LOG_DIRECTORY_FREE = gauge(
 )
 LOG_DIRECTORY_CAPACITY = gauge(
     "lamina_log_directory_capacity_bytes", "The size of the log directory's file system.", "directory"
-)
-
-# Groups
-GROUPS = gauge(
-    "lamina_groups",
-    "Groups that are coordinated here, those that only have offsets included.",
-    "type",
-    "state",
-    kafka=_GROUPS.format("group-count (protocol), consumer-group-count (state)"),
-)
-GROUP_MEMBERS = gauge("lamina_group_members", "Their members.", "type")
-GROUP_OFFSETS = gauge(
-    "lamina_group_offsets",
-    "Committed offsets that are kept.",
-    kafka="kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets",
-)
-GROUP_REBALANCES = counter(
-    "lamina_group_rebalances_total",
-    "Generations of classic groups that were assigned, epochs of consumer groups that began.",
-    "type",
-    kafka=_GROUPS.format("group-completed-rebalance-count, consumer-group-rebalance-count"),
-)
-GROUP_COMMITTED_OFFSETS = counter(
-    "lamina_group_committed_offsets_total",
-    "Offsets that were committed, each partition of a request counted.",
-    kafka=_GROUPS.format("offset-commit-count"),
-)
-COORDINATOR_PARTITIONS = gauge(
-    "lamina_coordinator_partitions",
-    "Partitions of `__consumer_offsets` that are led here. `active`: their groups are served; `loading`: they are "
-    "being read; `failed`: they cannot be.",
-    "state",
-    kafka=_GROUPS.format("num-partitions (state)"),
-)
-COORDINATOR_LOAD = histogram(
-    "lamina_coordinator_load_seconds",
-    "How long it took to load such a partition; its count is the number of those that were loaded.",
-    kafka=_GROUPS.format("partition-load-time-max, partition-load-time-avg"),
 )
 
 # The machine
@@ -381,6 +381,18 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
         ),
     ),
     (
+        "Groups",
+        (
+            GROUPS,
+            GROUP_MEMBERS,
+            GROUP_OFFSETS,
+            GROUP_REBALANCES,
+            GROUP_COMMITTED_OFFSETS,
+            COORDINATOR_PARTITIONS,
+            COORDINATOR_LOAD,
+        ),
+    ),
+    (
         "Logs",
         (
             LOG_SIZE,
@@ -396,18 +408,6 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             LOG_DIRECTORY_LOW,
             LOG_DIRECTORY_FREE,
             LOG_DIRECTORY_CAPACITY,
-        ),
-    ),
-    (
-        "Groups",
-        (
-            GROUPS,
-            GROUP_MEMBERS,
-            GROUP_OFFSETS,
-            GROUP_REBALANCES,
-            GROUP_COMMITTED_OFFSETS,
-            COORDINATOR_PARTITIONS,
-            COORDINATOR_LOAD,
         ),
     ),
     (
