@@ -2,7 +2,7 @@
 
 A broker's setting is read where its constant is loaded outside the definitions, or as the fallback of one
 that is read. A topic's setting and its pair are read where the field of LogConfig that they change is read
-outside this room; a group's and its pair where its constant is loaded there.
+outside this room.
 """
 
 import ast
@@ -20,7 +20,6 @@ DEFINITIONS = {Path(str(module.__file__)) for _, module in AREAS} | {
     ROOM / "lists.py",
     ROOM / "document.py",
     ROOM / "topic_config.py",
-    ROOM / "group.py",
 }
 
 
@@ -47,7 +46,7 @@ def _topic_readers() -> set[str]:
 
 
 def _group_readers() -> set[str]:
-    return {name for name in GROUP_SETTINGS if _constant(name) in FIELDS_READ}
+    return {name for name in GROUP_SETTINGS if _constant(name) in CONSTANTS_READ}
 
 
 def _broker_readers() -> set[str]:
