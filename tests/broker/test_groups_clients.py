@@ -7,9 +7,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from lamina.errors import ErrorCode
+from lamina.wire.versions import request_schema
 from tests.broker.admin.asking import get
 from tests.broker.group_members import Member, check_one_owner, wait_for_shares, wait_until
+from tests.broker.in_process import build
 from tests.broker.process import BrokerProcess
+from tests.broker.raw import RawClient
 
 GROUP = "g"
 SESSION_MS = 4_000
@@ -268,3 +272,28 @@ def test_an_expression_that_others_choke_on_holds_nobody_up(scene: Scene) -> Non
     scene.write()
     scene.wait_for_all_read()
     wait_until(lambda: greedy.owned == {("a" * 40, 0)}, lambda: greedy.events)
+
+
+def test_whoever_waits_for_a_group_is_answered_when_the_broker_stops(scene: Scene) -> None:
+    with RawClient(scene.broker) as first, RawClient(scene.broker) as second:
+        find = build(request_schema(10, 3), {"key": GROUP, "key_type": 0})
+        assert first.ask(find).error_code == 0
+        join = build(
+            request_schema(11, 3),
+            {
+                "group_id": GROUP,
+                "session_timeout": 10_000,
+                "rebalance_timeout": 600_000,
+                "protocol_type": "any",
+                "protocols": [{"name": "p", "metadata": b""}],
+            },
+        )
+
+        def joined() -> bool:
+            return bool(first.ask(join).error_code == 0)
+
+        wait_until(joined)
+        second.begin(join)
+        wait_until(lambda: scene.described()["state"] == "PreparingRebalance")
+        scene.broker.stop()
+        assert second.answer(11, 3).error_code == ErrorCode.NOT_COORDINATOR

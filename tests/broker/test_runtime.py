@@ -79,8 +79,8 @@ class Notebook:
         self.is_loaded = True
         return Decision()
 
-    def write(self, waiter: Waiter, *notes: Note, is_atomic: bool = True) -> Decision[Note]:
-        decision = Decision(list(notes), is_atomic=is_atomic)
+    def write(self, waiter: Waiter, *notes: Note, **how: Any) -> Decision[Note]:
+        decision = Decision(list(notes), **how)
         for name, text in notes:
             for other in self.waiting.pop(name, []):
                 decision.reply(other, text)
@@ -230,6 +230,15 @@ def test_records_that_are_too_large_together_are_refused_and_the_shard_is_loaded
     world.settle()
     assert world.notes == {"a": "1"}
     world.write(("c", "1"))
+
+
+def test_a_decision_that_has_changed_nothing_yet_is_refused_without_harm(world: World) -> None:
+    machine, waiting = world.shard.machine, world.wait("b")
+    with pytest.raises(MessageTooLarge):
+        world.write(("a", "x" * 2_000_000), has_soft_changes=False)
+    assert world.shard.machine is machine
+    assert not waiting.done()
+    world.write(("a", "1"))
 
 
 def test_records_that_need_not_be_together_are_divided(world: World) -> None:

@@ -18,7 +18,7 @@ from lamina.broker.shard_log import Encode, ShardLog
 from lamina.broker.waits import WAITS
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Decode, Machine, replay
-from lamina.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, StorageError
+from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
 from lamina.records.batch import Codec
 
 if TYPE_CHECKING:
@@ -162,6 +162,10 @@ class Shard(Generic[R, M]):
         except StorageError as error:
             self.close()
             raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+        except MessageTooLarge:
+            if decision.has_soft_changes:
+                self.load()
+            raise
         except Exception:
             self.load()
             raise

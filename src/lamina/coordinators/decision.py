@@ -72,6 +72,8 @@ class Decision(Generic[R]):
     producer: Producer | None = None
     """Set for records that count only when this producer's transaction commits."""
     is_atomic: bool = True
+    has_soft_changes: bool = True
+    """False if the machine is as it was until the records are replayed: then they can be refused without harm."""
 
     def add(self, other: "Decision[R]") -> None:
         """Take over what another decision, made in the same turn, wants."""

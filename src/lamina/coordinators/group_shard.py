@@ -205,7 +205,7 @@ class GroupShard:
 
     def commit(self, request: OffsetCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
         _check_group_id(request.group_id)
-        decision = GroupDecision()
+        decision = GroupDecision(has_soft_changes=False)
         group = self._group(request.group_id)
         context = self._context_of(request.group_id)
         if group is None:
