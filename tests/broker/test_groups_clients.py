@@ -145,8 +145,6 @@ def test_from_one_member_to_five_to_two_every_partition_has_one_owner_and_every_
         "REBALANCE_IN_PROGRESS",
         "STALE_MEMBER_EPOCH",
         "FENCED_MEMBER_EPOCH",
-        "_NO_OFFSET",
-        "_ASSIGNMENT_LOST",
     )
     scene.wait_for_commits()
     zombie.kill()

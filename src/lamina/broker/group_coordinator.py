@@ -94,8 +94,9 @@ class GroupCoordinator:
         return 0 if topic is None else len(topic.partitions)
 
     def listings(self) -> list[GroupListing]:
-        """All groups; raises CoordinatorLoadInProgress while some are not known yet."""
-        return [one for shard in self.runtime for one in shard.look(lambda machine: list(machine.listings()))]
+        """All groups that have a coordinator; raises CoordinatorLoadInProgress while some are not known yet."""
+        led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
+        return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
 
     def log_failed(self, partition: Partition) -> None:
         """Groups of a log that is offline have no coordinator."""

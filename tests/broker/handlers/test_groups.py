@@ -95,6 +95,18 @@ def test_groups_of_a_partition_that_is_offline_have_no_coordinator(groups: Group
         FIND, 6, key_type=0, coordinator_keys=[f"h{number}" for number in range(20)]
     ).coordinators
     assert {one.error_code for one in others} == {0, ErrorCode.COORDINATOR_NOT_AVAILABLE}, "the other partitions go on"
+    assert groups.broker.ask(LIST, 5).error_code == 0
+
+
+def test_when_the_topic_is_deleted_its_groups_are_gone_and_a_new_one_is_made(groups: Groups) -> None:
+    groups.commit(("t", 0, 1))
+    waiting = groups.stable().member_id
+    (deleted,) = groups.broker.ask(20, 5, topic_names=["__consumer_offsets"], timeout=1000).responses
+    assert deleted.error_code == 0
+    assert groups.heartbeat(waiting, 1) == ErrorCode.NOT_COORDINATOR
+    groups.found()
+    assert groups.broker.ask(LIST, 5).groups == ()
+    assert groups.heartbeat(waiting, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # Before there is a coordinator, and while it loads
