@@ -311,6 +311,20 @@ def test_while_it_loads_whoever_asks_is_told(world: World) -> None:
     assert world.shard.machine.is_loaded
 
 
+def test_what_must_not_be_left_out_is_done_once_it_is_loaded(world: World) -> None:
+    world.write(("a", "1"), ("b", "1"))
+    world.shard.load()
+    world.shard.run_once_loaded(lambda machine, now: Decision([("a", None)]))
+    world.settle()
+    assert world.notes == {"b": "1"}
+    world.shard.run_once_loaded(lambda machine, now: Decision([("b", None)]))
+    assert world.notes == {}
+    world.shard.load()
+    world.settle()
+    assert world.notes == {}, "once"
+    world.runtime.resign(0)
+
+
 def test_a_partition_that_is_not_led_here_says_so(world: World) -> None:
     with pytest.raises(NotCoordinator):
         world.runtime.shard(1)

@@ -145,9 +145,7 @@ class GroupCoordinator:
         gone = frozenset(topic.name for topic in changes.topics_being_deleted)
         if gone:
             for shard in self.runtime:
-                machine = shard.machine
-                if machine is not None:
-                    shard.run(lambda _, m=machine: m.topics_deleted(gone))  # type: ignore[misc]
+                shard.run_once_loaded(lambda machine, _: machine.topics_deleted(gone))
 
     # Old offsets
 

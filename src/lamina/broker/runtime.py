@@ -48,6 +48,7 @@ class Shard(Generic[R, M]):
         self._timers: dict[TimerName, tuple[int, asyncio.TimerHandle]] = {}
         self._waiting: dict[Waiter, asyncio.Future[object]] = {}
         self._loading: asyncio.Task[None] | None = None
+        self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
 
     # Life
 
@@ -95,6 +96,9 @@ class Shard(Generic[R, M]):
         self.machine = machine
         self._loading = None
         self.run(lambda _: decision)
+        once_loaded, self._once_loaded = self._once_loaded, []
+        for decide in once_loaded:
+            self.run_once_loaded(decide)
         took_ms = self._node.monotonic_ms() - began_ms
         self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
         logger.debug("%s loaded in %d ms", log.name, took_ms)
@@ -137,6 +141,14 @@ class Shard(Generic[R, M]):
         except Exception as error:
             self._node.count_unexpected(Place.COORDINATOR)
             logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
+
+    def run_once_loaded(self, decide: Callable[[M, Now], Decision[R]]) -> None:
+        """A decision that nobody waits for, and that must not be left out while the machine is being loaded."""
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: decide(machine, now))
+        elif self.is_loading:
+            self._once_loaded.append(decide)
 
     def _require(self) -> M:
         if self.machine is None:
