@@ -19,6 +19,7 @@ COMMANDS = {
     "configs": "Show and change settings of topics and brokers.",
     "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
+    "groups": "Look at consumer groups, and change where they go on.",
     "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
     "topics": "Make, look at, change and delete topics.",
