@@ -4,8 +4,8 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options, confirm, yes_option
+from lamina.cli.group_names import groups_argument
 from lamina.cli.groups.descriptions import describe_all
-from lamina.cli.groups.group_names import groups_argument
 from lamina.client.cluster import Cluster
 
 
