@@ -5,6 +5,7 @@ Owns what is committed. Whether a member may commit is its group's business. Dur
 """
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import NamedTuple
 
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
@@ -50,7 +51,11 @@ class Offsets:
         if value is not None:
             if group is None:
                 group = self._committed[group_id] = {}
-            group[topic, partition] = value
+            place = (topic, partition)
+            if place not in group:
+                # One text for all partitions of all groups that read the topic.
+                place = (intern(topic), partition)
+            group[place] = value
         elif group is not None:
             group.pop((topic, partition), None)
             if not group:
