@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ MEMBERS = 2_000
 OFFSETS = 200_000
 PARTITIONS = 1_000
 TOPIC = "memory"
+SMALL_TOPIC = "memory-small"
 
 
 class GroupMemory(NamedTuple):
@@ -30,12 +32,13 @@ class GroupMemory(NamedTuple):
     bytes_per_offset: float
     """Of groups that hold a thousand each."""
     bytes_per_member: float
-    """Of groups of the consumer protocol with one member each, with the group."""
+    """Of groups of the consumer protocol with one member and one partition each, with the group."""
 
 
 def measure_group_memory() -> GroupMemory:
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as root, new_lamina(Path(root)) as lamina:
         create_topic(lamina.bootstrap, TOPIC, partitions=PARTITIONS)
+        create_topic(lamina.bootstrap, SMALL_TOPIC)
         # The first requests load code and make the internal topic.
         asyncio.run(_commit_all(lamina.bootstrap, "first", 1, PARTITIONS))
         asyncio.run(_join_all(lamina.bootstrap, "first-member", 1))
@@ -47,7 +50,7 @@ def measure_group_memory() -> GroupMemory:
         asyncio.run(_join_all(lamina.bootstrap, "member", MEMBERS))
         resident.append(_resident_bytes(lamina))
         lamina.stop()
-    grown = [after - before for before, after in zip(resident, resident[1:], strict=False)]
+    grown = [after - before for before, after in pairwise(resident)]
     return GroupMemory(grown[0] / GROUPS, grown[1] / OFFSETS, grown[2] / MEMBERS)
 
 
@@ -70,7 +73,7 @@ async def _commit_all(bootstrap: str, name: str, groups: int, offsets: int) -> N
 async def _join_all(bootstrap: str, name: str, count: int) -> None:
     connection = await Connection.open(bootstrap)
     for number in range(count):
-        member = ConsumerMember(connection, f"{name}-{number}", TOPIC)
+        member = ConsumerMember(connection, f"{name}-{number}", SMALL_TOPIC)
         member.join()
         await member.joined()
     connection.close()
