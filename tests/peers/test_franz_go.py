@@ -26,8 +26,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_franz_go_makes_a_topic_writes_reads_and_deletes(program: Path, lamina: Lamina) -> None:
-    finished = subprocess.run([program, lamina.bootstrap], capture_output=True, text=True, timeout=60)
+def test_franz_go_makes_a_topic_writes_reads_deletes_and_shares_partitions_in_groups(
+    program: Path, lamina: Lamina
+) -> None:
+    finished = subprocess.run([program, lamina.bootstrap], capture_output=True, text=True, timeout=180)
     assert finished.returncode == 0, finished.stderr
     steps = {line["step"]: line["result"] for line in map(json.loads, finished.stdout.splitlines())}
+    assert steps.pop("eager groups") == {"read": 720, "faults": None}
+    assert steps.pop("cooperative groups") == {"read": 720, "faults": None}
     assert steps == {"admin": "1048576", "produce": 500, "consume": 500, "delete": False}
