@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +191,30 @@ def test_a_static_member_that_bounces_disturbs_nobody(driver: Driver, kind: str)
     assert after[names[0]].events == before[names[0]].events
     for name in names:
         driver.leave(name)
+
+
+def test_a_broker_that_is_killed_in_a_rebalance_loses_nothing(tmp_path: Path, kind: str) -> None:
+    topic = f"survived-{kind}"
+    names = [f"{topic}-{number}" for number in range(5)]
+    with Lamina(tmp_path, SETTINGS) as broker, driver_of(broker.bootstrap) as driver:
+        driver.open_producer("producer", {})
+        driver.create_topic(topic, partitions=PARTITIONS)
+        send(driver, topic)
+        driver.join(names[0], topic, topic, KINDS[kind])
+        eventually(lambda: sum(driver.group_offsets(topic).values()) == 2 * PARTITIONS, 60)
+        for name in names[1:]:
+            driver.join(name, topic, topic, KINDS[kind])
+        broker.kill()
+        broker.start()
+        assert sum(driver.group_offsets(topic).values()) == 2 * PARTITIONS
+        wait_for_shares([driver], [6] * 5)
+        send(driver, topic)
+        eventually(lambda: sum(driver.group_offsets(topic).values()) == 4 * PARTITIONS, 60)
+        read: dict[int, list[int]] = {}
+        for member in driver.members().values():
+            for partition, offsets in member.read.items():
+                read.setdefault(partition, []).extend(offsets)
+        assert {partition: sorted(offsets) for partition, offsets in read.items()} == {
+            partition: list(range(4)) for partition in range(PARTITIONS)
+        }
+        assert "Traceback" not in broker.logged()

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -42,7 +44,9 @@ func (all *crowd) join(ctx context.Context, name string, options ...kgo.Opt) err
 	all.Unlock()
 	go func() {
 		for {
-			fetches := client.PollFetches(ctx)
+			moment, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			fetches := client.PollFetches(moment)
+			cancel()
 			if fetches.IsClientClosed() || ctx.Err() != nil {
 				return
 			}
@@ -54,7 +58,9 @@ func (all *crowd) join(ctx context.Context, name string, options ...kgo.Opt) err
 				}
 				all.read[record.Partition][record.Offset] = true
 			})
-			if err := client.CommitUncommittedOffsets(ctx); err != nil && ctx.Err() == nil {
+			// Of a commit that crosses a new epoch the client is told, and has to commit again.
+			err := client.CommitUncommittedOffsets(ctx)
+			if err != nil && !errors.Is(err, kerr.StaleMemberEpoch) && ctx.Err() == nil {
 				all.Lock()
 				all.faults = append(all.faults, fmt.Sprintf("%s could not commit: %v", name, err))
 				all.Unlock()
@@ -116,14 +122,14 @@ func (all *crowd) settle(ctx context.Context, count int) error {
 }
 
 // Members come and go: one, then six, then two; each record is read, and committed in the end.
-func groups(balance kgo.GroupBalancer) func(context.Context, string) (any, error) {
+func groups(name string, balance kgo.GroupBalancer, options ...kgo.Opt) func(context.Context, string) (any, error) {
 	return func(ctx context.Context, broker string) (any, error) {
 		admin, err := newAdmin(broker)
 		if err != nil {
 			return nil, err
 		}
 		defer admin.Close()
-		all := &crowd{group: "franz-go-" + balance.ProtocolName(), balance: balance, broker: broker,
+		all := &crowd{group: "franz-go-" + name, balance: balance, broker: broker,
 			owners: map[int32]string{}, read: map[int32]map[int64]bool{}, members: map[string]*kgo.Client{}}
 		if _, err := admin.CreateTopic(ctx, groupPartitions, 1, nil, all.group); err != nil {
 			return nil, err
@@ -133,7 +139,7 @@ func groups(balance kgo.GroupBalancer) func(context.Context, string) (any, error
 		}
 		for number, count := range []int{1, 6, 2} {
 			for len(all.members) < count {
-				if err := all.join(ctx, fmt.Sprintf("member-%d", len(all.members))); err != nil {
+				if err := all.join(ctx, fmt.Sprintf("member-%d", len(all.members)), options...); err != nil {
 					return nil, err
 				}
 			}
@@ -180,11 +186,21 @@ func fill(ctx context.Context, broker string, topic string) error {
 // Waits until the group has committed everything.
 func caughtUp(ctx context.Context, admin *kadm.Client, group string) error {
 	for ctx.Err() == nil {
-		lags, err := admin.Lag(ctx, group)
+		committed, err := admin.FetchOffsets(ctx, group)
 		if err != nil {
 			return err
 		}
-		if lag := lags[group]; lag.Error() == nil && lag.Lag.Total() == 0 && len(lag.Lag.Sorted()) == groupPartitions {
+		ends, err := admin.ListEndOffsets(ctx, group)
+		if err != nil {
+			return err
+		}
+		behind := 0
+		ends.Each(func(end kadm.ListedOffset) {
+			if at, isThere := committed.Lookup(end.Topic, end.Partition); !isThere || at.At != end.Offset {
+				behind++
+			}
+		})
+		if behind == 0 {
 			return nil
 		}
 		time.Sleep(50 * time.Millisecond)

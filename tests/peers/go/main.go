@@ -29,7 +29,9 @@ func main() {
 		name string
 		run  func(context.Context, string) (any, error)
 	}{{"admin", administer}, {"produce", produce}, {"consume", consume}, {"delete", remove},
-		{"eager groups", groups(kgo.RangeBalancer())}, {"cooperative groups", groups(kgo.CooperativeStickyBalancer())}} {
+		{"eager groups", groups("eager", kgo.RangeBalancer())},
+		{"cooperative groups", groups("cooperative", kgo.CooperativeStickyBalancer())},
+		{"consumer groups", groups("consumer", kgo.StickyBalancer(), kgo.ServerSideBalancer())}} {
 		result, err := step.run(ctx, broker)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", step.name, err)
