@@ -103,6 +103,12 @@ def test_the_console_consumer_joins_a_group(lamina: Lamina, driver: Driver) -> N
     assert f"Processed a total of {COUNT} messages" in printed
 
 
+def test_end_to_end_latency_is_measured(lamina: Lamina, driver: Driver) -> None:
+    driver.create_topic("latency")
+    printed = run_tool("org.apache.kafka.tools.EndToEndLatency", lamina.bootstrap, "latency", "20", "all", "100")
+    assert "Avg latency:" in printed
+
+
 def test_kafkas_tool_reads_the_records_of_groups(lamina: Lamina, driver: Driver) -> None:
     driver.consume("dumped-classic", "orders", COUNT)
     driver.consume("dumped-consumer", "orders", COUNT, {"group.protocol": "consumer"})
