@@ -1,6 +1,5 @@
 """A consumer group with everything around it that a broker would be: topics, a clock, timers, a log."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +9,6 @@ from lamina.coordinators.assignors.subscription import MemberSubscription
 from lamina.coordinators.consumer import ConsumerGroup, GroupDecision
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import CancelTimer, Now, Reply, ResolveRegexes, SetTimer, TimerName
-from lamina.coordinators.embedded_protocol import NamePartitions
 from lamina.coordinators.group_requests import (
     Client,
     ConsumerHeartbeatAnswer,
@@ -25,9 +23,10 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
 )
 from lamina.coordinators.group_settings import GroupSettings
-from lamina.coordinators.records.consumer_protocol import Assignment, Subscription
+from lamina.coordinators.records.consumer_protocol import Subscription, write_subscription
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
-from lamina.errors import CorruptMessage, InvalidRegularExpression, KafkaError
+from lamina.coordinators.topic_naming import NamePartitions
+from lamina.errors import KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
 
@@ -58,38 +57,8 @@ def all_to_first(
     return target
 
 
-def check_regex(text: str) -> None:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise InvalidRegularExpression(str(error)) from error
-
-
-class JsonProtocol:
-    """Stands for the bytes of the protocol type ``consumer``."""
-
-    def read_subscription(self, data: bytes) -> Subscription:
-        try:
-            said = json.loads(data)
-        except ValueError as error:
-            raise CorruptMessage("not readable") from error
-        return Subscription(
-            said["version"],
-            tuple(said["topics"]),
-            owned={name: tuple(some) for name, some in said["owned"].items()},
-            rack_id=said.get("rack"),
-        )
-
-    def read_assignment(self, data: bytes) -> Assignment:
-        said = json.loads(data)
-        return Assignment({name: tuple(some) for name, some in said["topics"].items()}, said["user"].encode())
-
-    def write_assignment(self, partitions: NamePartitions, version: int) -> bytes:
-        return json.dumps({"version": version, "topics": {**partitions}, "user": ""}).encode()
-
-
 def subscription(topics: Iterable[str], owned: NamePartitions | None = None) -> bytes:
-    return json.dumps({"version": 3, "topics": list(topics), "owned": {**(owned or {})}}).encode()
+    return write_subscription(Subscription(3, tuple(topics), owned=owned or {}))
 
 
 def topic_id(name: str, incarnation: int = 1) -> bytes:
@@ -120,8 +89,6 @@ class World:
             self.image,
             self.image_version,
             {"uniform": in_turn, "range": all_to_first},
-            check_regex,
-            JsonProtocol(),
         )
 
     @property
@@ -297,8 +264,7 @@ class World:
 
     def classic_beat(self, member_id: str, generation: int, instance_id: str | None = None) -> KafkaError | None:
         request = HeartbeatRequest(GROUP, generation, member_id, instance_id)
-        answer, records = self._ask(lambda *args: hosted_classic.heartbeat(self.group, *args), request)
-        assert not records
+        answer, _ = self._ask(lambda *args: hosted_classic.heartbeat(self.group, *args), request)
         assert answer is None or isinstance(answer, KafkaError)
         return answer
 

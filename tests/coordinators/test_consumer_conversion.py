@@ -1,7 +1,5 @@
 """Members of the classic protocol in a consumer group, and groups that change their protocol."""
 
-import json
-
 import pytest
 
 from lamina.coordinators.consumer import GroupDecision
@@ -15,6 +13,7 @@ from lamina.coordinators.group_requests import (
     SyncAnswer,
 )
 from lamina.coordinators.group_settings import GroupSettings
+from lamina.coordinators.records.consumer_protocol import write_assignment
 from lamina.coordinators.records.group_records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -37,7 +36,7 @@ from tests.coordinators.consumer_world import CLIENT, GROUP, World, durable, sub
 
 
 def assigned_bytes(**partitions: tuple[int, ...]) -> bytes:
-    return json.dumps({"version": 3, "topics": partitions, "user": ""}).encode()
+    return write_assignment(partitions, 3)
 
 
 def mixed_world() -> World:
@@ -89,6 +88,15 @@ def test_a_classic_member_gives_up_partitions_by_joining_without_them() -> None:
     assert world.classic_sync("old", 2) == SyncAnswer("consumer", "range", assigned_bytes())
     assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
     assert world.classic_join("old", "a", owned={})[0].generation == 3
+
+
+def test_a_classic_member_is_called_when_topics_change() -> None:
+    world = mixed_world()
+    world.grow_topic("a", 4)
+    assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
+    assert world.group.state.epoch == 3
+    assert world.classic_join("old", "a", owned={"a": (1,)})[0].generation == 3
+    assert world.classic_sync("old", 3) == SyncAnswer("consumer", "range", assigned_bytes(a=(1, 3)))
 
 
 def test_a_classic_member_that_is_called_has_its_rebalance_timeout_to_join() -> None:
@@ -267,7 +275,9 @@ def test_a_static_member_that_comes_back_with_the_classic_protocol_may_make_the_
 
 def classic_group(*, generation: int = 7, protocol_type: str = "consumer", user: str = "") -> ClassicGroupSnapshot:
     def member(name: str, partition: int) -> ClassicMemberSnapshot:
-        assignment = json.dumps({"version": 3, "topics": {"a": [partition], "gone": [0]}, "user": user}).encode()
+        assignment = write_assignment({"a": (partition,), "gone": (0,)}, 3)
+        if user:
+            assignment = assignment[:-4] + len(user).to_bytes(4) + user.encode()
         protocols = (("other", b"{"), ("range", subscription(["a"])))
         return ClassicMemberSnapshot(name, None, "client", "/127.0.0.1", 60_000, 30_000, protocols, assignment)
 

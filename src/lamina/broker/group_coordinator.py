@@ -16,8 +16,7 @@ from lamina.coordinators.decision import Effect, ResolveRegexes
 from lamina.coordinators.group_requests import GroupListing
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
-from lamina.coordinators.patterns import compile_pattern, matching
-from lamina.coordinators.records import consumer_protocol
+from lamina.coordinators.patterns import matching
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
 from lamina.coordinators.records.partitioning import partition_of
@@ -143,8 +142,6 @@ class GroupCoordinator:
             image,
             self._image_version,
             ASSIGNORS,
-            compile_pattern,
-            consumer_protocol,
         )
 
     def _usual_settings(self) -> GroupSettings:

@@ -10,11 +10,13 @@ import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
 from lamina.broker.shard_log import Encode, ShardLog
+from lamina.broker.waits import WAITS
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Decode, Machine, replay
 from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
@@ -246,7 +248,14 @@ def then(asked: object | Awaitable[object], respond: Callable[[Any], T]) -> T | 
 
 
 async def _then(asked: "asyncio.Future[object]", respond: Callable[[Any], T]) -> T:
-    return respond(await asked)
+    """What waits for other members, or for a commit, is parked, not slow."""
+    began_ns, waits = perf_counter_ns(), WAITS.get()
+    try:
+        answer = await asked
+    finally:
+        if waits is not None:
+            waits.parked_ns += perf_counter_ns() - began_ns
+    return respond(answer)
 
 
 class Runtime(Generic[R, M]):

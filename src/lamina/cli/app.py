@@ -26,6 +26,7 @@ COMMANDS = {
     "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
     "topics": "Make, look at, change and delete topics.",
+    "watch": "See who is connected and what is slow, and change what a broker logs.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lamina.coordinators.decision import Waiter
-from lamina.coordinators.group_requests import Client, DescribedMember, JoinedMember
+from lamina.coordinators.group_requests import Client, DescribedMember, JoinedMember, JoinRequest
 from lamina.coordinators.records.group_records import ClassicMemberValue
 
 
@@ -27,6 +27,13 @@ class ClassicMember:
     @property
     def is_waiting(self) -> bool:
         return self.joins is not None or self.syncs is not None
+
+    def listen(self, request: JoinRequest) -> None:
+        """Take over what the member says of itself now."""
+        self.client = request.client
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms
+        self.session_timeout_ms = request.session_timeout_ms
+        self.protocols = request.protocols
 
     def metadata(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
@@ -65,7 +72,8 @@ def from_stored(value: ClassicMemberValue, protocol: str | None) -> ClassicMembe
         value.member_id,
         value.instance_id,
         Client(value.client_id, value.client_host),
-        value.rebalance_timeout_ms,
+        # Old records may say -1.
+        value.session_timeout_ms if value.rebalance_timeout_ms < 0 else value.rebalance_timeout_ms,
         value.session_timeout_ms,
         () if protocol is None else ((protocol, value.subscription),),
         value.assignment,

@@ -5,7 +5,7 @@ and have not joined with it yet. Must not know states or timers.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lamina.coordinators.classic_member import ClassicMember
 from lamina.coordinators.records.consumer_protocol import read_subscription
@@ -93,7 +93,7 @@ class ClassicMembers:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((member.rebalance_timeout_ms for member in self), default=0)
+        return max(0, max((member.rebalance_timeout_ms for member in self), default=0))
 
     def elect_joined_leader(self) -> bool:
         """Make sure that the leader is somebody who joined. False if nobody did."""
@@ -106,14 +106,12 @@ class ClassicMembers:
         self.leader = joined
         return True
 
-    def common_protocols(self) -> frozenset[str]:
-        """What every member supports."""
-        supported = Counter(name for member in self for name in {name for name, _ in member.protocols})
-        return frozenset(name for name, count in supported.items() if count == len(self))
+    def all_support_one_of(self, protocols: Iterable[str]) -> bool:
+        return any(all(member.supports(name) for member in self) for name in protocols)
 
     def vote(self) -> str:
         """The protocol that most prefer of those that all support; of equals, the one that was named first."""
-        candidates = self.common_protocols()
+        candidates = frozenset.intersection(*(frozenset(name for name, _ in member.protocols) for member in self))
         votes = Counter(member.preferred(candidates) for member in self)
         return votes.most_common(1)[0][0]
 

@@ -23,6 +23,7 @@ from lamina.coordinators.consumer_records import (
 from lamina.coordinators.consumer_state import ConsumerState
 from lamina.coordinators.conversion import downgrade, may_downgrade
 from lamina.coordinators.decision import Decision, Now, ResolveRegexes, TimerName
+from lamina.coordinators.patterns import compile_pattern
 from lamina.coordinators.reconciliation import is_reconciled, reconcile
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
 from lamina.coordinators.regex_resolution import RegexResolution
@@ -93,6 +94,12 @@ class ConsumerStep:
         self.set_rebalance_timer(moved)
         return moved
 
+    def follow_metadata(self) -> int:
+        """The group's epoch, for members whose heartbeats say nothing new: only topics may have changed."""
+        if self._soft.checked_topics is self._context.image.topics:
+            return self._state.epoch
+        return self._check_metadata(False, self._state.members.values())
+
     def remove(self, leaving: Iterable[ConsumerMember]) -> None:
         """Take members out of the group. Without its last member of the consumer protocol, it may become classic."""
         leaving = tuple(leaving)
@@ -131,9 +138,7 @@ class ConsumerStep:
             self._group_id, {**state.members, **members}, state.regexes, state.has_partition_metadata
         )
         self._records.append(
-            downgrade(
-                self._group_id, state.epoch, tuple(members.values()), targets, now, context.image, context.embedded
-            )
+            downgrade(self._group_id, state.epoch, tuple(members.values()), targets, now, context.image)
         )
         self.decision.set_timer((self._group_id, event), now.monotonic_ms)
 
@@ -190,7 +195,7 @@ class ConsumerStep:
         must_bump = False
         if updated.regex != member.regex:
             if updated.regex is not None and not state.regex_subscribers[updated.regex]:
-                context.check_regex(updated.regex)
+                compile_pattern(updated.regex)
             must_bump = updated.regex in state.regexes or member.regex in state.regexes
             if member.regex in state.regexes and member.regex not in subscribed:
                 self._records.append(regex_record(self._group_id, member.regex, None))

@@ -17,9 +17,9 @@ from lamina.coordinators.consumer_records import (
     target_record,
 )
 from lamina.coordinators.decision import Now
-from lamina.coordinators.embedded_protocol import CONSUMER_PROTOCOL_TYPE, EmbeddedProtocol, by_id, by_name
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.reconciliation import MemberState
+from lamina.coordinators.records.consumer_protocol import read_assignment, read_subscription, write_assignment
 from lamina.coordinators.records.group_records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -31,6 +31,7 @@ from lamina.coordinators.records.group_records import (
     TopicIdPartitions,
 )
 from lamina.coordinators.subscribed_topics import NOTHING_SUBSCRIBED_HASH
+from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE, by_id, by_name
 from lamina.coordinators.topic_partitions import NO_PARTITIONS
 from lamina.errors import GroupIdNotFound, KafkaError
 from lamina.image.image import Image
@@ -60,16 +61,14 @@ class ClassicGroupSnapshot(NamedTuple):
 # From classic to consumer
 
 
-def upgrade(
-    group: ClassicGroupSnapshot, image: Image, embedded: EmbeddedProtocol, settings: GroupSettings
-) -> list[GroupRecord]:
+def upgrade(group: ClassicGroupSnapshot, image: Image, settings: GroupSettings) -> list[GroupRecord]:
     """The records that make a consumer group of a classic one, with the same members and the last assignment.
 
     Raises :class:`~lamina.errors.GroupIdNotFound` if it has to stay classic.
     """
     _check_upgrade(group, settings)
     try:
-        members = [_member(member, group, image, embedded) for member in group.members]
+        members = [_member(member, group, image) for member in group.members]
     except KafkaError as error:
         raise GroupIdNotFound(f"group {group.group_id} is classic and cannot be upgraded: {error}") from error
     group_id = group.group_id
@@ -91,14 +90,12 @@ def _check_upgrade(group: ClassicGroupSnapshot, settings: GroupSettings) -> None
         raise GroupIdNotFound(f"group {group.group_id} is classic and too large for a consumer group")
 
 
-def _member(
-    member: ClassicMemberSnapshot, group: ClassicGroupSnapshot, image: Image, embedded: EmbeddedProtocol
-) -> ConsumerMember:
+def _member(member: ClassicMemberSnapshot, group: ClassicGroupSnapshot, image: Image) -> ConsumerMember:
     metadata = dict(member.protocols).get(group.protocol or "", member.protocols[0][1])
-    subscription = embedded.read_subscription(metadata)
+    subscription = read_subscription(metadata)
     assigned = NO_PARTITIONS
     if member.assignment:
-        assignment = embedded.read_assignment(member.assignment)
+        assignment = read_assignment(member.assignment)
         if assignment.user_data:
             raise GroupIdNotFound("what its assignor keeps in the members' assignments would be lost")
         assigned = by_id(assignment.partitions, image)
@@ -143,7 +140,6 @@ def downgrade(
     targets: Mapping[str, TopicIdPartitions],
     now: Now,
     image: Image,
-    embedded: EmbeddedProtocol,
 ) -> GroupRecord:
     """The classic group of these members, with their targets as its assignment."""
     protocol = _chosen_protocol(members)
@@ -159,7 +155,7 @@ def downgrade(
             member.said.rebalance_timeout_ms,
             member.said.classic.session_timeout_ms if member.said.classic is not None else 0,
             metadata,
-            embedded.write_assignment(target, embedded.read_subscription(metadata).version),
+            write_assignment(target, read_subscription(metadata).version),
         )
 
     values = tuple(stored(member) for member in members)

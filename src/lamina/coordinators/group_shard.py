@@ -127,9 +127,8 @@ class GroupShard:
         """A consumer group without members becomes a classic one with its first classic member."""
         classic = self._new_classic(group.group_id)
         classic.generation = group.state.epoch
-        joined = classic.join(request, waiter, now)
         decision = GroupDecision([*group.tombstones(), classic.record()])
-        decision.add(joined)
+        decision.add(classic.join(request, waiter, now))
         self._groups[group.group_id] = classic
         return decision
 

@@ -10,7 +10,6 @@ from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import ConsumerMember, topic_set
 from lamina.coordinators.consumer_step import ConsumerStep
 from lamina.coordinators.decision import Now, Waiter
-from lamina.coordinators.embedded_protocol import CONSUMER_PROTOCOL_TYPE, by_id, by_name
 from lamina.coordinators.group_requests import (
     HeartbeatRequest,
     JoinAnswer,
@@ -22,8 +21,9 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
 )
 from lamina.coordinators.reconciliation import MemberState
-from lamina.coordinators.records.consumer_protocol import Subscription
+from lamina.coordinators.records.consumer_protocol import Subscription, read_subscription, write_assignment
 from lamina.coordinators.records.group_records import ClassicMemberMetadata, ConsumerMemberValue
+from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE, by_id, by_name
 from lamina.coordinators.topic_partitions import difference, each
 from lamina.errors import (
     IllegalGeneration,
@@ -79,8 +79,8 @@ def sync(
         raise InconsistentGroupProtocol(f"the member was told protocol {name!r}, not {request.protocol!r}")
     step.cancel_timer("sync", member.member_id)
     step.set_timer("session", member.member_id, classic.session_timeout_ms)
-    version = context.embedded.read_subscription(metadata).version
-    assignment = context.embedded.write_assignment(by_name(member.has.assigned, context.image), version)
+    version = read_subscription(metadata).version
+    assignment = write_assignment(by_name(member.has.assigned, context.image), version)
     step.decision.reply(waiter, SyncAnswer(request.protocol_type, request.protocol, assignment))
     return step.decision
 
@@ -91,7 +91,7 @@ def heartbeat(
     member, classic = _classic_member(group, request.member_id, request.instance_id, request.generation)
     step = group.step(now, context)
     step.set_timer("session", member.member_id, classic.session_timeout_ms)
-    if member.epoch < group.state.epoch or member.is_revoking or _can_get_more(group, member):
+    if member.epoch < step.follow_metadata() or member.is_revoking or _can_get_more(group, member):
         _call_to_join(group, member, waiter, step)
     else:
         step.decision.reply(waiter, None)
@@ -131,7 +131,7 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
 
 def _subscription(request: JoinRequest, context: ConsumerContext) -> Subscription:
     try:
-        return context.embedded.read_subscription(request.protocols[0][1])
+        return read_subscription(request.protocols[0][1])
     except KafkaError as error:
         raise InconsistentGroupProtocol(f"the member's subscription cannot be read: {error}") from error
 

@@ -27,7 +27,7 @@ def heartbeat_to_classic(
     check_heartbeat(request, context.settings)
     decision = GroupDecision([GroupRecord(ClassicGroupKey(group.group_id), None)])
     if group.members:
-        decision.records += upgrade(group, context.image, context.embedded, context.settings)
+        decision.records += upgrade(group, context.image, context.settings)
     converted = ConsumerGroup(group.group_id)
     for record in decision.records:
         converted.replay(record)
