@@ -89,8 +89,9 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 Examples:
   lamina serve
   lamina topics create orders --partitions 3
-  lamina dump /var/lib/lamina/orders-0/00000000000000000000.log
-  lamina verify --dir /var/lib/lamina""",
+  lamina produce orders --file orders.txt
+  lamina consume orders
+  lamina doctor""",
 )
 @click.option("--debug", is_flag=True, help="Show a traceback when lamina itself fails.")
 @click.option(
