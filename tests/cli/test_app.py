@@ -82,6 +82,21 @@ def test_completion_knows_the_commands() -> None:
     assert [line.partition(",")[2] for line in outcome.out.splitlines()] == sorted(COMMANDS)
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("lamina topics de", ["delete", "delete-records", "describe"]),
+        ("lamina configs ", ["get", "set", "unset"]),
+        ("lamina bench ", ["consume", "produce"]),
+        ("lamina topics create --par", ["--partitions"]),
+    ],
+)
+def test_completion_knows_what_is_in_a_group(words: str, offered: list[str]) -> None:
+    last = str(words.count(" "))
+    outcome = run_process(_LAMINA_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=last)
+    assert [line.partition(",")[2] for line in outcome.out.splitlines()] == offered
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     process = subprocess.Popen(
         [*COMMAND, "--help"],

@@ -262,7 +262,7 @@ def test_no_broker_starts_on_half_a_restore(lamina: Lamina, tmp_path: Path, data
     half = tmp_path / "half"
     half.mkdir()
     (half / RESTORING).touch()
-    outcome = lamina("serve", "--data-dir", half)
+    outcome = lamina("serve", "--data-dir", half, "--listen", "127.0.0.1:0")
     assert outcome.status == 1
     assert "half a backup" in outcome.err
     outcome = lamina("restore", tmp_path / "backup", "--dir", half)

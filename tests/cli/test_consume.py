@@ -21,8 +21,9 @@ from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig
 from tests.broker.process import BrokerProcess, eventually
+from tests.broker.raw import RawClient
 from tests.cli.records import Records
-from tests.cli.running import Lamina, started
+from tests.cli.running import Lamina, run_process, started
 
 NOW_MS = 1_700_000_000_000
 
@@ -285,6 +286,31 @@ def test_damaged_records_are_one_sentence(
     outcome = lamina("consume", topic, "--bootstrap-server", broker.address)
     assert (outcome.status, outcome.out) == (1, "good\n")
     assert "partition 0 at offset 1: " in outcome.err.splitlines()[-1]
+
+
+def test_a_header_that_the_client_cannot_read_is_one_sentence(
+    broker: BrokerProcess, records: Records, topic: str
+) -> None:
+    with RawClient(broker) as client:
+        client.create_topic(topic)
+        client.produce(topic, bytes(build_batch([Record(0, NOW_MS, None, b"v", ((b"\xff", b""),))])))
+    outcome = records.consume(topic, "--json")
+    assert outcome.status == 1
+    assert "partition 0 at offset 0: a header's key is no UTF-8" in outcome.err
+    assert records.consume(topic).out == "v\n"
+
+
+def test_such_a_header_behind_many_good_ones_is_one_sentence_too(
+    broker: BrokerProcess, records: Records, topic: str
+) -> None:
+    good = [Record(n, NOW_MS, None, b"v", ((b"k", b""),)) for n in range(1000)]
+    with RawClient(broker) as client:
+        client.create_topic(topic)
+        client.produce(topic, bytes(build_batch(good)))
+        client.produce(topic, bytes(build_batch([Record(0, NOW_MS, None, b"v", ((b"\xff", b""),))])))
+    outcome = run_process("consume", topic, "--json", "--bootstrap-server", broker.address)
+    assert outcome.status == 1
+    assert "partition 0 at offset 1000: a header's key is no UTF-8" in outcome.err
 
 
 # Endings

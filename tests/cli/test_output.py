@@ -45,3 +45,16 @@ def test_markup_in_a_value_is_only_text(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     print_table(["value"], [["[red]x[/nonsense]"]])
     assert "[red]x[/nonsense]" in terminal.getvalue()
+
+
+def test_a_terminal_shows_nothing_around_a_table_and_folds_it_to_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    print_table(["name", "value"], [["short", "x" * 100]])
+    assert [line.rstrip() for line in terminal.getvalue().splitlines()] == [
+        "name    value",
+        "─" * 80,
+        "short   " + "x" * 72,
+        "        " + "x" * 28,
+    ]

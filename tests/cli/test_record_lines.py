@@ -139,8 +139,8 @@ def test_a_format_that_is_not_there(text: str) -> None:
 
 
 def test_amounts() -> None:
-    sizes = [0, 999, 1000, 1_250_000, 999_960, 10**16]
-    shown = ["0 bytes", "999 bytes", "1.0 kB", "1.2 MB", "1.0 MB", "10000.0 TB"]
+    sizes = [0, 1, 999, 1000, 1_250_000, 999_960, 10**16]
+    shown = ["0 bytes", "1 byte", "999 bytes", "1.0 kB", "1.2 MB", "1.0 MB", "10000.0 TB"]
     assert [bytes_text(size) for size in sizes] == shown
     assert [counted(1, "record"), counted(1000, "record")] == ["1 record", "1,000 records"]
     assert [offsets_text(3, 4), offsets_text(3, 6)] == ["3", "3-5"]

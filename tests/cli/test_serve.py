@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import socket
 import sqlite3
@@ -52,10 +53,45 @@ def test_the_first_line_is_for_programs_and_the_rest_for_people(tmp_path: Path) 
     assert facts["log_dirs"] == [str(tmp_path / "lamina-data" / "logs")]
     assert (facts["node_id"], facts["version"], facts["recovered_partitions"]) == (1, __version__, 0)
     address = facts["listening"][0]["address"]
-    for said in (address, facts["data_dir"], __version__, "compacted topics are not being compacted", "Ctrl-C", "kcat"):
+    for said in (
+        address,
+        facts["data_dir"],
+        __version__,
+        "compacted topics are not being compacted",
+        "Ctrl-C",
+        "lamina produce",
+    ):
         assert said in outcome.out.partition("\n")[2]
     assert {path.name for path in (tmp_path / "lamina-data").iterdir()} >= {"logs", "metadata.db", ".gitignore"}
     assert "*" in (tmp_path / "lamina-data" / ".gitignore").read_text().splitlines()
+
+
+def on_terminal(data: Path, kill: bool = False) -> str:
+    """What a person sees when a broker starts on a terminal."""
+    ours, theirs = pty.openpty()
+    arguments = ("serve", "--data-dir", data, "--listen", "127.0.0.1:0")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    process = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = ""
+    while "--create" not in shown:
+        shown += os.read(ours, 1024).decode()
+    process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+    process.wait(60)
+    os.close(ours)
+    return shown
+
+
+def test_on_a_terminal_only_people_are_spoken_to(tmp_path: Path) -> None:
+    shown = on_terminal(tmp_path / "data", kill=True)
+    assert '"listening"' not in shown
+    assert "(0 partitions)" in shown
+    with BrokerProcess(tmp_path / "data") as broker:
+        with RawClient(broker) as client:
+            client.create_topic("orders")
+        broker.kill()
+    assert "(1 partition, checked after an unclean stop)" in on_terminal(tmp_path / "data")
+    assert "(1 partition)" in on_terminal(tmp_path / "data")
 
 
 def test_logs_may_be_json(tmp_path: Path) -> None:

@@ -249,9 +249,7 @@ def test_offsets_by_place_and_by_time(topics: Topics, broker: BrokerProcess, top
     assert topics("offsets", topic, "--at", "latest").out.splitlines()[1:] == [
         "0          3",
         "1          0",
-        "total 3",
-    ]
-    assert topics("offsets", topic, "--at", "earliest").out.splitlines()[-1] == "total 0"
+    ], "a sum of offsets means nothing"
     assert topics("offsets", "nowhere").status == 1
 
 

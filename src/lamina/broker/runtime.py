@@ -6,6 +6,7 @@ again from its log. Must not know what any machine decides.
 """
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
@@ -82,6 +83,8 @@ class Shard(Generic[R, M]):
             history = await log.read_all()
             machine, steps = self._make(), history.steps()
             while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                # What is loaded stays. Looking through a million offsets again and again would hold the loop up.
+                gc.freeze()
                 await asyncio.sleep(0)
             decision = machine.loaded(self._now())
         except StorageError as error:

@@ -21,6 +21,7 @@ COMMANDS = {
     "consume": "Print the records of a topic.",
     "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
+    "groups": "Look at consumer groups, and change where they go on.",
     "produce": "Send lines as records.",
     "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
@@ -88,8 +89,9 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 Examples:
   lamina serve
   lamina topics create orders --partitions 3
-  lamina dump /var/lib/lamina/orders-0/00000000000000000000.log
-  lamina verify --dir /var/lib/lamina""",
+  lamina produce orders --file orders.txt
+  lamina consume orders
+  lamina doctor""",
 )
 @click.option("--debug", is_flag=True, help="Show a traceback when lamina itself fails.")
 @click.option(

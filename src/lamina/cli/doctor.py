@@ -100,8 +100,9 @@ def _ping(address: str) -> int:
 
 def _print_table(findings: Sequence[Finding]) -> None:
     signs = {state: _sign(state) for state in State}
-    rows = ((signs[finding.state], finding.name, finding.what, finding.advice) for finding in findings)
-    print_table(("", "what", "how it is", "what to do"), rows)
+    rows = [(signs[finding.state], finding.name, finding.what, finding.advice) for finding in findings]
+    shown = 4 if any(finding.advice for finding in findings) else 3
+    print_table(("", "what", "how it is", "what to do")[:shown], (row[:shown] for row in rows))
     problems, warnings = _count(findings, State.PROBLEM), _count(findings, State.WARNING)
     click.echo(f"{_amount(problems, 'problem')}, {_amount(warnings, 'warning')}")
 

@@ -15,7 +15,7 @@ Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 Row = Mapping[str, Value]
 
 _PAGE_ROWS = 500
-_FOLDED_WIDTH = 24
+_FOLDED_WIDTH = 20
 _BETWEEN = 3
 
 
@@ -60,10 +60,10 @@ def _print_rich(
     from rich.text import Text
 
     console = Console()
-    least_width = sum(min(width, _FOLDED_WIDTH) + _BETWEEN for width in widths)
-    if least_width > console.width:
-        console.width = sum(width + _BETWEEN for width in widths)
-    table = Table(box=box.SIMPLE_HEAD, show_header=with_headings, pad_edge=False)
+    between = _BETWEEN * (len(widths) - 1)
+    if sum(min(width, _FOLDED_WIDTH) for width in widths) + between > console.width:
+        console.width = sum(widths) + between
+    table = Table(box=box.SIMPLE_HEAD, show_header=with_headings, show_edge=False, pad_edge=False)
     for heading, width in zip(headings, widths, strict=True):
         table.add_column(heading, min_width=min(width, _FOLDED_WIDTH), overflow="fold")
     for row in page:

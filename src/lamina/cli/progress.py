@@ -34,7 +34,8 @@ class Progress:
 def bytes_text(size_bytes: float) -> str:
     """In powers of 1000, as disks and networks count."""
     if size_bytes < 1000:
-        return f"{size_bytes:.0f} bytes"
+        whole = f"{size_bytes:.0f}"
+        return f"{whole} byte" if whole == "1" else f"{whole} bytes"
     for unit in _UNITS:
         size_bytes /= 1000
         if size_bytes < 999.95 or unit == _UNITS[-1]:

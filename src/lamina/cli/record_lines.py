@@ -6,6 +6,7 @@ Must not know where the lines come from.
 
 import json
 from base64 import b64decode
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lamina.cli.listing import readable, time_text
@@ -21,6 +22,9 @@ _PASSED_OVER = frozenset({"type", "topic", "offset", "time", "timestamp_type", "
 """What ``consume`` prints and no producer decides."""
 _HEADER_FIELDS = frozenset({"key", "key_encoding", "value", "value_encoding"})
 _TIMESTAMP_TYPES = (None, "create", "append")
+_headers_checked = methodcaller("headers")
+"""For a key that is no UTF-8 the client returns a list with a hole and sets an error. A plain call, once the
+interpreter has specialized it, does not look for the error and crashes on the hole; a call from C always looks."""
 
 
 class BadRecord(ValueError):
@@ -68,7 +72,7 @@ def _header_row(name: str, content: bytes | None) -> dict[str, Value]:
 def headers_of(message: "Message") -> Headers:
     """Raises ClientError for a key that the client cannot give: it is no UTF-8."""
     try:
-        return cast(Headers, message.headers() or [])
+        return cast(Headers, _headers_checked(message) or [])
     except (SystemError, UnicodeDecodeError) as error:
         raise ClientError(
             f"partition {message.partition()} at offset {message.offset()}: a header's key is no UTF-8; "

@@ -13,6 +13,7 @@ import click
 from lamina import __version__
 from lamina.broker.listening import Bound
 from lamina.broker.opening import Opened
+from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.listeners import admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
 
@@ -43,7 +44,7 @@ def warn(settings: BrokerSettings) -> None:
 
 
 def print_start(opened: Opened, bound: list[Bound], *, quiet: bool) -> None:
-    """The line for a program (docs/cli.md), then, unless ``quiet``, the lines for a person."""
+    """The line for a program (docs/cli.md), but not on a terminal; then, unless ``quiet``, those for a person."""
     addresses = [one.taken.address for one in bound]
     facts = {
         "listening": [
@@ -60,7 +61,8 @@ def print_start(opened: Opened, bound: list[Bound], *, quiet: bool) -> None:
         "recovered_partitions": 0 if opened.storage.was_clean else len(opened.node.partitions),
         "open_files_limit": opened.open_files_limit,
     }
-    click.echo(json.dumps(facts))
+    if quiet or not sys.stdout.isatty():
+        click.echo(json.dumps(facts))
     for path in opened.unknown:
         logger.warning(
             "%s is not known to this broker's metadata and is left alone: lamina adopt takes it in, "
@@ -76,13 +78,14 @@ def _print_for_a_person(opened: Opened, addresses: list[str]) -> None:
     bold = click.style(f"lamina {__version__}", bold=True)
     partitions = len(opened.node.partitions)
     click.echo(f"{bold} is listening on {', '.join(addresses)}")
-    click.echo(
-        f"  data        {opened.storage.data_directory} ({partitions} partition{'' if partitions == 1 else 's'})"
-    )
+    checked = "" if opened.storage.was_clean or not partitions else ", checked after an unclean stop"
+    noun = "partition" if partitions == 1 else "partitions"
+    click.echo(f"  data        {opened.storage.data_directory} ({partitions} {noun}{checked})")
     if opened.admin:
         urls = ", ".join(f"http://{one.address}/v1/" for one in opened.admin)
         click.echo(f"  admin       {urls}")
     click.echo(f"  open files  up to {opened.open_files_limit}")
     click.echo(f"  compaction  {_COMPACTION}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
-    click.echo(f"  try         kcat -b {addresses[0]} -L")
+    where = "" if addresses[0] == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {addresses[0]}"
+    click.echo(f"  try         echo hello | lamina produce greetings --create{where}")

@@ -5,6 +5,7 @@ Owns what is committed. Whether a member may commit is its group's business. Dur
 """
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Any, NamedTuple
 
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
@@ -63,7 +64,11 @@ class Offsets:
         group = self._committed.get(group_id)
         if group is None:
             group = self._committed[group_id] = {}
-        group[topic, partition] = value
+        place = (topic, partition)
+        if place not in group:
+            # One text for all partitions of all groups that read the topic.
+            place = (intern(topic), partition)
+        group[place] = value
         if key[1:] in self._open.get(group_id, _NOTHING):
             for pending in self._pending.values():
                 if key in pending and pending[key].order < order:

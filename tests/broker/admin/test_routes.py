@@ -4,7 +4,6 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from confluent_kafka.admin import (
@@ -88,7 +87,8 @@ def test_a_topic_its_partitions_and_how_far_they_reach(broker: BrokerProcess, to
     batch = batch_of((b"k", b"v"), (b"k", b"w"), now_ms=NOW_MS)
     assert raw.produce(topic, batch, partition=2).error_code == 0
     told = get(broker, f"/v1/topics/{topic}")
-    UUID(told.pop("id"))
+    topic_id = told.pop("id")
+    assert (broker.log_dir / f"{topic}-0/partition.metadata").read_text().endswith(f"topic_id: {topic_id}")
     assert told == {
         "name": topic,
         "is_internal": False,

@@ -1,7 +1,6 @@
 """``/v1/topics``: topics, their partitions, and how far each partition reaches."""
 
 from typing import Any
-from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +11,7 @@ from lamina.broker.partition import Partition
 from lamina.errors import StorageError, UnknownTopicOrPartition
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic
+from lamina.log.identity import format_id
 
 
 async def topics(subject: Subject, request: Request) -> Response:
@@ -26,7 +26,7 @@ async def topics(subject: Subject, request: Request) -> Response:
 def _summary(topic: Topic) -> dict[str, Any]:
     return {
         "name": topic.name,
-        "id": str(UUID(bytes=topic.id)),
+        "id": format_id(topic.id),
         "is_internal": topic.is_internal,
         "partitions": len(topic.partitions),
         "replication_factor": len(topic.partitions[0].replicas),

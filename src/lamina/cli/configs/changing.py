@@ -22,7 +22,7 @@ Examples:
 @click.argument("settings", metavar="KEY=VALUE…", nargs=-1, required=True)
 @resource_options
 def set_configs(cluster: Cluster, resource: Resource, settings: tuple[str, ...]) -> int:
-    """Change settings: all that are given, or none if one of them is refused."""
+    """Change settings: all, or none if one is refused."""
     given = pairs_from(settings, "KEY=VALUE")
     return _alter(cluster, resource, given)
 

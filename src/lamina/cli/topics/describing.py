@@ -36,11 +36,14 @@ Examples:
 @as_json_option
 @cluster_options
 def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
-    """Show topics with their partitions and what is set on them; all but internal ones if none is named."""
+    """Show partitions, and what is set on a topic.
+
+    All topics but internal ones if none is named.
+    """
     attempts = Attempts(cluster)
     found = describe_all(cluster, topics or all_names(cluster), attempts)
     shown = [topic for topic in found if topics or not topic.is_internal]
-    for topic in shown:
+    for number, topic in enumerate(shown):
         configs = _configs(cluster, topic.name, attempts)
         partitions = _partitions(cluster, topic, attempts)
         if as_json:
@@ -57,6 +60,8 @@ def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
                 }
             )
         else:
+            if number:
+                click.echo()
             _print(topic, configs, partitions)
     if not shown and not topics:
         click.echo("lamina: there are no topics; make one with `lamina topics create NAME`", err=True)
@@ -101,7 +106,6 @@ def _print(topic: "TopicDescription", configs: dict[str, Value], partitions: lis
         click.echo(f"  {name} = {cell(value)}")
     columns = ("partition", "leader", "replicas", "isr", "earliest", "latest")
     print_table(columns, [tuple(_cell(partition[name]) for name in columns) for partition in partitions])
-    click.echo()
 
 
 def _cell(value: Value) -> str:

@@ -39,7 +39,10 @@ A time is {FORMS}; without a zone it is UTC.""",
 @as_json_option
 @cluster_options
 def offsets(cluster: Cluster, topic: str, at: str | None, as_json: bool) -> int:
-    """Show where partitions begin and end, or which offset belongs to a time."""
+    """Show where partitions begin and end.
+
+    With --at, which offset belongs to a time instead.
+    """
     wanted = None if at is None else _place(at)
     attempts = Attempts(cluster)
     for found in describe_all(cluster, [topic], attempts):
@@ -77,19 +80,19 @@ def _print_ends(cluster: Cluster, topic: "TopicDescription", attempts: Attempts,
                 "count": count,
             }
         )
-    _print(("partition", "earliest", "latest", "count"), rows, as_json, total)
+    _print(("partition", "earliest", "latest", "count"), rows, as_json)
+    if not as_json:
+        click.echo(f"total {total}")
 
 
 def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: Attempts, as_json: bool) -> None:
     """Where no record is that late, or none at all, a broker answers -1."""
     found = find_offsets(cluster, topic, at, attempts)
     rows: list[Row] = []
-    total = 0
     for number in (partition.id for partition in topic.partitions):
         answer = found.get(number)
         offset = answer.offset if answer is not None and answer.offset >= 0 else None
         timestamp = answer.timestamp if answer is not None and answer.timestamp >= 0 else None
-        total += offset or 0
         rows.append(
             {
                 "type": "partition_offset",
@@ -100,13 +103,12 @@ def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: A
                 "time": None if timestamp is None else time_text(timestamp),
             }
         )
-    _print(("partition", "offset", "time"), rows, as_json, total)
+    _print(("partition", "offset", "time"), rows, as_json)
 
 
-def _print(columns: tuple[str, ...], rows: list[Row], as_json: bool, total: int) -> None:
+def _print(columns: tuple[str, ...], rows: list[Row], as_json: bool) -> None:
     if as_json:
         for row in rows:
             print_json(row)
         return
     print_table(columns, [tuple(cell(row[name]) for name in columns) for row in rows])
-    click.echo(f"total {total}")
