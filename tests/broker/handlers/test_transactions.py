@@ -204,7 +204,7 @@ def test_who_may_not_commit_offsets_is_told_why(orders: Transacting, version: in
     assert orders.commit_offset(me, 5, "", version) == ErrorCode.INVALID_GROUP_ID
     assert orders.commit_offset(me, 5, version=version, topic="u") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if version >= 3:
-        stranger = {"member_id": "stranger", "generation_id": 3}
+        stranger: dict[str, Any] = {"member_id": "stranger", "generation_id": 3}
         assert orders.commit_offset(me, 5, version=version, **stranger) == ErrorCode.ILLEGAL_GENERATION
 
 
