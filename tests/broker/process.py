@@ -32,12 +32,17 @@ class BrokerProcess:
         self._logged = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
+        self._listen = "127.0.0.1:0"
 
     # Life
 
+    def keep_port(self) -> None:
+        """Later starts take the port that this one got, so that clients find it again."""
+        self._listen = f"127.0.0.1:{self.port}"
+
     def start(self) -> "BrokerProcess":
         self._process = subprocess.Popen(
-            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", "127.0.0.1:0", *self.arguments],
+            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", self._listen, *self.arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

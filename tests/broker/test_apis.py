@@ -18,6 +18,15 @@ RANGES = {
     FETCH: (4, 17),
     2: (1, 9),
     3: (0, 13),
+    8: (2, 9),
+    9: (1, 9),
+    10: (0, 6),
+    11: (0, 9),
+    12: (0, 4),
+    13: (0, 5),
+    14: (0, 5),
+    15: (0, 6),
+    16: (0, 5),
     18: (0, 4),
     19: (2, 7),
     20: (1, 6),
@@ -29,10 +38,14 @@ RANGES = {
     33: (0, 2),
     35: (1, 4),
     37: (0, 3),
+    42: (0, 2),
     44: (0, 1),
+    47: (0, 0),
     60: (0, 2),
+    68: (0, 1),
+    69: (0, 1),
 }
-"""protocol.md §2.4, without groups and transactions."""
+"""protocol.md §2.4, without transactions."""
 
 
 def test_the_advertised_ranges_are_those_of_the_facts(tmp_path: Path) -> None:
@@ -60,7 +73,11 @@ ASKED: dict[str, Any] = {
     "resources": [{"resource_type": 2, "resource_name": "t"}],
     "client_software_name": "test",
     "client_software_version": "1",
+    "coordinator_keys": ["g"],
+    "groups_names": ["g"],
+    "group_ids": ["g"],
 }
+GROUPS: dict[int, Any] = {9: [{"group_id": "g"}], 15: ["g"]}
 TOPIC = {"name": "t", "topic": "t", "partitions": [{}]}
 
 
@@ -75,8 +92,8 @@ def test_an_unexpected_failure_is_told_in_every_version(
     broker.node.router = Router(broker.node, [api._replace(handle=fail)])
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
-            topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {})
-            answer = broker.ask(api.key, version, topics=[topic], **ASKED)
+            topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {"partition_indexes": [0]})
+            answer = broker.ask(api.key, version, topics=[topic], groups=GROUPS.get(api.key, []), **ASKED)
             told = _codes(answer)
             # Metadata v0 to v12 and DescribeLogDirs v1 and v2 have no place for an error of the whole.
             assert told in ({int(ErrorCode.UNKNOWN_SERVER_ERROR)}, set()), version

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from lamina.settings.document import page
-from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
+from lamina.settings.lists import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 
 SETTINGS_MD = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -12,6 +12,6 @@ def test_the_page_in_docs_is_what_the_definitions_say() -> None:
 
 def test_every_setting_has_a_row_except_hidden_ones() -> None:
     rows = {line.split("|")[1].strip() for line in page().splitlines() if line.startswith("| `")}
-    settings = (*BROKER_SETTINGS.values(), *TOPIC_SETTINGS.values())
+    settings = (*BROKER_SETTINGS.values(), *TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values())
     assert rows == {f"`{setting.name}`" for setting in settings if not setting.hidden}
     assert [setting.name for setting in settings if setting.hidden] == ["internal.segment.bytes"]

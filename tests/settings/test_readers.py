@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.settings.lists import AREAS, BROKER_SETTINGS, TOPIC_SETTINGS
+from lamina.settings.lists import AREAS, BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from tests.settings.test_topic_config import OVERRIDES
 
 SOURCE = Path(__file__).parents[2] / "src" / "lamina"
@@ -45,16 +45,26 @@ def _topic_readers() -> set[str]:
     return {name for name, _, field, _ in OVERRIDES if field in FIELDS_READ}
 
 
+def _group_readers() -> set[str]:
+    return {name for name in GROUP_SETTINGS if _constant(name) in CONSTANTS_READ}
+
+
 def _broker_readers() -> set[str]:
     """The settings whose values somebody uses, with those that speak for them."""
     heads = [setting for name, setting in BROKER_SETTINGS.items() if _constant(name) in CONSTANTS_READ]
     heads += [pair for name in _topic_readers() if (pair := TOPIC_SETTINGS[name].pair) is not None]
+    heads += [pair for name in _group_readers() if (pair := GROUP_SETTINGS[name].pair) is not None]
     return {step.setting.name for head in heads for step in head.chain}
 
 
 @pytest.mark.parametrize("name", sorted(TOPIC_SETTINGS))
 def test_every_topic_setting_has_a_reader(name: str) -> None:
     assert name in _topic_readers()
+
+
+@pytest.mark.parametrize("name", sorted(GROUP_SETTINGS))
+def test_every_group_setting_has_a_reader(name: str) -> None:
+    assert name in _group_readers()
 
 
 @pytest.mark.parametrize("name", sorted(BROKER_SETTINGS))

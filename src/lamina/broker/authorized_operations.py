@@ -1,6 +1,6 @@
 """What a client may do, as answers tell it: one bit for each operation (KIP-430).
 
-Owns the operations that a cluster and a topic know. There is no authorizer, so everybody may do all of them.
+Owns the operations that a cluster, a topic and a group know. There is no authorizer, so everybody may do all of them.
 Must not know any message.
 """
 
@@ -42,6 +42,13 @@ ALL_ON_TOPIC = _bits(
     Operation.CREATE,
     Operation.DELETE,
     Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+ALL_ON_GROUP = _bits(
+    Operation.READ,
+    Operation.DELETE,
     Operation.DESCRIBE,
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from lamina.broker.node import Node
-from lamina.errors import InvalidRequest, KafkaError
+from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.settings.definition import SettingError
+from lamina.settings.group_config import check_group_overrides
 from lamina.settings.resolve import with_dynamic
 
 
@@ -56,13 +57,22 @@ def _changed(node: Node, image: Image, change: ResourceChange) -> Image:
     image = set_configs(image, resource, change.alter(resource, image.configs_of(resource)))
     if resource.type is ResourceType.BROKER:
         _check_settings(node, image)
+    if resource.type is ResourceType.GROUP:
+        try:
+            check_group_overrides(node.settings, image.configs_of(resource))
+        except SettingError as error:
+            raise InvalidConfig(str(error)) from None
     return image
 
 
 def find_resource(node: Node, image: Image, resource_type: int, name: str) -> ConfigResource:
-    """A topic that is there, this broker, or all brokers; raises Kafka's error for anything else."""
+    """A topic that is there, any group, this broker, or all brokers; raises Kafka's error for anything else."""
     if resource_type == ResourceType.TOPIC:
         return ConfigResource(ResourceType.TOPIC, image.topic(name).name)
+    if resource_type == ResourceType.GROUP:
+        if not name:
+            raise InvalidRequest("a group must have a name")
+        return ConfigResource(ResourceType.GROUP, name)
     if resource_type != ResourceType.BROKER:
         raise InvalidRequest(f"there are no configs for resources of type {resource_type}")
     if name and not (name.isascii() and name.isdecimal()):

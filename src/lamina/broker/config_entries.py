@@ -10,7 +10,8 @@ from enum import IntEnum
 from typing import Any
 
 from lamina.settings.definition import Setting, Update
-from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS, broker_ignored, listener_setting
+from lamina.settings.group_config import resolve_group
+from lamina.settings.lists import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS, broker_ignored, listener_setting
 from lamina.settings.resolve import NOTHING
 from lamina.settings.topic_config import resolve_topic
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
@@ -26,6 +27,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class ConfigType(IntEnum):
@@ -64,6 +66,7 @@ class ConfigEntry:
 
 _SOURCES = {
     Source.TOPIC: ConfigSource.TOPIC,
+    Source.GROUP: ConfigSource.GROUP,
     Source.DYNAMIC_BROKER: ConfigSource.DYNAMIC_BROKER,
     Source.DYNAMIC_DEFAULT: ConfigSource.DYNAMIC_DEFAULT,
     Source.SET: ConfigSource.STATIC_BROKER,
@@ -96,6 +99,16 @@ def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> lis
         if name not in TOPIC_SETTINGS
     ]
     return _sorted(entries)
+
+
+def group_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Everything that can be set on a group and what holds."""
+    return _sorted(
+        [
+            _entry(setting, resolve_group(setting, settings, overrides), is_read_only=False)
+            for setting in GROUP_SETTINGS.values()
+        ]
+    )
 
 
 def broker_entries(settings: BrokerSettings, actual_values: Mapping[str, str] = NOTHING) -> list[ConfigEntry]:

@@ -12,6 +12,7 @@ from random import getrandbits
 
 from lamina.broker.disk_room import DiskRoom
 from lamina.broker.fetch_sessions import FetchSessions
+from lamina.broker.group_coordinator import GroupCoordinator
 from lamina.broker.kernel_loading import KernelLoading
 from lamina.broker.listening import Listening
 from lamina.broker.metrics.counters import Counters, Place
@@ -67,6 +68,7 @@ class Node:
         self.kernel_loading = KernelLoading(loop, threads)
         self.partitions = Partitions()
         self.producer_ids = producer_ids
+        self.groups = GroupCoordinator(self)
         self.publisher = Publisher(self)
         self.fetch_sessions = FetchSessions(
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
@@ -224,6 +226,7 @@ class Node:
         partition = self.partitions.find(topic, index)
         if partition is not None and partition.log.failure is None:
             partition.log.failure = f"{topic}-{index} is offline: {error!r}"
+            self.groups.log_failed(partition)
 
     def count_unexpected(self, place: Place) -> None:
         """Our own code failed where nobody expected it."""

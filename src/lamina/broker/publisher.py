@@ -58,6 +58,7 @@ class Publisher:
                 partition.leader_epoch = changed.new.leader_epoch
         for topic in changes.topics_being_deleted:
             await self.delete(topic, change)
+        self._node.groups.image_changed(changes)
 
     # Coming
 
@@ -153,6 +154,8 @@ class Publisher:
             node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
+        if log.topic == node.groups.runtime.topic:
+            node.groups.runtime.lead(partition)
         return partition
 
     # Changing
@@ -197,6 +200,8 @@ class Publisher:
             directory = self.directory_of.pop((topic.name, index), None)
             if partition is not None:
                 partition.release_all()
+            if topic.name == node.groups.runtime.topic:
+                node.groups.runtime.resign(index)
             if directory is not None and directory.failure is None:
                 directory.close_partition(topic.name, index)
                 renamed = await node.threads.run(

@@ -26,6 +26,7 @@ from lamina.settings.broker import (
     PRODUCER_ID_EXPIRATION_MS,
     REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS,
 )
+from lamina.settings.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from lamina.settings.log import LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from lamina.settings.log_config import LONG_MAX
 
@@ -57,6 +58,7 @@ class Timers:
             (settings[LOG_RETENTION_CHECK_INTERVAL_MS], self.retain),
             (_REMOVAL_INTERVAL_MS, self.remove_due),
             (_EXPIRY_INTERVAL_MS, self.expire_producers),
+            (settings[OFFSETS_RETENTION_CHECK_INTERVAL_MS], self._node.groups.expire_offsets),
             (min(settings[LOG_FLUSH_SCHEDULER_INTERVAL_MS], _FLUSH_INTERVAL_MS), self.flush_due),
             (settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self.write_recovery_points),
             (settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], self.write_log_starts),

@@ -87,10 +87,14 @@ class Cluster:
 
     def plain_address(self) -> tuple[str, int]:
         """Where a broker of the cluster can be asked what librdkafka cannot ask."""
-        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
-            raise ClientError("the settings of all brokers cannot be reached through TLS or a login; give --broker ID")
+        self.require_plain("the settings of all brokers cannot be reached through TLS or a login; give --broker ID")
         node = self.answer(self.admin().describe_cluster()).nodes[0]
         return node.host, node.port
+
+    def require_plain(self, refusal: str) -> None:
+        """Raises ``refusal`` where only librdkafka could get through."""
+        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
+            raise ClientError(refusal)
 
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""

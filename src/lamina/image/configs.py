@@ -11,11 +11,18 @@ from enum import IntEnum
 from lamina.errors import InvalidConfig, InvalidRequest
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.settings.definition import SettingError
+from lamina.settings.group_config import check_group_names
 from lamina.settings.kinds import LIST, TRIMMED
-from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
+from lamina.settings.lists import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from lamina.settings.resolve import check_given
 from lamina.settings.topic_config import check_overrides
 from lamina.settings.values import Source
+
+_SETTINGS = {
+    ResourceType.TOPIC: TOPIC_SETTINGS,
+    ResourceType.BROKER: BROKER_SETTINGS,
+    ResourceType.GROUP: GROUP_SETTINGS,
+}
 
 
 class OperationType(IntEnum):
@@ -59,8 +66,7 @@ def alter_configs(
 
 def _alter_list(resource: ConfigResource, current: str | None, operation: ConfigOperation, value: str) -> str:
     """Add or take out entries; a list that is not set begins as its default."""
-    settings = TOPIC_SETTINGS if resource.type is ResourceType.TOPIC else BROKER_SETTINGS
-    setting = settings.get(operation.name)
+    setting = _SETTINGS[resource.type].get(operation.name)
     if setting is None or setting.kind is not LIST:
         raise InvalidConfig(f"{operation.name}: {operation.type.name} is for lists only")
     if current is None:
@@ -79,9 +85,9 @@ def _entries(text: str) -> list[str]:
 
 def check_configs(resource: ConfigResource, configs: Mapping[str, str]) -> None:
     """Raise Kafka's error for a config that the resource cannot have: brokers have another one than topics."""
-    if resource.type is ResourceType.TOPIC:
+    if resource.type is not ResourceType.BROKER:
         try:
-            check_overrides(configs)
+            (check_overrides if resource.type is ResourceType.TOPIC else check_group_names)(configs)
         except SettingError as error:
             raise InvalidConfig(str(error)) from None
         return

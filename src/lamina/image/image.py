@@ -22,10 +22,11 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 class ConfigResource(NamedTuple):
-    """A topic by its name, or a broker by its id in digits; the empty name stands for all brokers."""
+    """A topic or a group by its name, or a broker by its id in digits; the empty name stands for all brokers."""
 
     type: ResourceType
     name: str

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 TopicPartition = tuple[str, int]
 """A topic's name and a partition's index."""
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
 NO_LEADER = -1
 
 

@@ -24,6 +24,7 @@ class Scope(Enum):
 
     BROKER = "broker"
     TOPIC = "topic"
+    GROUP = "group"
 
 
 class Update(Enum):
@@ -32,6 +33,7 @@ class Update(Enum):
     READ_ONLY = "read-only"
     CLUSTER_WIDE = "cluster-wide"
     PER_TOPIC = "per-topic"
+    PER_GROUP = "per-group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +117,8 @@ def topic_setting(name: str, kind: Kind[T], pair: Setting[T], doc: str, rule: Ru
     """A topic's setting whose default is whatever the broker's pair resolves to."""
     default = next(step.convert(step.setting.default) for step in pair.chain if step.setting.default is not None)
     return Setting(name, kind, default, doc, Scope.TOPIC, Update.PER_TOPIC, rule, pair=pair)
+
+
+def group_setting(name: str, kind: Kind[T], pair: Setting[T], doc: str) -> Setting[T]:
+    """A group's setting whose default is the broker's."""
+    return Setting(name, kind, pair.default, doc, Scope.GROUP, Update.PER_GROUP, pair.rule, pair=pair)

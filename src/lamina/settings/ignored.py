@@ -111,24 +111,14 @@ BROKER_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            group.consumer.assignors group.consumer.heartbeat.interval.ms
-            group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-            group.consumer.max.size group.consumer.migration.policy
-            group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
-            group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
             group.coordinator.append.linger.ms group.coordinator.cached.buffer.max.bytes
-            group.coordinator.rebalance.protocols group.initial.rebalance.delay.ms
-            group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
-            offset.metadata.max.bytes offsets.commit.timeout.ms offsets.load.buffer.size
-            offsets.retention.check.interval.ms offsets.retention.minutes
-            offsets.topic.compression.codec offsets.topic.num.partitions
-            offsets.topic.replication.factor offsets.topic.segment.bytes
-            replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
-            replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-            replica.lag.time.max.ms
+            group.coordinator.rebalance.protocols offsets.commit.timeout.ms
+            offsets.load.buffer.size replica.fetch.backoff.ms replica.fetch.max.bytes
+            replica.fetch.min.bytes replica.fetch.response.max.bytes
+            replica.fetch.wait.max.ms replica.lag.time.max.ms
             replica.socket.receive.buffer.bytes replica.socket.timeout.ms
-            transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-            transaction.partition.verification.enable
+            transaction.abort.timed.out.transaction.cleanup.interval.ms
+            transaction.max.timeout.ms transaction.partition.verification.enable
             transaction.remove.expired.transaction.cleanup.interval.ms
             transaction.state.log.load.buffer.size transaction.state.log.min.isr
             transaction.state.log.num.partitions transaction.state.log.replication.factor

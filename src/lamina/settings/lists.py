@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lamina.settings import broker, log, network, topic, topics
+from lamina.settings import broker, group, groups, log, network, topic, topics
 from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
@@ -30,8 +30,10 @@ AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("The broker", broker),
     ("Listeners and requests", network),
     ("Making topics", topics),
+    ("Consumer groups", groups),
     ("Every topic's default", log),
     ("One topic", topic),
+    ("One group", group),
 )
 
 
@@ -46,6 +48,7 @@ def _settings_with(scope: Scope) -> dict[str, Setting[Any]]:
 
 BROKER_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.BROKER)
 TOPIC_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.TOPIC)
+GROUP_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.GROUP)
 
 
 def broker_refusal(name: str) -> Refusal | None:

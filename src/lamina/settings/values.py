@@ -19,6 +19,7 @@ class Source(Enum):
     """Where a value came from, strongest first."""
 
     TOPIC = "the topic"
+    GROUP = "the group"
     DYNAMIC_BROKER = "this broker, while running"
     DYNAMIC_DEFAULT = "all brokers, while running"
     SET = "--set"

@@ -25,7 +25,11 @@ FEATURES = "/features"
 BROKERS = "/brokers"
 TOPICS = "/topics"
 PARTITIONS = "/partitions"
-CONFIGS = {ResourceType.TOPIC: "/configs/topics", ResourceType.BROKER: "/configs/brokers"}
+CONFIGS = {
+    ResourceType.TOPIC: "/configs/topics",
+    ResourceType.BROKER: "/configs/brokers",
+    ResourceType.GROUP: "/configs/groups",
+}
 ALL_BROKERS = "<default>"
 """Stands for the empty name, which no path can end with; Kafka writes the same."""
 

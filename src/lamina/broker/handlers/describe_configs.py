@@ -1,18 +1,18 @@
 """DescribeConfigs (key 32), versions 1-4.
 
-Behaviour: what holds on a topic, on this broker, or, for the broker with the empty name, what was set on all
-brokers while running; each with its source, and with synonyms and documentation if asked. No names or an empty
+Behaviour: what holds on a topic, on a group, on this broker, or, for the broker with the empty name, what was set
+on all brokers while running; each with its source, and with synonyms and documentation if asked. No names or an empty
 list asks for all. Sensitive values are null. `inter.broker.protocol.version` is told although nobody can set it:
 it is the release whose protocol is spoken, and consoles look for it.
 Version notes: types and documentation from v3.
-Not done: other resources (broker loggers, client metrics, groups) are an INVALID_REQUEST.
+Not done: other resources (broker loggers, client metrics) are an INVALID_REQUEST.
 """
 
 import asyncio
 from typing import Any
 
 from lamina.broker.config_changes import find_resource
-from lamina.broker.config_entries import ConfigEntry, broker_entries, default_entries, topic_entries
+from lamina.broker.config_entries import ConfigEntry, broker_entries, default_entries, group_entries, topic_entries
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
 from lamina.errors import ErrorCode, KafkaError
@@ -61,6 +61,8 @@ def _entries(node: Node, resource_type: int, name: str) -> list[ConfigEntry]:
     configs = node.image.configs_of(resource)
     if resource.type is ResourceType.TOPIC:
         return topic_entries(node.settings, configs)
+    if resource.type is ResourceType.GROUP:
+        return group_entries(node.settings, configs)
     return broker_entries(node.settings, node.actual_values) if resource.name else default_entries(configs)
 
 

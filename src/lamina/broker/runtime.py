@@ -1,0 +1,333 @@
+"""Runs the state machines that live in the partitions of one internal topic.
+
+Owns the one turn of every decision: decide, append, replay and carry out, with no await in between; only answers wait
+until the records are committed. A machine whose log could not be written, or that failed, is thrown away and loaded
+again from its log. Must not know what any machine decides.
+"""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from lamina.broker.metrics.counters import Place
+from lamina.broker.partition import Partition
+from lamina.broker.shard_log import Encode, ShardLog
+from lamina.broker.waits import WAITS
+from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
+from lamina.coordinators.replaying import Decode, Machine, replay
+from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
+from lamina.records.batch import Codec
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+M = TypeVar("M", bound=Machine[Any])
+T = TypeVar("T")
+
+_STEPS_AT_A_TIME = 500
+
+_numbers = count(1)
+
+
+class Shard(Generic[R, M]):
+    """One machine, its log, its timers and who waits for it."""
+
+    def __init__(self, node: "Node", log: ShardLog[R], make: Callable[[], M], perform: "Perform[R, M]") -> None:
+        self._node = node
+        self._make = make
+        self._perform = perform
+        self.log = log
+        self.machine: M | None = None
+        """``None`` while it is being loaded."""
+        self._timers: dict[TimerName, tuple[int, asyncio.TimerHandle]] = {}
+        self._waiting: dict[Waiter, asyncio.Future[object]] = {}
+        self._loading: asyncio.Task[None] | None = None
+        self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
+
+    # Life
+
+    def load(self) -> None:
+        """Begin to load, or to load again."""
+        self._let_go(CoordinatorLoadInProgress(f"{self.log.name} is being loaded"))
+        self._loading = self._node.loop.create_task(self._load())
+
+    def close(self) -> None:
+        """Another broker, or nobody, runs it from now on."""
+        self._let_go(NotCoordinator(f"{self.log.name} is not led here"))
+
+    def _let_go(self, reason: KafkaError) -> None:
+        self.machine = None
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        for _, handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(reason)
+                # Whoever asked may be told another reason already, and then does not look at this one.
+                future.exception()
+
+    async def _load(self) -> None:
+        log, began_ms = self.log, self._node.monotonic_ms()
+        try:
+            history = await log.read_all()
+            machine, steps = self._make(), history.steps()
+            while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                # What is loaded stays. Looking through a million offsets again and again would hold the loop up.
+                gc.freeze()
+                await asyncio.sleep(0)
+            decision = machine.loaded(self._now())
+        except StorageError as error:
+            logger.error("%s cannot be loaded: %s", log.name, error)
+            self._loading = None
+            return
+        except Exception as error:
+            # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
+            self._node.partition_failed(log.partition.topic, log.partition.index, error)
+            self._loading = None
+            return
+        self.machine = machine
+        self._loading = None
+        self.run(lambda _: decision)
+        once_loaded, self._once_loaded = self._once_loaded, []
+        for decide in once_loaded:
+            self.run_once_loaded(decide)
+        took_ms = self._node.monotonic_ms() - began_ms
+        self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
+        logger.debug("%s loaded in %d ms", log.name, took_ms)
+
+    @property
+    def is_loading(self) -> bool:
+        return self._loading is not None
+
+    # Deciding
+
+    def look(self, look: Callable[[M], T]) -> T:
+        """Something to be read off the machine, with nothing decided."""
+        return look(self._require())
+
+    def ask(self, decide: Callable[[M, Waiter, Now], Decision[R]]) -> object | Awaitable[object]:
+        """The answer, or what brings it. An answer that is an error is raised."""
+        machine = self._require()
+        waiter = next(_numbers)
+        future: asyncio.Future[object] = self._node.loop.create_future()
+        self._waiting[waiter] = future
+        try:
+            self._turn(machine, lambda now: decide(machine, waiter, now))
+        except BaseException:
+            future.cancel()
+            self._waiting.pop(waiter, None)
+            raise
+        if future.done():
+            return future.result()
+        return future
+
+    def run(self, decide: Callable[[Now], Decision[R]]) -> None:
+        """A decision that nobody waits for."""
+        machine = self.machine
+        if machine is None:
+            return
+        try:
+            self._turn(machine, decide)
+        except KafkaError as error:
+            logger.error("%s: %s", self.log.name, error)
+        except Exception as error:
+            self._node.count_unexpected(Place.COORDINATOR)
+            logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
+
+    def run_once_loaded(self, decide: Callable[[M, Now], Decision[R]]) -> None:
+        """A decision that nobody waits for, and that must not be left out while the machine is being loaded."""
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: decide(machine, now))
+        elif self.is_loading:
+            self._once_loaded.append(decide)
+
+    def _require(self) -> M:
+        if self.machine is None:
+            if self._loading is None:
+                raise NotCoordinator(f"{self.log.name} is not led here")
+            raise CoordinatorLoadInProgress(f"{self.log.name} is being loaded")
+        return self.machine
+
+    def _now(self) -> Now:
+        return Now(self._node.now_ms(), self._node.monotonic_ms())
+
+    def _turn(self, machine: M, decide: Callable[[Now], Decision[R]]) -> None:
+        """Decide and carry out. Whatever fails but a refusal leaves soft state behind that nobody can trust."""
+        try:
+            decision = decide(self._now())
+        except KafkaError:
+            raise
+        except Exception:
+            self.load()
+            raise
+        try:
+            self._carry_out(machine, decision)
+        except StorageError as error:
+            self.close()
+            raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+        except MessageTooLarge:
+            if decision.has_soft_changes:
+                self.load()
+            raise
+        except Exception:
+            self.load()
+            raise
+
+    def _carry_out(self, machine: M, decision: Decision[R]) -> None:
+        records = decision.records
+        if records:
+            self.log.append(records, decision.producer, self._node.now_ms(), is_atomic=decision.is_atomic)
+            for record in records:
+                machine.replay(record, decision.producer)
+        replies: list[Reply] = []
+        for effect in decision.effects:
+            if isinstance(effect, Reply):
+                replies.append(effect)
+            elif isinstance(effect, SetTimer):
+                self._set_timer(effect.name, effect.at_monotonic_ms)
+            elif isinstance(effect, CancelTimer):
+                self._cancel_timer(effect)
+            else:
+                self._perform(self, effect)
+        if replies:
+            self._reply_when_committed(replies)
+
+    # Answers
+
+    def _reply_when_committed(self, replies: list[Reply]) -> None:
+        """Also an answer that was only looked up waits: it tells of what others have written."""
+        partition = self.log.partition
+        if not partition.needs_flush():
+            self._reply(replies)
+            return
+
+        def flushed(error: StorageError | None) -> None:
+            if error is not None:
+                self.close()
+            else:
+                self._reply(replies)
+
+        partition.flush(flushed)
+
+    def _reply(self, replies: list[Reply]) -> None:
+        for waiter, answer in replies:
+            future = self._waiting.pop(waiter, None)
+            if future is None or future.done():
+                continue
+            if isinstance(answer, KafkaError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    # Timers
+
+    def _set_timer(self, name: TimerName, at_ms: int) -> None:
+        """A timer that is put off is left to run early and looks at the clock then: sessions are always renewed."""
+        known = self._timers.get(name)
+        if known is not None:
+            due_ms, handle = known
+            if due_ms <= at_ms:
+                self._timers[name] = (at_ms, handle)
+                return
+            handle.cancel()
+        self._arm(name, at_ms)
+
+    def _arm(self, name: TimerName, at_ms: int) -> None:
+        delay_ms = max(at_ms - self._node.monotonic_ms(), 0)
+        self._timers[name] = (at_ms, self._node.loop.call_later(delay_ms / 1000, self._fire, name))
+
+    def _fire(self, name: TimerName) -> None:
+        at_ms, _ = self._timers[name]
+        if self._node.monotonic_ms() < at_ms:
+            self._arm(name, at_ms)
+            return
+        del self._timers[name]
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: machine.on_timer(name, now))
+
+    def _cancel_timer(self, effect: CancelTimer) -> None:
+        known = self._timers.pop(effect.name, None)
+        if known is not None:
+            known[1].cancel()
+
+
+Perform = Callable[[Shard[R, M], Effect], None]
+"""Carries out an effect that is neither an answer nor a timer."""
+
+
+def then(asked: object | Awaitable[object], respond: Callable[[Any], T]) -> T | Awaitable[T]:
+    """``respond`` to what was asked, now if it is there, else when it comes."""
+    if isinstance(asked, asyncio.Future):
+        return _then(asked, respond)
+    return respond(asked)
+
+
+async def _then(asked: "asyncio.Future[object]", respond: Callable[[Any], T]) -> T:
+    """What waits for other members, or for a commit, is parked, not slow."""
+    began_ns, waits = perf_counter_ns(), WAITS.get()
+    try:
+        answer = await asked
+    finally:
+        if waits is not None:
+            waits.parked_ns += perf_counter_ns() - began_ns
+    return respond(answer)
+
+
+class Runtime(Generic[R, M]):
+    """The shards of one internal topic."""
+
+    def __init__(
+        self,
+        node: "Node",
+        topic: str,
+        make: Callable[[], M],
+        encode: Encode[R],
+        decode: Decode[R],
+        codec: Codec,
+        perform: Perform[R, M],
+    ) -> None:
+        self._node = node
+        self.topic = topic
+        self._make = make
+        self._encode = encode
+        self._decode = decode
+        self._codec = codec
+        self._perform = perform
+        self._shards: dict[int, Shard[R, M]] = {}
+
+    def __iter__(self) -> Iterator[Shard[R, M]]:
+        return iter(self._shards.values())
+
+    def lead(self, partition: Partition) -> None:
+        """This broker leads a partition of the topic: load its shard."""
+        log = ShardLog(self._node, partition, self._encode, self._decode, self._codec)
+        shard = self._shards[partition.index] = Shard(self._node, log, self._make, self._perform)
+        shard.load()
+
+    def resign(self, index: int) -> None:
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            shard.close()
+
+    def close(self) -> None:
+        for index in list(self._shards):
+            self.resign(index)
+
+    def shard(self, index: int) -> Shard[R, M]:
+        shard = self._shards.get(index)
+        if shard is None:
+            raise NotCoordinator(f"{self.topic}-{index} is not led here")
+        return shard

@@ -1,0 +1,116 @@
+"""The uniform assignor: everybody gets as many partitions as possible alike, and keeps what it has.
+
+When all members subscribe to the same topics, their numbers of partitions differ by at most one and as few partitions
+move as that allows. Otherwise what is free goes to whoever has least of those who may have it, and then partitions
+move from the one who has most to the one who has least as long as a move makes the two more alike.
+"""
+
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heapreplace
+
+from lamina.coordinators.assignors.subscription import MemberSubscription
+from lamina.coordinators.records.group_records import TopicIdPartitions
+
+_Partition = tuple[bytes, int]
+
+
+def assign(
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]
+) -> dict[str, TopicIdPartitions]:
+    held = _keep(members, partition_counts)
+    topics = sorted({topic for subscription in members.values() for topic in subscription.topics})
+    taken = {partition for partitions in held.values() for partition in partitions}
+    free = [
+        (topic, index) for topic in topics for index in range(partition_counts[topic]) if (topic, index) not in taken
+    ]
+    if len({subscription.topics for subscription in members.values()}) <= 1:
+        _share_alike(held, free)
+    else:
+        _share_by_subscription(held, free, members)
+    return {member: _by_topic(partitions) for member, partitions in held.items()}
+
+
+def _keep(
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]
+) -> dict[str, list[_Partition]]:
+    """What every member has and may still have; a partition that two claim stays with the first."""
+    taken: set[_Partition] = set()
+    held: dict[str, list[_Partition]] = {}
+    for member in sorted(members):
+        subscription = members[member]
+        mine = held[member] = []
+        for topic in sorted(subscription.assigned.keys() & subscription.topics):
+            for index in subscription.assigned[topic]:
+                if index < partition_counts[topic] and (topic, index) not in taken:
+                    taken.add((topic, index))
+                    mine.append((topic, index))
+    return held
+
+
+def _share_alike(held: dict[str, list[_Partition]], free: list[_Partition]) -> None:
+    if not held:
+        return
+    quota, extra = divmod(len(free) + sum(map(len, held.values())), len(held))
+    # Whoever has more than the others may keep one more, so that it need not move.
+    ordered = sorted(held, key=lambda member: -len(held[member]))
+    quotas = {member: quota + (number < extra) for number, member in enumerate(ordered)}
+    pool = list(free)
+    for member in ordered:
+        pool += held[member][quotas[member] :]
+        del held[member][quotas[member] :]
+    pool.sort()
+    # From the one who has least, in turns, so that a topic is spread over many.
+    loads = [(len(held[member]), member) for member in held if len(held[member]) < quotas[member]]
+    heapify(loads)
+    for partition in pool:
+        load, member = loads[0]
+        held[member].append(partition)
+        if load + 1 < quotas[member]:
+            heapreplace(loads, (load + 1, member))
+        else:
+            loads[0] = loads[-1]
+            loads.pop()
+            heapify(loads)
+
+
+def _share_by_subscription(
+    held: dict[str, list[_Partition]], free: list[_Partition], members: Mapping[str, MemberSubscription]
+) -> None:
+    subscribers: dict[bytes, list[str]] = {}
+    for member in sorted(members):
+        for topic in members[member].topics:
+            subscribers.setdefault(topic, []).append(member)
+    # Those that few may have come first: the others can still make up for it.
+    for topic, index in sorted(free, key=lambda partition: (len(subscribers[partition[0]]), partition)):
+        least = min(subscribers[topic], key=lambda member: len(held[member]))
+        held[least].append((topic, index))
+    moved = True
+    while moved:
+        moved = False
+        for topic in sorted(subscribers):
+            moved |= _level(held, topic, subscribers[topic])
+
+
+def _level(held: dict[str, list[_Partition]], topic: bytes, subscribers: Iterable[str]) -> bool:
+    """Move partitions of one topic from those who have most to those who have least; True if any moved."""
+    order = sorted(subscribers, key=lambda member: len(held[member]))
+    owners = [member for member in order if any(held_topic == topic for held_topic, _ in held[member])]
+    moved = False
+    while owners:
+        giver = max(owners, key=lambda member: len(held[member]))
+        taker = min(order, key=lambda member: len(held[member]))
+        if len(held[giver]) - len(held[taker]) < 2:
+            break
+        partition = max(partition for partition in held[giver] if partition[0] == topic)
+        held[giver].remove(partition)
+        held[taker].append(partition)
+        owners = [member for member in order if any(held_topic == topic for held_topic, _ in held[member])]
+        moved = True
+    return moved
+
+
+def _by_topic(partitions: list[_Partition]) -> TopicIdPartitions:
+    assigned: dict[bytes, tuple[int, ...]] = {}
+    for topic, index in sorted(partitions):
+        assigned[topic] = (*assigned.get(topic, ()), index)
+    return assigned

@@ -1,0 +1,52 @@
+"""Assigning in a classic group: the leader says who has what, the group stores it, and everybody is told its part.
+
+Must not know what the bytes of an assignment mean.
+"""
+
+from lamina.coordinators.classic_member import ClassicMember
+from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
+from lamina.coordinators.decision import Now, Waiter
+from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
+from lamina.errors import InconsistentGroupProtocol, RebalanceInProgress
+
+
+def sync(group: ClassicState, request: SyncRequest, waiter: Waiter, now: Now) -> GroupDecision:
+    member = group.members.require(request.member_id, request.instance_id)
+    group.check_generation(request.generation)
+    _check_same("type", request.protocol_type, group.protocol_type)
+    _check_same("protocol", request.protocol, group.protocol)
+    if group.state is State.PREPARING_REBALANCE:
+        raise RebalanceInProgress(f"{group.group_id} is rebalancing")
+    decision = GroupDecision()
+    group.has_synced(member, decision)
+    if group.state is State.STABLE:
+        group.expect(member, now, decision)
+        decision.reply(waiter, _answer(group, member))
+        return decision
+    if member.syncs is not None:
+        decision.reply(member.syncs, RebalanceInProgress("the member has asked again meanwhile"))
+    member.syncs = waiter
+    if member.member_id == group.members.leader:
+        _assign(group, request, now, decision)
+    return decision
+
+
+def _check_same(what: str, said: str | None, chosen: str | None) -> None:
+    if said is not None and chosen is not None and said != chosen:
+        raise InconsistentGroupProtocol(f"the {what} of the group is {chosen}, not {said}")
+
+
+def _assign(group: ClassicState, request: SyncRequest, now: Now, decision: GroupDecision) -> None:
+    for member in group.members:
+        member.assignment = request.assignments.get(member.member_id, b"")
+    group.enter(State.STABLE, now)
+    decision.records.append(group.record())
+    for member in group.members:
+        if member.syncs is not None:
+            decision.reply(member.syncs, _answer(group, member))
+            member.syncs = None
+            group.expect(member, now, decision)
+
+
+def _answer(group: ClassicState, member: ClassicMember) -> SyncAnswer:
+    return SyncAnswer(group.protocol_type, group.protocol, member.assignment)

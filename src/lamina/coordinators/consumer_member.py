@@ -1,0 +1,94 @@
+"""A member of a consumer group: what it said of itself and what it has.
+
+Immutable; a change makes another. Must not know the group, nor other members.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lamina.coordinators.group_requests import ConsumerHeartbeatRequest
+from lamina.coordinators.reconciliation import MemberState
+from lamina.coordinators.records.group_records import ConsumerMemberValue, CurrentAssignmentValue
+from lamina.coordinators.topic_partitions import NO_PARTITIONS
+
+JOINING_EPOCH = 0
+LEAVING_EPOCH = -1
+LEAVING_FOR_A_MOMENT_EPOCH = -2
+
+SAID_NOTHING = ConsumerMemberValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="",
+    client_host="",
+    topics=(),
+    regex=None,
+    rebalance_timeout_ms=-1,
+    assignor=None,
+)
+HAS_NOTHING = CurrentAssignmentValue(
+    member_epoch=JOINING_EPOCH,
+    previous_member_epoch=-1,
+    state=MemberState.STABLE.value,
+    assigned=NO_PARTITIONS,
+    pending_revocation=NO_PARTITIONS,
+)
+GAVE_UP_ALL = HAS_NOTHING._replace(member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH)
+
+
+class ConsumerMember(NamedTuple):
+    member_id: str
+    said: ConsumerMemberValue = SAID_NOTHING
+    has: CurrentAssignmentValue = HAS_NOTHING
+
+    @property
+    def epoch(self) -> int:
+        return self.has.member_epoch
+
+    @property
+    def instance_id(self) -> str | None:
+        return self.said.instance_id
+
+    @property
+    def regex(self) -> str | None:
+        """The expression it subscribes to; an empty one says that it does no longer."""
+        return self.said.regex or None
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it speaks the classic protocol."""
+        return self.said.classic is not None
+
+    @property
+    def is_revoking(self) -> bool:
+        return self.has.state == MemberState.UNREVOKED_PARTITIONS
+
+    def after(self, request: ConsumerHeartbeatRequest) -> "ConsumerMember":
+        """What is not in a heartbeat stays as it was. Whoever sends one speaks the consumer protocol."""
+        said = self.said
+        return self._replace(
+            said=ConsumerMemberValue(
+                instance_id=said.instance_id if request.instance_id is None else request.instance_id,
+                rack_id=said.rack_id if request.rack_id is None else request.rack_id,
+                client_id=request.client.client_id,
+                client_host=request.client.host,
+                topics=said.topics if request.topics is None else topic_set(request.topics),
+                regex=said.regex if request.regex is None else request.regex,
+                rebalance_timeout_ms=(
+                    said.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+                ),
+                assignor=said.assignor if request.assignor is None else request.assignor,
+                classic=None,
+            )
+        )
+
+    def replaced_by(self, member_id: str) -> "ConsumerMember":
+        """The member that takes a static member's place: another id, the same assignment, and yet to join."""
+        return self._replace(
+            member_id=member_id,
+            has=self.has._replace(member_epoch=JOINING_EPOCH, previous_member_epoch=JOINING_EPOCH),
+        )
+
+
+def topic_set(names: Iterable[str]) -> tuple[str, ...]:
+    """Topic names as they are stored: each once, in order."""
+    return tuple(sorted(set(names)))

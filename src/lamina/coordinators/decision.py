@@ -1,0 +1,90 @@
+"""What a state machine decides: records for its log, and effects for whoever runs it.
+
+Whoever runs a machine appends the records, replays them and carries the effects out in one turn, with nothing in
+between; only replies wait until the records are committed. Must not know any machine.
+"""
+
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+R = TypeVar("R")
+
+
+class Now(NamedTuple):
+    """Both clocks, read once for a decision."""
+
+    wall_ms: int
+    """What records are stamped with and what retention goes by."""
+    monotonic_ms: int
+    """What sessions and timeouts go by."""
+
+
+Waiter = int
+"""Names a request that waits for its answer; given out by whoever runs the machine."""
+
+TimerName = tuple[str, ...]
+
+
+class Reply(NamedTuple):
+    """Answer a request, the one that is being decided or an earlier one that waits. An error is an answer too."""
+
+    waiter: Waiter
+    answer: object
+
+
+class SetTimer(NamedTuple):
+    """Call the machine's ``on_timer`` with this name when the time has come; replaces a timer of the same name."""
+
+    name: TimerName
+    at_monotonic_ms: int
+
+
+class CancelTimer(NamedTuple):
+    name: TimerName
+
+
+class ResolveRegexes(NamedTuple):
+    """Find the topics that each expression stands for, without holding up other work, and give them to the group.
+
+    Whoever cannot do so gives the group no result at all, and is asked again.
+    """
+
+    group_id: str
+    regexes: tuple[str, ...]
+
+
+Effect = Reply | SetTimer | CancelTimer | ResolveRegexes
+
+
+class Producer(NamedTuple):
+    """On whose behalf records are written inside a transaction."""
+
+    id: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class Decision(Generic[R]):
+    """Records go into the log as one batch, all or none, unless each of them means something alone."""
+
+    records: list[R] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    producer: Producer | None = None
+    """Set for records that count only when this producer's transaction commits."""
+    is_atomic: bool = True
+    has_soft_changes: bool = True
+    """False if the machine is as it was until the records are replayed: then they can be refused without harm."""
+
+    def add(self, other: "Decision[R]") -> None:
+        """Take over what another decision, made in the same turn, wants."""
+        self.records += other.records
+        self.effects += other.effects
+
+    def reply(self, waiter: Waiter, answer: object) -> None:
+        self.effects.append(Reply(waiter, answer))
+
+    def set_timer(self, name: TimerName, at_monotonic_ms: int) -> None:
+        self.effects.append(SetTimer(name, at_monotonic_ms))
+
+    def cancel_timer(self, name: TimerName) -> None:
+        self.effects.append(CancelTimer(name))

@@ -1,0 +1,351 @@
+"""The groups that live in one partition of ``__consumer_offsets``, and their committed offsets.
+
+Owns which groups there are, of which kind, and sends every request to its group. A group that has offsets and nothing
+else, as simple consumers leave it, is not kept: it is an empty classic group whenever somebody looks. Must not know
+how members agree.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from lamina.coordinators import hosted_classic
+from lamina.coordinators.classic import ClassicGroup
+from lamina.coordinators.consumer import ConsumerGroup
+from lamina.coordinators.consumer_context import ConsumerContext
+from lamina.coordinators.consumer_member import JOINING_EPOCH
+from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
+from lamina.coordinators.group_counts import GroupCounts
+from lamina.coordinators.group_requests import (
+    ClassicDescription,
+    ConsumerDescription,
+    ConsumerHeartbeatRequest,
+    GroupListing,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncRequest,
+)
+from lamina.coordinators.offsets import Offsets
+from lamina.coordinators.records.group_records import (
+    ClassicGroupKey,
+    ClassicGroupValue,
+    ConsumerGroupKey,
+    GroupRecord,
+    OffsetKey,
+    OffsetValue,
+)
+from lamina.coordinators.upgrade import heartbeat_to_classic
+from lamina.errors import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+    KafkaError,
+    UnknownMemberId,
+)
+
+GroupDecision = Decision[GroupRecord]
+_FIRST_COMMIT_WITH_NOT_FOUND = 9
+
+
+class GroupShard:
+    def __init__(self, context_of: Callable[[str], ConsumerContext], counts: GroupCounts) -> None:
+        self._context_of = context_of
+        """What decisions about a group go by: its settings, the topics that there are."""
+        self._groups: dict[str, ClassicGroup | ConsumerGroup] = {}
+        self.offsets = Offsets()
+        self._counts = counts
+        self._is_loaded = False
+
+    # Durable state
+
+    def replay(self, record: GroupRecord, producer: Producer | None) -> None:
+        key, value = record
+        if type(key) is OffsetKey:
+            assert value is None or type(value) is OffsetValue
+            self.offsets.replay(key, value, None if producer is None else producer.id)
+            if self._is_loaded and value is not None:
+                self._counts.committed_offsets += 1
+            return
+        group = self._groups.get(key.group_id)
+        if type(key) is ClassicGroupKey:
+            assert value is None or type(value) is ClassicGroupValue
+            self._replay_classic(key.group_id, group, value)
+            return
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
+        epoch = group.state.epoch
+        group.replay(record)
+        if self._is_loaded and group.state.epoch > epoch:
+            self._counts.rebalances["consumer"] += 1
+        if type(key) is ConsumerGroupKey and value is None:
+            del self._groups[key.group_id]
+
+    def _replay_classic(
+        self, group_id: str, group: ClassicGroup | ConsumerGroup | None, value: ClassicGroupValue | None
+    ) -> None:
+        if value is None:
+            if isinstance(group, ClassicGroup):
+                del self._groups[group_id]
+            return
+        is_downgrade = self._is_loaded and not isinstance(group, ClassicGroup)
+        if not isinstance(group, ClassicGroup):
+            group = self._groups[group_id] = self._new_classic(group_id)
+        if self._is_loaded and value.members and (group.stored is None or value.generation > group.stored.generation):
+            self._counts.rebalances["classic"] += 1
+        group.replay(value)
+        if is_downgrade:
+            # Its members live: whoever asks next finds them.
+            group.take_up(value)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        self.offsets.end_transaction(producer_id, is_committed=is_committed)
+
+    def loaded(self, now: Now) -> GroupDecision:
+        self._is_loaded = True
+        decision = GroupDecision()
+        for group in self._groups.values():
+            decision.add(
+                group.loaded(now) if isinstance(group, ClassicGroup) else group.loaded(now, self._context(group))
+            )
+        return decision
+
+    # The classic protocol
+
+    def join(self, request: JoinRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        _check_group_id(request.group_id)
+        settings = self._context_of(request.group_id).settings
+        if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
+            raise InvalidSessionTimeout(
+                f"a session lasts {settings.min_session_timeout_ms} to {settings.max_session_timeout_ms} ms here, "
+                f"not {request.session_timeout_ms}"
+            )
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            if group.state.members:
+                return hosted_classic.join(group, request, waiter, now, self._context(group))
+            return self._join_emptied(group, request, waiter, now)
+        if group is None:
+            if request.member_id and not self.offsets.has_any(request.group_id):
+                raise UnknownMemberId(f"there is no group {request.group_id}")
+            group = self._new_classic(request.group_id)
+        decision = group.join(request, waiter, now)
+        self._groups[request.group_id] = group
+        return decision
+
+    def _join_emptied(self, group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        """A consumer group without members becomes a classic one with its first classic member."""
+        classic = self._new_classic(group.group_id)
+        classic.generation = group.state.epoch
+        decision = GroupDecision([*group.tombstones(), classic.record()])
+        decision.add(classic.join(request, waiter, now))
+        self._groups[group.group_id] = classic
+        return decision
+
+    def sync(self, request: SyncRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        group = self._member_group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return hosted_classic.sync(group, request, waiter, now, self._context(group))
+        return group.sync(request, waiter, now)
+
+    def heartbeat(self, request: HeartbeatRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        group = self._member_group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return hosted_classic.heartbeat(group, request, waiter, now, self._context(group))
+        return group.heartbeat(request, waiter, now)
+
+    def leave(self, request: LeaveRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        group = self._member_group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return hosted_classic.leave(group, request, waiter, now, self._context(group))
+        return group.leave(request, waiter, now)
+
+    def _member_group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+        """The group that somebody says to be a member of."""
+        _check_group_id(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownMemberId(f"there is no group {group_id}")
+        return group
+
+    # The consumer protocol
+
+    def consumer_heartbeat(self, request: ConsumerHeartbeatRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        group = self._groups.get(request.group_id)
+        context = self._context_of(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return group.heartbeat(request, waiter, now, context)
+        if request.member_epoch != JOINING_EPOCH and (group is None or not group.members):
+            raise GroupIdNotFound(f"there is no consumer group {request.group_id}")
+        if group is not None and group.members:
+            converted = heartbeat_to_classic(group.snapshot(), request, waiter, now, context)
+            decision = group.give_up()
+            decision.add(converted)
+            return decision
+        fresh = ConsumerGroup(request.group_id)
+        decision = GroupDecision() if group is None or group.stored is None else GroupDecision(group.tombstones())
+        decision.add(fresh.heartbeat(request, waiter, now, context))
+        # Its soft state is that of this decision; the durable state comes with the records.
+        self._groups[request.group_id] = fresh
+        return decision
+
+    def resolved(self, group_id: str, results: Mapping[str, tuple[str, ...]], now: Now) -> GroupDecision:
+        """What an earlier decision wanted to know of regular expressions."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return GroupDecision()
+        return group.resolved(results, now, self._context(group))
+
+    # Offsets
+
+    def commit(self, request: OffsetCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        _check_group_id(request.group_id)
+        decision = GroupDecision(has_soft_changes=False)
+        group = self._group(request.group_id)
+        context = self._context_of(request.group_id)
+        if group is None:
+            if request.generation_or_epoch >= 0:
+                is_told = request.api_version >= _FIRST_COMMIT_WITH_NOT_FOUND
+                error = GroupIdNotFound if is_told else IllegalGeneration
+                raise error(f"there is no group {request.group_id}")
+        elif isinstance(group, ConsumerGroup):
+            group.check_commit(request.member_id, request.generation_or_epoch, False, request.api_version)
+        else:
+            member = group.check_commit(
+                request.member_id, request.generation_or_epoch, request.instance_id, is_transactional=False
+            )
+            if member is not None:
+                group.committed(member, now, decision)
+        decision.records, errors = self.offsets.commit(
+            request.group_id,
+            request.partitions,
+            now.wall_ms,
+            context.settings.offset_metadata_max_bytes,
+            request.retention_ms,
+        )
+        decision.reply(waiter, errors)
+        return decision
+
+    def fetch_offsets(self, request: OffsetFetchRequest, waiter: Waiter) -> GroupDecision:
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            group.check_fetch(request.member_id, request.member_epoch)
+        decision = GroupDecision()
+        found = self.offsets.fetch(request.group_id, request.partitions, require_stable=request.require_stable)
+        decision.reply(waiter, found)
+        return decision
+
+    def delete_offsets(self, request: OffsetDeleteRequest, waiter: Waiter) -> GroupDecision:
+        _check_group_id(request.group_id)
+        group = self._required(request.group_id)
+        if isinstance(group, ClassicGroup):
+            group.check_offset_delete()
+        errors: list[KafkaError | None] = [
+            GroupSubscribedToTopic(f"members of {request.group_id} read {topic}")
+            if group.is_subscribed_to(topic)
+            else None
+            for topic, _ in request.partitions
+        ]
+        gone = [key for key, error in zip(request.partitions, errors, strict=True) if error is None]
+        decision = GroupDecision(self.offsets.delete(request.group_id, gone), is_atomic=False)
+        decision.reply(waiter, errors)
+        return decision
+
+    def topics_deleted(self, topics: frozenset[str]) -> GroupDecision:
+        return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False)
+
+    def expire(self, group_id: str, now: Now) -> GroupDecision:
+        """Forget offsets that have grown old, and with the last of them a group that nobody is in."""
+        decision = GroupDecision(is_atomic=False)
+        group = self._group(group_id)
+        if group is None:
+            return decision
+        expiry = group.expiry()
+        retention_ms = self._context_of(group_id).settings.offsets_retention_ms
+        if expiry is not None:
+            decision.records = self.offsets.expired(group_id, expiry, now.wall_ms, retention_ms)
+        is_left = len(decision.records) < self.offsets.count(group_id) or self.offsets.is_in_transaction(group_id)
+        if not is_left and group.is_abandoned:
+            decision.records += group.tombstones()
+            self._forget_unstored(group)
+        return decision
+
+    def _forget_unstored(self, group: ClassicGroup | ConsumerGroup) -> None:
+        """No tombstone takes away a group that was never in the log."""
+        if isinstance(group, ClassicGroup) and group.stored is None:
+            self._groups.pop(group.group_id, None)
+
+    # Groups as a whole
+
+    def group_ids(self) -> list[str]:
+        return list(self._groups.keys() | self.offsets.groups())
+
+    def listings(self) -> Iterator[GroupListing]:
+        for group_id in self.group_ids():
+            group = self._required(group_id)
+            if isinstance(group, ClassicGroup):
+                state = group.state.value
+                yield GroupListing(group_id, group.protocol_type or "", state, "classic", len(group.members))
+            else:
+                yield group.listing()
+
+    def describe(self, group_id: str) -> ClassicDescription:
+        group = self._group(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise GroupIdNotFound(f"there is no classic group {group_id}")
+        return group.describe()
+
+    def describe_consumers(self, group_id: str) -> ConsumerDescription:
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise GroupIdNotFound(f"there is no consumer group {group_id}")
+        return group.describe(self._context(group))
+
+    def delete(self, group_id: str, waiter: Waiter) -> GroupDecision:
+        _check_group_id(group_id)
+        group = self._required(group_id)
+        group.check_delete()
+        decision = GroupDecision([*self.offsets.delete_all(group_id), *group.tombstones()], is_atomic=False)
+        self._forget_unstored(group)
+        decision.reply(waiter, None)
+        return decision
+
+    # Time
+
+    def on_timer(self, name: TimerName, now: Now) -> GroupDecision:
+        group = self._groups.get(name[0])
+        if isinstance(group, ConsumerGroup):
+            return group.on_timer(name, now, self._context(group))
+        if isinstance(group, ClassicGroup):
+            return group.on_timer(name, now)
+        return GroupDecision()
+
+    # Finding a group
+
+    def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
+        group = self._groups.get(group_id)
+        if group is None and self.offsets.has_any(group_id):
+            return self._new_classic(group_id)
+        return group
+
+    def _required(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+        group = self._group(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"there is no group {group_id}")
+        return group
+
+    def _new_classic(self, group_id: str) -> ClassicGroup:
+        return ClassicGroup(group_id, self._context_of(group_id).settings)
+
+    def _context(self, group: ConsumerGroup) -> ConsumerContext:
+        return self._context_of(group.group_id)
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise InvalidGroupId("a group must have a name")

@@ -1,0 +1,49 @@
+"""Sets of partitions by topic id, and what can be done with them.
+
+Results have ascending partitions and no topic without any, so that equal sets are equal mappings. Must not know
+groups.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lamina.coordinators.records.group_records import TopicIdPartitions
+
+NO_PARTITIONS: TopicIdPartitions = {}
+
+
+def normal(partitions: Mapping[bytes, Iterable[int]]) -> TopicIdPartitions:
+    """The same partitions in the one form that equal sets share."""
+    return {topic_id: found for topic_id, some in partitions.items() if (found := tuple(sorted(set(some))))}
+
+
+def each(partitions: TopicIdPartitions) -> Iterator[tuple[bytes, int]]:
+    for topic_id, some in partitions.items():
+        for partition in some:
+            yield topic_id, partition
+
+
+def gathered(pairs: Iterable[tuple[bytes, int]]) -> TopicIdPartitions:
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, partition in pairs:
+        by_topic.setdefault(topic_id, []).append(partition)
+    return normal(by_topic)
+
+
+def intersection(left: TopicIdPartitions, right: TopicIdPartitions) -> TopicIdPartitions:
+    return normal({topic_id: set(some) & set(right.get(topic_id, ())) for topic_id, some in left.items()})
+
+
+def difference(left: TopicIdPartitions, right: TopicIdPartitions) -> TopicIdPartitions:
+    return normal({topic_id: set(some) - set(right.get(topic_id, ())) for topic_id, some in left.items()})
+
+
+def union(left: TopicIdPartitions, right: TopicIdPartitions) -> TopicIdPartitions:
+    return normal({topic_id: (*left.get(topic_id, ()), *right.get(topic_id, ())) for topic_id in {**left, **right}})
+
+
+def is_subset(left: TopicIdPartitions, right: TopicIdPartitions) -> bool:
+    return all(set(some) <= set(right.get(topic_id, ())) for topic_id, some in left.items())
+
+
+def overlap(left: TopicIdPartitions, right: TopicIdPartitions) -> bool:
+    return any(not set(some).isdisjoint(right.get(topic_id, ())) for topic_id, some in left.items())
