@@ -25,6 +25,7 @@ class BrokerProcess:
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir
         self.arguments = arguments
+        self.listen = "127.0.0.1:0"
         self.facts: dict[str, Any] = {}
         """The first line of the last start."""
         self.log: list[str] = []
@@ -37,7 +38,7 @@ class BrokerProcess:
 
     def start(self) -> "BrokerProcess":
         self._process = subprocess.Popen(
-            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", "127.0.0.1:0", *self.arguments],
+            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", self.listen, *self.arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -101,6 +102,11 @@ class BrokerProcess:
             stream.close()
         self._process = None
         return status
+
+    def keep_port(self) -> None:
+        """Clients that are there now find it again after the next start."""
+        self.listen = self.address
+        self.arguments += ("--set", "lamina.admin.listeners=127.0.0.1:0")
 
     def restart(self) -> "BrokerProcess":
         self.stop()

@@ -92,6 +92,13 @@ class Cluster:
         node = self.answer(self.admin().describe_cluster()).nodes[0]
         return node.host, node.port
 
+    def plain_addresses(self, what: str) -> dict[int, tuple[str, int]]:
+        """Every broker of the cluster by its id, to be asked what librdkafka cannot ask; ``what`` is for the error."""
+        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
+            raise ClientError(f"{what} cannot be reached through TLS or a login; name a listener without them")
+        nodes = self.answer(self.admin().describe_cluster()).nodes
+        return {int(node.id): (node.host, node.port) for node in nodes}
+
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""
         from confluent_kafka import KafkaException

@@ -1,0 +1,41 @@
+"""One request to one broker, over a connection of its own: what librdkafka cannot ask.
+
+Only a listener without TLS and login can be asked so. Must not know any command.
+"""
+
+import socket
+import struct
+from typing import Any
+
+from lamina.client.errors import ClientError
+from lamina.wire.codec import encode_request, parse_response
+from lamina.wire.primitives import MalformedRequest
+
+_TIMEOUT_SECONDS = 30.0
+_MAX_ANSWER_BYTES = 100 * 1024 * 1024
+
+Address = tuple[str, int]
+
+
+def ask(address: Address, request: Any) -> Any:
+    try:
+        with socket.create_connection(address, _TIMEOUT_SECONDS) as connection:
+            connection.sendall(encode_request(request, 1, "lamina"))
+            (size_bytes,) = struct.unpack(">i", _receive(connection, 4))
+            if not 0 < size_bytes <= _MAX_ANSWER_BYTES:
+                raise ConnectionError("it does not speak Kafka's protocol")
+            _, response = parse_response(request.__api_key__, request.__version__, _receive(connection, size_bytes))
+            return response
+    except (OSError, MalformedRequest) as error:
+        host, port = address
+        raise ClientError(f"{host}:{port} gave no answer ({error}); look at the broker's log, or try again") from error
+
+
+def _receive(connection: socket.socket, size_bytes: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size_bytes:
+        part = connection.recv(min(size_bytes - len(parts), 1 << 20))
+        if not part:
+            raise ConnectionError("it hung up")
+        parts += part
+    return bytes(parts)
