@@ -25,6 +25,7 @@ class BrokerProcess:
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir
         self.arguments = arguments
+        self.listen = "127.0.0.1:0"
         self.facts: dict[str, Any] = {}
         """The first line of the last start."""
         self.log: list[str] = []
@@ -32,17 +33,12 @@ class BrokerProcess:
         self._logged = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
-        self._listen = "127.0.0.1:0"
 
     # Life
 
-    def keep_port(self) -> None:
-        """Later starts take the port that this one got, so that clients find it again."""
-        self._listen = f"127.0.0.1:{self.port}"
-
     def start(self) -> "BrokerProcess":
         self._process = subprocess.Popen(
-            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", self._listen, *self.arguments],
+            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", self.listen, *self.arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -106,6 +102,11 @@ class BrokerProcess:
             stream.close()
         self._process = None
         return status
+
+    def keep_port(self) -> None:
+        """Clients that are there now find it again after the next start."""
+        self.listen = self.address
+        self.arguments += ("--set", "lamina.admin.listeners=127.0.0.1:0")
 
     def restart(self) -> "BrokerProcess":
         self.stop()

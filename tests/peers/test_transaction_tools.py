@@ -3,49 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from lamina.records.record import Record, build_batch
-from tests.broker.in_process import InProcessBroker
+from tests.broker.hanging import PRODUCER_EPOCH, PRODUCER_ID, leave_open_transaction
 from tests.peers.kafka import KafkaFailedError, run_tool
 from tests.peers.lamina import Lamina
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
-
-PRODUCER_ID, PRODUCER_EPOCH = 7, 3
 
 
 @pytest.fixture(scope="module")
 def lamina(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lamina]:
     """A broker with a transaction in ``hanging`` that no coordinator knows of."""
     root = tmp_path_factory.mktemp("lamina")
-    _leave_open_transaction(root / "data")
+    leave_open_transaction(root / "data")
     with Lamina(root) as broker:
         yield broker
         broker.stop()
     assert "Traceback" not in broker.logged()
-
-
-def _leave_open_transaction(data_directory: Path) -> None:
-    broker = InProcessBroker(data_directory, {})
-    broker.create("hanging")
-    broker.produce("hanging", 2)
-    now_ms = broker.node.now_ms()
-    batch = build_batch(
-        [Record(0, now_ms, b"k", b"v")],
-        producer_id=PRODUCER_ID,
-        producer_epoch=PRODUCER_EPOCH,
-        base_sequence=0,
-        is_transactional=True,
-    )
-    partition = broker.node.partitions.get("hanging", 0)
-    verification = partition.log.producers.begin_verification(
-        PRODUCER_ID, PRODUCER_EPOCH, 0, now_ms, begins_at_zero=True
-    )
-    partition.append_own(batch, now_ms, verification)
-    broker.close()
 
 
 def features(lamina: Lamina, *arguments: str) -> str:

@@ -25,6 +25,7 @@ COMMANDS = {
     "produce": "Send lines as records.",
     "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
+    "transactions": "See transactions, find those that hang, and abort them.",
     "topics": "Make, look at, change and delete topics.",
     "watch": "See who is connected and what is slow, and change what a broker logs.",
     "verify": "Check a log directory, or one partition's, without writing.",

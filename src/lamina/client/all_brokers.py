@@ -1,7 +1,6 @@
 """The settings of all brokers at once, which librdkafka cannot ask for: they belong to the broker with the empty name.
 
-Asks one broker over a connection of its own. Only a listener without TLS and login can be asked so. Must not know
-any command.
+Must not know any command.
 """
 
 from collections.abc import Mapping

@@ -96,6 +96,12 @@ class Cluster:
         if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
             raise ClientError(refusal)
 
+    def plain_addresses(self, what: str) -> dict[int, tuple[str, int]]:
+        """Every broker of the cluster by its id, to be asked what librdkafka cannot ask; ``what`` is for the error."""
+        self.require_plain(f"{what} cannot be reached through TLS or a login; name a listener without them")
+        nodes = self.answer(self.admin().describe_cluster()).nodes
+        return {int(node.id): (node.host, node.port) for node in nodes}
+
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""
         from confluent_kafka import KafkaException

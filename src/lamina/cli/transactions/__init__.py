@@ -1,0 +1,24 @@
+"""``lamina transactions``: what can be done with transactions, one module each."""
+
+import click
+
+from lamina.cli.transactions.aborting import abort
+from lamina.cli.transactions.describing import describe
+from lamina.cli.transactions.hanging import find_hanging
+from lamina.cli.transactions.naming import list_transactions
+
+
+@click.group(
+    "transactions",
+    epilog="""\b
+Examples:
+  lamina transactions list --state Ongoing
+  lamina transactions find-hanging
+  lamina transactions abort orders --partition 0 --start-offset 1234""",
+)
+def command() -> None:
+    """See transactions, find those that hang, and abort them."""
+
+
+for subcommand in (abort, describe, find_hanging, list_transactions):
+    command.add_command(subcommand)
