@@ -32,6 +32,10 @@ RANGES = {
     20: (1, 6),
     21: (0, 2),
     22: (0, 5),
+    24: (0, 5),
+    25: (0, 4),
+    26: (0, 5),
+    28: (0, 5),
     23: (2, 4),
     27: (1, 2),
     29: (1, 3),
@@ -45,10 +49,12 @@ RANGES = {
     57: (0, 2),
     60: (0, 2),
     61: (0, 0),
+    65: (0, 0),
+    66: (0, 2),
     68: (0, 1),
     69: (0, 1),
 }
-"""protocol.md §2.4, without transactions."""
+"""protocol.md §2.4, with transactions version 2."""
 
 
 def test_the_advertised_ranges_are_those_of_the_facts(tmp_path: Path) -> None:
@@ -63,7 +69,7 @@ def _codes(answer: Any) -> set[int]:
     found = set()
     for name in answer.__dataclass_fields__:
         value = getattr(answer, name)
-        if name == "error_code":
+        if name in ("error_code", "partition_error_code"):
             found.add(int(value))
         for nested in value if isinstance(value, tuple) else ():
             if hasattr(nested, "__dataclass_fields__"):
@@ -83,6 +89,8 @@ ASKED: dict[str, Any] = {
 GROUPS: dict[int, Any] = {9: [{"group_id": "g"}], 15: ["g"]}
 TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partition_indexes": [0]}
 ASKED["markers"] = [{"topics": [TOPIC]}]
+ASKED["transactional_ids"] = ["x"]
+ASKED["v3_and_below_topics"] = [{"name": "t", "partitions": [0]}]
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api.key not in (PRODUCE, FETCH)], ids=lambda api: api.name)

@@ -395,7 +395,13 @@ def marker(producer_id: int, *, is_committed: bool) -> bytearray:
 
 
 def append(world: World, data: bytearray) -> None:
-    world.partition.append_own(data, 1)
+    header = read_header(data)
+    verification = None
+    if header.is_transactional and not header.is_control:
+        verification = world.partition.log.producers.begin_verification(
+            header.producer_id, header.producer_epoch, header.base_sequence, 1, begins_at_zero=False
+        )
+    world.partition.append_own(data, 1, verification)
 
 
 def test_records_of_a_transaction_count_when_its_marker_is_there(world: World) -> None:
