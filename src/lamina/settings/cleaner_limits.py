@@ -53,6 +53,8 @@ def cleaner_limits(settings: BrokerSettings) -> CleanerLimits:
 
 def check_threads(current: int, wanted: int) -> None:
     """Fact 9: at least one, at least half of what is, at most double."""
+    if wanted == current:
+        return
     if wanted < 1 or wanted < current // 2 or wanted > current * 2:
         raise SettingError(
             f"log.cleaner.threads = {wanted}: must be at least 1 and between half and double of {current}, "
