@@ -290,6 +290,10 @@ class Cleaner:
     def open_pass(self, key: TopicPartition) -> Pass | None:
         return self._open.get(key)
 
+    @property
+    def open_passes(self) -> int:
+        return len(self._open)
+
     def is_wanted(self, key: TopicPartition) -> bool:
         return key in self._wanted
 
