@@ -69,8 +69,10 @@ def read_all(broker: BrokerProcess) -> dict[bytes, bytes | None]:
             assert message.error() is None, message.error()
             key = message.key()
             assert isinstance(key, bytes)
-            found[key] = message.value()  # type: ignore[assignment]
-            if message.offset() >= end - 1:
+            value = message.value()
+            assert not isinstance(value, str)
+            found[key] = value
+            if (message.offset() or 0) >= end - 1:
                 break
     finally:
         consumer.close()

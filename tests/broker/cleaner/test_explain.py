@@ -102,7 +102,7 @@ def test_a_record_whose_successor_is_in_the_active_segment_waits_for_that_to_clo
 )
 def test_what_keeps_the_next_pass_away_is_said(log: Explaining, changed: dict[str, object], sentence: str) -> None:
     log.builder.log.roll(NOW_MS)
-    assert log.why(0, **changed).reasons[1] == sentence
+    assert log.why(0, None, **changed).reasons[1] == sentence
 
 
 def test_a_log_that_is_not_dirty_enough_is_said_to_be_so(log: Explaining) -> None:
