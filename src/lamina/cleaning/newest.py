@@ -64,6 +64,25 @@ class SegmentKeys:
     """Whether it can supersede others, or can only be superseded."""
 
 
+class _Buffers:
+    """Arrays for the keys of a slice, used again: fresh memory costs more than filling it."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[Words, Rows]] = []
+
+    def take(self, count: int) -> tuple[Words, Rows]:
+        try:
+            firsts, places = self._free.pop()
+        except IndexError:
+            firsts, places = np.empty(0, np.uint64), np.empty((0, KEY_COLUMNS), np.int64)
+        if len(firsts) < count:
+            return np.empty(count, np.uint64), np.empty((count, KEY_COLUMNS), np.int64)
+        return firsts, places
+
+    def give(self, found: SliceKeys) -> None:
+        self._free.append((found.firsts, found.places))
+
+
 class _Full(Exception):
     """The table may not grow any more; ``share`` of the keys fitted."""
 
@@ -145,6 +164,7 @@ class NewestRecords:
         self._threads = threads
         self._meter = meter
         self._starts = _bit_starts(verdicts)
+        self._buffers = _Buffers()
         self.keys = 0
         self.bytes_read = 0
 
@@ -185,12 +205,14 @@ class NewestRecords:
         try:
             for found in self._scan(first_dirty, OFFSET_AFTER_ALL, rounds, number):
                 table.insert(found, superseded)
+                self._buffers.give(found)
                 done += found.size_bytes
         except _Full:
             raise _Full(done / max(total, 1)) from None
         self.keys += table.keys
         for found in self._scan(0, first_dirty, rounds, number):
             table.probe(found, superseded)
+            self._buffers.give(found)
 
     def _scan(self, from_offset: int, to_offset: int, rounds: int, number: int) -> Iterator[SliceKeys]:
         """The keys of records in a range of offsets, in log order; the slices are scanned side by side."""
@@ -217,6 +239,7 @@ class NewestRecords:
                         piece,
                         flags,
                         start,
+                        self._buffers,
                         from_offset=from_offset,
                         to_offset=to_offset,
                         round_mask=rounds - 1,
@@ -234,6 +257,7 @@ def scan_slice(
     piece: Slice,
     flags: Bytes,
     ordinal: int,
+    buffers: _Buffers,
     *,
     from_offset: int,
     to_offset: int,
@@ -247,9 +271,8 @@ def scan_slice(
     skips = ((judged & DISCARDABLE != 0) | (rows[:, ATTRIBUTES] & CONTROL_BIT != 0)).astype(np.uint8)
     payload = source.payload(rows, skips)
     most = int(np.minimum(rows[:, RECORD_COUNT], len(payload)).sum())
-    firsts = np.empty(most, np.uint64)
+    firsts, places = buffers.take(most)
     seconds = np.empty(most if wants_seconds else 0, np.uint64)
-    places = np.empty((most, KEY_COLUMNS), np.int64)
     k0, k1 = _KEY.unpack(plan.hash_key)
     count, bad = scan_keys(
         payload,
@@ -276,6 +299,7 @@ def scan_segment(
 ) -> SegmentKeys:
     """The keys of the plan's segment ``number`` as hashes, in log order."""
     source = Source(disk or Disk(), plan, number)
+    buffers = _Buffers()
     found: list[tuple[Words, Words, npt.NDArray[np.uint32], npt.NDArray[np.uint8]]] = []
     for piece in source.slices():
         meter(piece.size_bytes)
@@ -291,6 +315,7 @@ def scan_segment(
                 Slice(piece.rows.copy(), piece.first_batch, piece.first_ordinal),
                 verdicts.flags,
                 piece.first_ordinal,
+                buffers,
                 from_offset=from_offset,
                 to_offset=to_offset,
                 wants_seconds=True,
@@ -298,7 +323,8 @@ def scan_segment(
             count = keys.count
             ordinals = keys.places[:count, ORDINAL].astype(np.uint32)
             dirty = np.full(count, is_dirty, np.uint8)
-            found.append((keys.firsts[:count].copy(), keys.seconds[:count].copy(), ordinals, dirty))
+            found.append((keys.firsts[:count].copy(), keys.seconds[:count], ordinals, dirty))
+            buffers.give(keys)
     if not found:
         return SegmentKeys(
             np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint8)
