@@ -274,6 +274,9 @@ class Cleaner:
         logger.warning("%s-%d %s, tried again in %.0f s: %s", *key, what, wait_s, reason)
 
     async def _end(self, one: Pass, outcome: Outcome, reason: str, manifest: Manifest | None = None) -> None:
+        one.over.set()
+        seconds = one.seconds()
+        await discard_pass(self._node, one)
         record = self.history.add(
             one.plan,
             outcome,
@@ -281,18 +284,16 @@ class Cleaner:
             is_manual=one.is_manual,
             began_ms=one.began_ms,
             ended_ms=self._node.now_ms(),
-            seconds=one.seconds(),
+            seconds=seconds,
             manifest=manifest,
         )
         if self._open.get(one.key) is one:
             del self._open[one.key]
             self.states.finish(one.key)
-        one.over.set()
         if manifest is not None:
             logger.info("%s", describe(record))
             if manifest.dropped.without_key:
                 logger.warning("%s: %d records without key were dropped", one.plan.topic, manifest.dropped.without_key)
-        await discard_pass(self._node, one)
 
     async def _checkpoint(self, partition: Partition, offset: int) -> None:
         """Facts 88 and 89."""
