@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka faults fuzz peers peers-files fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka faults fuzz peers peers-cleaner peers-files fixture clean
 
 venv: $(VENV)/.ready
 
@@ -77,6 +77,12 @@ peers: venv
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv
 	$(PYTEST) -m kafka tests/peers/test_files.py tests/peers/test_recovery.py
+
+# Kafka's own cleaner and Lamina's clean copies of the same logs, LOGS of them random; about ten minutes.
+LOGS ?= 200
+
+peers-cleaner: venv
+	LAMINA_CLEANED_LOGS=$(LOGS) $(PYTEST) -m kafka tests/peers/test_cleaner.py
 
 # Makes the committed data directories of a real Kafka again; only needed to change what they hold.
 fixture: venv

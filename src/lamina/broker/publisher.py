@@ -178,6 +178,7 @@ class Publisher:
         node.request_watch.configure(node.settings[LAMINA_SLOW_REQUEST_MS])
         if node.on_settings is not None:
             node.on_settings(node.settings)
+        node.cleaner.configured()
         for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
             self._configure(name)
             if number % _TOPICS_AT_A_TIME == 0:
@@ -193,6 +194,8 @@ class Publisher:
             partition = self._node.partitions.find(name, index)
             if partition is not None:
                 partition.configure(config, limit_bytes)
+                if not config.compact:
+                    self._node.cleaner.abort((name, index))
 
     # Going
 
@@ -205,6 +208,7 @@ class Publisher:
         for index in range(len(topic.partitions)):
             partition = node.partitions.remove(topic.name, index)
             directory = self.directory_of.pop((topic.name, index), None)
+            node.cleaner.forget((topic.name, index))
             if partition is not None:
                 partition.release_all()
             runtime = self._runtime(topic.name)

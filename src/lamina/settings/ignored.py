@@ -92,17 +92,13 @@ BROKER_IGNORED = (
             connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
             cordoned.log.dirs leader.imbalance.check.interval.seconds
-            leader.imbalance.per.broker.percentage log.cleaner.backoff.ms
-            log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
-            log.cleaner.enable log.cleaner.io.buffer.load.factor
-            log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
-            log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms
-            log.cleaner.threads log.dir.failure.timeout.ms log.initial.task.delay.ms
-            max.request.partition.size.limit num.replica.fetchers
-            producer.id.expiration.check.interval.ms replica.selector.class
-            request.timeout.ms socket.connection.setup.timeout.max.ms
-            socket.connection.setup.timeout.ms socket.receive.buffer.bytes
-            socket.send.buffer.bytes unclean.leader.election.enable
+            leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms
+            log.initial.task.delay.ms max.request.partition.size.limit
+            num.replica.fetchers producer.id.expiration.check.interval.ms
+            replica.selector.class request.timeout.ms
+            socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+            socket.receive.buffer.bytes socket.send.buffer.bytes
+            unclean.leader.election.enable
             unclean.leader.election.interval.ms unstable.api.versions.enable
             unstable.feature.versions.enable
         """),
@@ -150,7 +146,7 @@ TOPIC_IGNORED = (
         _NOT_READ,
         _names("""
             compression.gzip.level compression.lz4.level compression.zstd.level
-            delete.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms unclean.leader.election.enable
+            unclean.leader.election.enable
         """),
     ),
 )

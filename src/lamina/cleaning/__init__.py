@@ -1,0 +1,1 @@
+"""Cleaning one log: the plan of a pass, the pass itself, and putting its result in place."""

@@ -1,0 +1,141 @@
+"""Whether a log is to be cleaned, and which stretch of it (facts 10-23).
+
+Owns the arithmetic of dirty bytes, ratio and lag. The caller shows a log as it is at one instant; a time is an
+argument. Must not know how the figures are had, nor what becomes of the answer.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lamina.compaction.times import OFFSET_AFTER_ALL
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSight:
+    """A segment, seen from outside."""
+
+    base_offset: int
+    size_bytes: int
+    largest_timestamp_ms: int
+    """Of its batches; negative where none has one (fact 16)."""
+    modified_ms: int
+    first_batch_timestamp_ms: int
+    """The max timestamp of its first batch; not above zero where there is none."""
+
+    @property
+    def age_timestamp_ms(self) -> int:
+        return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.modified_ms
+
+
+@dataclass(frozen=True, slots=True)
+class LogSight:
+    """A log, seen at one instant. Its last segment is the active one."""
+
+    checkpoint: int | None
+    """How far it was cleaned, as ``cleaner-offset-checkpoint`` says."""
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+    segments: Sequence[SegmentSight]
+
+
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """The settings of a topic that say how long a record stays as it came."""
+
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDirty:
+    offset: int
+    is_reset: bool
+    """The checkpoint was no place in this log and has to be written again (facts 12, 13)."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleanable:
+    """What a pass over a log would find."""
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    cleanable_bytes: int
+    overdue_ms: int
+    """For how long its oldest dirty record should have been compacted; 0 when it is not overdue (fact 21)."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        """Of no bytes at all, 0 (fact 19)."""
+        total = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total if total else 0.0
+
+    def is_eligible(self, min_cleanable_dirty_ratio: float) -> bool:
+        """Fact 20: dirty enough, or overdue; never without cleanable bytes."""
+        if not self.cleanable_bytes:
+            return False
+        return self.dirty_ratio > min_cleanable_dirty_ratio or self.overdue_ms > 0
+
+
+def find_first_dirty(log: LogSight) -> FirstDirty:
+    """Facts 11-14."""
+    if log.checkpoint is None:
+        return FirstDirty(log.log_start_offset, is_reset=False)
+    if log.checkpoint < log.log_start_offset:
+        reason = f"the checkpoint {log.checkpoint} lies below the log start offset {log.log_start_offset}"
+    elif log.checkpoint > log.log_end_offset:
+        reason = f"the checkpoint {log.checkpoint} lies above the log end offset {log.log_end_offset}"
+    else:
+        return FirstDirty(log.checkpoint, is_reset=False)
+    return FirstDirty(log.log_start_offset, is_reset=True, reason=reason)
+
+
+def look(log: LogSight, lags: Lags, now_ms: int) -> Cleanable:
+    """What could be cleaned of a log now (facts 11-22)."""
+    first_dirty = find_first_dirty(log).offset
+    first_uncleanable = _first_uncleanable(log, first_dirty, lags.min_compaction_lag_ms, now_ms)
+    dirty = [s for s in _from_offset(log.segments, first_dirty) if s.base_offset < first_uncleanable]
+    return Cleanable(
+        first_dirty_offset=first_dirty,
+        first_uncleanable_offset=first_uncleanable,
+        clean_bytes=sum(s.size_bytes for s in log.segments if s.base_offset < first_dirty),
+        cleanable_bytes=sum(s.size_bytes for s in dirty),
+        overdue_ms=_overdue(log, first_dirty, lags.max_compaction_lag_ms, now_ms),
+    )
+
+
+def by_filth(logs: Iterable[tuple[str, Cleanable]]) -> list[str]:
+    """The names of logs, those with the highest ratio first; being overdue gives no priority (fact 23)."""
+    return [name for name, _ in sorted(logs, key=lambda log: log[1].dirty_ratio, reverse=True)]
+
+
+def _first_uncleanable(log: LogSight, first_dirty: int, min_lag_ms: int, now_ms: int) -> int:
+    """Facts 15 and 17."""
+    active = log.segments[-1].base_offset
+    too_young = OFFSET_AFTER_ALL
+    if min_lag_ms > 0:
+        young = (s.base_offset for s in _closed_from(log, first_dirty) if s.age_timestamp_ms > now_ms - min_lag_ms)
+        too_young = next(young, OFFSET_AFTER_ALL)
+    upper = max(min(log.last_stable_offset, active, too_young), first_dirty)
+    return max((s.base_offset for s in log.segments if s.base_offset <= upper), default=active)
+
+
+def _overdue(log: LogSight, first_dirty: int, max_lag_ms: int, now_ms: int) -> int:
+    stamps = [s.first_batch_timestamp_ms for s in _closed_from(log, first_dirty) if s.first_batch_timestamp_ms > 0]
+    if not stamps:
+        return 0
+    return max(now_ms - max_lag_ms - min(stamps), 0)
+
+
+def _from_offset(segments: Sequence[SegmentSight], offset: int) -> Sequence[SegmentSight]:
+    """From the segment that contains ``offset`` on."""
+    containing = sum(segment.base_offset <= offset for segment in segments) - 1
+    return segments[max(containing, 0) :]
+
+
+def _closed_from(log: LogSight, offset: int) -> Sequence[SegmentSight]:
+    if offset >= log.segments[-1].base_offset:
+        return ()
+    return _from_offset(log.segments[:-1], offset)

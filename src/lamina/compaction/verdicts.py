@@ -1,0 +1,116 @@
+"""What is decided of a batch by its header alone: aborted, protected, a marker without data (facts 50-59).
+
+One walk over the batches of a whole pass in log order. It needs headers, the type of each control record, the
+aborted transactions and the active producers, never a data record: so it is cheap, and everything after it may run
+side by side (fact 103). Must not look inside a batch.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from lamina.records.marker import ControlType
+
+DISCARDABLE = 1
+"""A data batch of an aborted transaction; a marker none of whose data was met."""
+DROPS_RECORDS = 2
+PROTECTED = 4
+"""Kept at least as a header."""
+
+
+class Aborted(Protocol):
+    @property
+    def producer_id(self) -> int: ...
+
+    @property
+    def first_offset(self) -> int: ...
+
+
+class LastData(NamedTuple):
+    """An active producer (fact 57): its epoch, and the last offset of its last batch in it, if there is one."""
+
+    epoch: int
+    last_data_offset: int | None
+
+
+class BatchSight(NamedTuple):
+    """A batch, as its header shows it."""
+
+    last_offset: int
+    producer_id: int
+    producer_epoch: int
+    is_transactional: bool
+    is_control: bool
+    control_type: ControlType | None
+    """Of a control batch that still has its record."""
+    horizon_ms: int
+    """``NEVER_MS`` where it has none."""
+
+
+class Verdicts:
+    """Judges the batches of one pass, shown in log order."""
+
+    def __init__(
+        self, aborted: Iterable[Aborted], producers: dict[int, LastData], first_uncleanable_offset: int, now_ms: int
+    ) -> None:
+        self._coming = deque(sorted(aborted, key=lambda entry: entry.first_offset))
+        self._producers = producers
+        self._last_offset = first_uncleanable_offset - 1
+        self._now_ms = now_ms
+        self._aborting: dict[int, tuple[Aborted, bool]] = {}
+        """By producer id: the aborted transaction that it is in, and whether a batch of it was met."""
+        self._writing: set[int] = set()
+        """Producers of whose transaction, not an aborted one, a batch was met."""
+        self.kept_aborted: list[Aborted] = []
+        """Entries for the new transaction index: of the marker judged last, if anything was added (fact 53)."""
+        self.protecting_offsets = frozenset(
+            [self._last_offset, *(p.last_data_offset for p in producers.values() if p.last_data_offset is not None)]
+        )
+        """A batch that is neither transactional nor control needs no judging, unless its last offset is here."""
+
+    def judge(self, batch: BatchSight) -> int:
+        """The batch's flags."""
+        while self._coming and self._coming[0].first_offset <= batch.last_offset:
+            entry = self._coming.popleft()
+            self._aborting.setdefault(entry.producer_id, (entry, False))
+        if batch.is_control:
+            discardable = self._judge_marker(batch)
+            drops = discardable and batch.horizon_ms <= self._now_ms
+        else:
+            drops = discardable = self._judge_data(batch)
+        return DISCARDABLE * discardable | DROPS_RECORDS * drops | PROTECTED * self._is_protected(batch)
+
+    def _judge_data(self, batch: BatchSight) -> bool:
+        if not batch.is_transactional:
+            return False
+        aborting = self._aborting.get(batch.producer_id)
+        if aborting is None:
+            self._writing.add(batch.producer_id)
+            return False
+        self._aborting[batch.producer_id] = (aborting[0], True)
+        return True
+
+    def _judge_marker(self, batch: BatchSight) -> bool:
+        match batch.control_type:
+            case None:
+                return True
+            case ControlType.ABORT:
+                entry, was_met = self._aborting.pop(batch.producer_id, (None, False))
+                if entry is not None and was_met:
+                    self.kept_aborted.append(entry)
+                return not was_met
+            case ControlType.COMMIT:
+                was_met = batch.producer_id in self._writing
+                self._writing.discard(batch.producer_id)
+                return not was_met
+        return False
+
+    def _is_protected(self, batch: BatchSight) -> bool:
+        if batch.last_offset == self._last_offset:
+            return True
+        producer = self._producers.get(batch.producer_id)
+        if producer is None or batch.producer_id < 0:
+            return False
+        if producer.last_data_offset is not None:
+            return batch.last_offset == producer.last_data_offset
+        return batch.is_control and batch.producer_epoch == producer.epoch
