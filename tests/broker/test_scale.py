@@ -173,12 +173,14 @@ def test_large_requests_leave_no_memory_behind(wide_broker: BrokerProcess, wide_
 
 def test_a_client_that_went_silent_is_given_up_and_its_memory_with_it(own_broker: Callable[..., BrokerProcess]) -> None:
     """Two stalled requests fill what large ones may take; a third is served once they are given up."""
-    broker = own_broker("--set", "connections.max.idle.ms=1000", "--set", "queued.max.request.bytes=120000000")
-    with RawClient(broker) as stalled, RawClient(broker) as waiting, RawClient(broker) as third:
-        topic_id = third.create_topic(TOPIC)
-        waiting.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=3000))
+    broker = own_broker("--set", "connections.max.idle.ms=3000", "--set", "queued.max.request.bytes=120000000")
+    large = one(bytes(30_000_000))
+    with RawClient(broker) as stalled, RawClient(broker) as waiting:
+        topic_id = waiting.create_topic(TOPIC)
+        waiting.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=6000))
         stalled.send(struct.pack(">i", 100_000_000) + bytes(70_000))
-        answer = third.produce(TOPIC, one(bytes(30_000_000)))
+        with RawClient(broker) as third:
+            answer = third.produce(TOPIC, large)
         assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
         assert stalled.is_closed()
         assert "silence" in broker.wait_for_log(stalled.peer)
