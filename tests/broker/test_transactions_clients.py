@@ -352,7 +352,7 @@ def test_thirty_thousand_records_are_copied_once_and_in_order_through_three_kill
             writer.produce("source", value, partition=0)
         assert writer.flush(WAIT_SECONDS) == 0
         copier = Copier(broker)
-        working = threading.Thread(target=copier.run)
+        working = threading.Thread(target=copier.run, daemon=True)
         seen: list[bytes] = []
         is_over = threading.Event()
 
@@ -362,7 +362,7 @@ def test_thirty_thousand_records_are_copied_once_and_in_order_through_three_kill
                     messages = consumer.consume(1000, 0.2)
                     seen.extend(message.value() or b"" for message in messages if message.error() is None)
 
-        watching = threading.Thread(target=watch)
+        watching = threading.Thread(target=watch, daemon=True)
         working.start()
         watching.start()
         try:

@@ -9,7 +9,18 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin import brokers, connections, health, log_levels, logs, metrics, requests, settings, topics
+from lamina.broker.admin import (
+    brokers,
+    connections,
+    health,
+    log_levels,
+    logs,
+    metrics,
+    requests,
+    settings,
+    topics,
+    transactions,
+)
 from lamina.broker.admin.answers import json_answer
 from lamina.broker.admin.subject import Subject
 
@@ -56,4 +67,5 @@ ROUTES = (
     AdminRoute("GET", "/v1/topics/{topic}/partitions", topics.partitions, "its partitions"),
     AdminRoute("GET", _PARTITION, topics.partition, "one partition: leader, offsets, size"),
     AdminRoute("GET", f"{_PARTITION}/segments", logs.segments, "its segments: offsets, sizes, times"),
+    AdminRoute("GET", "/v1/transactions", transactions.transactions, "transactional ids and what each has open"),
 )

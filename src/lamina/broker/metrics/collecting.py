@@ -19,6 +19,7 @@ from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.machine import Machine
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
+from lamina.coordinators.records.transaction_records import Status
 from lamina.errors import ErrorCode
 
 _NS = 1_000_000_000
@@ -42,6 +43,7 @@ def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
     yield from _topics(node)
     yield from _requests(node)
     yield from _connections(node)
+    yield from _transactions(node)
     yield from _logs(node)
     yield from _machine(node, machine)
 
@@ -150,6 +152,18 @@ def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
         [Sample((directory.path,), directory.failure is not None) for directory in node.directories],
     )
     yield m.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
+
+
+def _transactions(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    coordinator = node.transactions
+    counts = coordinator.counts()
+    yield (
+        m.TRANSACTIONS,
+        [Sample((status.state_name,), counts[status]) for status in Status if status is not Status.DEAD],
+    )
+    yield m.TRANSACTIONS_TIMED_OUT, _one(coordinator.timed_out)
+    yield m.TRANSACTION_MARKERS, _one(coordinator.markers_written)
+    yield m.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers_pending)
 
 
 def _machine(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
