@@ -21,6 +21,7 @@ from rich.table import Table
 
 from bench.callbacks import BAR_MS, Phases, measure_callbacks, worst_ms
 from bench.duel import Result, measure
+from bench.group_memory import GroupMemory, measure_group_memory
 from bench.load import LoadError
 from bench.picture import draw
 from bench.profiled import profile_of
@@ -29,12 +30,13 @@ from bench.trials import TRIALS, WARM_UP, Trial
 from tests.peers.kafka import KafkaMissingError
 
 CALLBACKS = "callbacks"
+GROUP_MEMORY = "group-memory"
 PICTURE = Path(__file__).parent.parent / "docs" / "bench-kafka.png"
 CALLBACKS_SHOWN = 3
 
 
 def main() -> str | None:
-    names = [trial.name for trial in TRIALS if trial is not WARM_UP] + [CALLBACKS]
+    names = [trial.name for trial in TRIALS if trial is not WARM_UP] + [GROUP_MEMORY, CALLBACKS]
     parser = argparse.ArgumentParser(prog="bench-kafka", description="Lamina beside a real Kafka, in one run.")
     parser.add_argument("--only", action="append", choices=names, metavar="ROW", help=f"one of {', '.join(names)}")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -46,6 +48,7 @@ def main() -> str | None:
     console = Console(stderr=True)
     try:
         results = compare(trials, console) if trials else []
+        memory = measure_group_memory() if GROUP_MEMORY in wanted else None
         phases = measure_callbacks() if CALLBACKS in wanted else {}
     except (KafkaMissingError, LoadError) as missing:
         return str(missing)
@@ -55,9 +58,9 @@ def main() -> str | None:
     profiled = [trial for trial in trials if trial.name in missed and trial.rounds > 1 and not trial.needs_stopped]
     profiles = {} if options.no_profile else {trial.name: profile_of(trial) for trial in profiled}
     if options.json:
-        print(json.dumps(as_json(results, phases, profiles), indent=2))
+        print(json.dumps(as_json(results, memory, phases, profiles), indent=2))
     else:
-        show(results, phases, profiles)
+        show(results, memory, phases, profiles)
     return None
 
 
@@ -71,7 +74,7 @@ def compare(trials: Sequence[Trial], console: Console) -> list[Result]:
             lamina.kill()
 
 
-def show(results: Sequence[Result], phases: Phases, profiles: dict[str, str]) -> None:
+def show(results: Sequence[Result], memory: GroupMemory | None, phases: Phases, profiles: dict[str, str]) -> None:
     console = Console(width=120)
     if results:
         table = Table("what", "Kafka 4.1", "Lamina", "ratio", "bar", "")
@@ -85,6 +88,12 @@ def show(results: Sequence[Result], phases: Phases, profiles: dict[str, str]) ->
                 f"{figure.sign} {figure.bar}",
                 "✓" if result.is_met else f"✗ {result.note}",
             )
+        console.print(table)
+    if memory is not None:
+        table = Table("memory of groups, Lamina", "each")
+        table.add_row("a group with one committed offset", f"{memory.bytes_per_group:,.0f} B")
+        table.add_row("a committed offset of a group with 1,000", f"{memory.bytes_per_offset:,.0f} B")
+        table.add_row("a group with one member (consumer protocol)", f"{memory.bytes_per_member:,.0f} B")
         console.print(table)
     if phases:
         table = Table("longest callbacks of the loop while", "CPU time", "what ran", f"bar ≤ {BAR_MS:g} ms")
@@ -102,7 +111,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def as_json(results: Sequence[Result], phases: Phases, profiles: dict[str, str]) -> dict[str, object]:
+def as_json(
+    results: Sequence[Result], memory: GroupMemory | None, phases: Phases, profiles: dict[str, str]
+) -> dict[str, object]:
     rows = [
         {
             "row": result.trial,
@@ -120,7 +131,8 @@ def as_json(results: Sequence[Result], phases: Phases, profiles: dict[str, str])
     ]
     longest = {phase: [callback._asdict() for callback in callbacks] for phase, callbacks in phases.items()}
     met = {"longest_callback_ms": worst_ms(phases), "callbacks_met": worst_ms(phases) <= BAR_MS} if phases else {}
-    return {"figures": rows, "callbacks": longest, **met, "profiles": profiles}
+    of_groups = {} if memory is None else {"group_memory": memory._asdict()}
+    return {"figures": rows, **of_groups, "callbacks": longest, **met, "profiles": profiles}
 
 
 if __name__ == "__main__":

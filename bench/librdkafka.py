@@ -32,10 +32,10 @@ CONSUMER = {
 }
 
 
-def create_topic(bootstrap: str, topic: str, configs: Mapping[str, str] | None = None) -> None:
-    """Make a topic of one partition and return when it takes messages: a Kafka leads it a moment after it said so."""
+def create_topic(bootstrap: str, topic: str, configs: Mapping[str, str] | None = None, partitions: int = 1) -> None:
+    """Make a topic and return when it takes messages: a Kafka leads it a moment after it said so."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1, config=dict(configs or {}))])[topic].result(CALL_SECONDS)
+    admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))])[topic].result(CALL_SECONDS)
     one_at_a_time_ms(bootstrap, topic, 1, warm_up=0)
 
 

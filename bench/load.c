@@ -1,8 +1,12 @@
-/* One-record produce requests as fast as a broker answers them, each connection with one request in flight.
+/* Small requests as fast as a broker answers them, each connection with one request in flight.
  *
  * load HOST PORT TOPIC CONNECTIONS SECONDS: sends Produce version 8, acks 1, one record of 100 bytes to partition 0,
  * and prints one line of JSON: requests per second and the latency of a request. What happens in the first fifth of
- * the time is not counted. Every connection sends the same prepared bytes, so that the client is never the limit. */
+ * the time is not counted. Every connection sends the same prepared bytes, so that the client is never the limit.
+ *
+ * load HOST PORT @FILE CONNECTIONS SECONDS ERROR_AT [COUNT]: sends the requests in FILE, as many as there are
+ * connections, each over its own; an answer tells its error in the two bytes at ERROR_AT. With COUNT it ends when so
+ * many were answered, if that is before SECONDS have passed, and everything is counted. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -25,6 +29,8 @@
 
 struct connection {
     int fd;
+    const unsigned char *request;
+    size_t request_bytes;
     uint64_t sent_ns;
     size_t received;
     unsigned char answer[ANSWER_BYTES];
@@ -141,6 +147,20 @@ static void build_request(const char *topic) {
     put_at(0, (uint32_t)(request_bytes - 4));
 }
 
+/* Prepared requests, each with its length in front; where the next one begins. */
+static unsigned char *read_file(const char *name, size_t *bytes) {
+    FILE *file = fopen(name, "rb");
+    if (file == NULL || fseek(file, 0, SEEK_END) != 0)
+        fail("%s cannot be read: %s", name, strerror(errno));
+    *bytes = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *content = malloc(*bytes);
+    if (content == NULL || fread(content, 1, *bytes, file) != *bytes)
+        fail("%s cannot be read", name);
+    fclose(file);
+    return content;
+}
+
 /* The connections */
 
 static int connect_to(const char *host, int port) {
@@ -157,7 +177,8 @@ static int connect_to(const char *host, int port) {
 static void send_request(struct connection *connection) {
     connection->received = 0;
     connection->sent_ns = now_ns(CLOCK_MONOTONIC);
-    if (send(connection->fd, request, request_bytes, MSG_NOSIGNAL) != (ssize_t)request_bytes)
+    ssize_t bytes = (ssize_t)connection->request_bytes;
+    if (send(connection->fd, connection->request, connection->request_bytes, MSG_NOSIGNAL) != bytes)
         fail("a request could not be sent: %s", strerror(errno));
 }
 
@@ -204,18 +225,39 @@ static double percentile_ms(const struct latencies *latencies, double fraction) 
 }
 
 int main(int count, char **arguments) {
-    if (count != 6)
-        fail("usage: load HOST PORT TOPIC CONNECTIONS SECONDS");
-    const char *topic = arguments[3];
+    const char *topic = count > 3 ? arguments[3] : "";
+    int is_prepared = topic[0] == '@';
+    if (is_prepared ? count != 7 && count != 8 : count != 6)
+        fail("usage: load HOST PORT TOPIC CONNECTIONS SECONDS, or @FILE for TOPIC and then ERROR_AT [COUNT]");
     int connections = atoi(arguments[4]);
     double seconds = atof(arguments[5]);
-    if (connections < 1 || connections > 10000 || seconds <= 0 || strlen(topic) > 249)
+    if (connections < 1 || connections > 10000 || seconds <= 0 || (!is_prepared && strlen(topic) > 249))
         fail("CONNECTIONS is 1 to 10000, SECONDS more than 0, TOPIC at most 249 bytes");
-    build_request(topic);
-    size_t error_at = 4 + 4 + 4 + 2 + strlen(topic) + 4 + 4;
+    size_t error_at, prepared_bytes = 0;
+    unsigned char *prepared = NULL;
+    uint64_t wanted = count == 8 ? strtoull(arguments[7], NULL, 10) : UINT64_MAX;
+    if (is_prepared) {
+        prepared = read_file(topic + 1, &prepared_bytes);
+        error_at = (size_t)atoi(arguments[6]);
+    } else {
+        build_request(topic);
+        error_at = 4 + 4 + 4 + 2 + strlen(topic) + 4 + 4;
+    }
+    if (error_at + 2 > ANSWER_BYTES)
+        fail("ERROR_AT is less than %d", ANSWER_BYTES - 1);
     int poll = epoll_create1(0);
     struct connection *all = calloc((size_t)connections, sizeof *all);
+    size_t place = 0;
     for (int number = 0; number < connections; number++) {
+        all[number].request = request;
+        all[number].request_bytes = request_bytes;
+        if (is_prepared) {
+            if (place + 4 > prepared_bytes || place + 4 + read_u32(prepared + place) > prepared_bytes)
+                fail("the file holds %d requests, not %d", number, connections);
+            all[number].request = prepared + place;
+            all[number].request_bytes = 4 + read_u32(prepared + place);
+            place += all[number].request_bytes;
+        }
         all[number].fd = connect_to(arguments[1], atoi(arguments[2]));
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[number]};
         epoll_ctl(poll, EPOLL_CTL_ADD, all[number].fd, &event);
@@ -223,10 +265,10 @@ int main(int count, char **arguments) {
     struct latencies latencies = {0};
     uint64_t answered = 0;
     uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), end_ns = begin_ns + (uint64_t)(seconds * 1e9);
-    uint64_t counted_from_ns = begin_ns + (end_ns - begin_ns) / 5, last_ns = begin_ns;
+    uint64_t counted_from_ns = count == 8 ? begin_ns : begin_ns + (end_ns - begin_ns) / 5, last_ns = begin_ns;
     for (int number = 0; number < connections; number++)
         send_request(&all[number]);
-    while (last_ns < end_ns) {
+    while (last_ns < end_ns && answered < wanted) {
         struct epoll_event events[256];
         int ready = epoll_wait(poll, events, 256, SILENCE_MS);
         if (ready == 0)

@@ -1,4 +1,4 @@
-"""One-record produce requests from `load.c`: compiles it once and runs it."""
+"""Small requests from `load.c`, one-record produce requests or prepared ones: compiles it once and runs it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -39,9 +40,24 @@ def _program() -> str:
 
 
 def run_load(subject: Subject, topic: str, connections: int, seconds: float) -> Load:
+    return _run(subject, [topic, str(connections), str(seconds)], seconds)
+
+
+def run_prepared(
+    subject: Subject, frames: Sequence[bytes], error_at: int, seconds: float, count: int | None = None
+) -> Load:
+    """Each frame over a connection of its own, again and again; ``count`` answers may be enough."""
+    with tempfile.NamedTemporaryFile(prefix="lamina-load-") as file:
+        file.write(b"".join(frames))
+        file.flush()
+        arguments = [f"@{file.name}", str(len(frames)), str(seconds), str(error_at)]
+        return _run(subject, arguments + ([] if count is None else [str(count)]), seconds)
+
+
+def _run(subject: Subject, arguments: Sequence[str], seconds: float) -> Load:
     host, port = address(subject)
-    command = [_program(), host, str(port), topic, str(connections), str(seconds)]
+    command = [_program(), host, str(port), *arguments]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
     if finished.returncode != 0:
-        raise LoadError(f"{connections} connections to {subject.bootstrap}: {finished.stderr.strip()}")
+        raise LoadError(f"a load on {subject.bootstrap}: {finished.stderr.strip()}")
     return Load(**json.loads(finished.stdout))

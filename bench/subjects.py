@@ -1,6 +1,7 @@
 """The two brokers that are measured, and what can be asked of either from outside.
 
-Owns how each is started for a measurement. Kafka gets the flags of its own start script, Lamina its defaults.
+Owns how each is started for a measurement. Kafka gets the flags of its own start script, both the same settings
+of groups, and else their defaults.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ KAFKA_SCRIPT_FLAGS = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
+GROUP_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+}
+"""Groups wait for nobody at first, and members heartbeat ten times a second: of no account where there are none."""
 START_SECONDS = 60
 
 _API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -47,11 +54,11 @@ class Subject(Protocol):
 
 
 def new_kafka(root: Path) -> Kafka:
-    return Kafka(root / "kafka", jvm_flags=KAFKA_SCRIPT_FLAGS)
+    return Kafka(root / "kafka", GROUP_SETTINGS, KAFKA_SCRIPT_FLAGS)
 
 
 def new_lamina(root: Path, command: Sequence[str] = COMMAND, settings: Mapping[str, str] | None = None) -> Lamina:
-    return Lamina(root / "lamina", settings, command)
+    return Lamina(root / "lamina", {**GROUP_SETTINGS, **(settings or {})}, command)
 
 
 def address(subject: Subject) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bench.group_trials import commits, loading, rebalance
 from bench.librdkafka import (
     consume_seconds,
     create_topic,
@@ -173,5 +174,33 @@ TRIALS = (
         (Figure("transactions of 10,000 records", "× idempotent", "≥", 0.95, is_of_lamina=True),),
         large_transactions,
     ),
+    Trial(
+        "commits",
+        (
+            Figure("offset commits, 16 consumers", "/s", "≥", 1.0),
+            Figure("  their p99, 16 consumers", "ms", "≤", 1.0),
+        ),
+        commits,
+    ),
+    *(
+        Trial(
+            f"rebalance-{protocol}",
+            (
+                Figure(f"rebalance, 100 {protocol} members, 300 partitions", "s", "≤", 1.0),
+                Figure("  the broker's CPU meanwhile", "s", "≤", 1.0),
+            ),
+            rebalance(protocol),
+        )
+        for protocol in ("classic", "consumer")
+    ),
     Trial("memory-loaded", (Figure("memory, after these loads", "MB", "≤", 0.3),), memory, rounds=1),
+    Trial(
+        "loading",
+        (
+            Figure("restart with 1,000,000 commits to the first offset", "s", "≤", 1.0),
+            Figure("  of it after the first answer", "s", "≤", 1.0),
+        ),
+        loading,
+        rounds=1,
+    ),
 )

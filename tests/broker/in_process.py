@@ -107,6 +107,27 @@ class InProcessBroker:
         assert correlation_id == CORRELATION_ID
         return response
 
+    def begin(self, api_key: int, api_version: int, **facts: Any) -> "asyncio.Task[Any]":
+        """A request whose answer is waited for later, with :meth:`finish`."""
+        frame = encode_request(build(request_schema(api_key, api_version), facts), CORRELATION_ID, "test")
+        assert self.node.router is not None
+        served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame[SIZE_BYTES:]))
+
+        async def answered() -> Any:
+            pieces = await served if isinstance(served, Awaitable) else served
+            assert pieces is not None
+            answer = b"".join(_taken(piece) for piece in pieces)
+            return parse_response(api_key, api_version, answer[SIZE_BYTES:])[1]
+
+        return self._loop.create_task(answered())
+
+    def finish(self, begun: "asyncio.Task[Any]", seconds: float = 30) -> Any:
+        return self._loop.run_until_complete(asyncio.wait_for(begun, seconds))
+
+    def turn(self) -> None:
+        """Let the loop go round once."""
+        self._loop.run_until_complete(asyncio.sleep(0))
+
     def serve(self, frame: bytearray, wait_seconds: float | None = None) -> bytes | None:
         """The whole answer to a frame; ``None`` where there is none, or where the client gives up waiting."""
         assert self.node.router is not None

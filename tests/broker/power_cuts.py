@@ -14,6 +14,7 @@ from tests.broker.in_process import InProcessBroker
 from tests.log.disk import RecordingDisk
 
 EVERYTHING_FLUSHED = {"log.flush.interval.messages": "1"}
+IN_TURN = {"num.recovery.threads.per.data.dir": "1"}
 
 
 class AtOnce(Executor):
@@ -37,7 +38,7 @@ class PowerCutBroker(InProcessBroker):
         self.passed_ms = 0
         """How far the clocks are ahead of the real ones."""
         self._place(root / "0")
-        super().__init__(root / "0/data", {**EVERYTHING_FLUSHED, **settings, **self._given})
+        super().__init__(root / "0/data", {**EVERYTHING_FLUSHED, **IN_TURN, **settings, **self._given})
 
     def _place(self, path: Path) -> None:
         self._path = path

@@ -18,11 +18,24 @@ RANGES = {
     FETCH: (4, 17),
     2: (1, 9),
     3: (0, 13),
+    8: (2, 9),
+    9: (1, 9),
+    10: (0, 6),
+    11: (0, 9),
+    12: (0, 4),
+    13: (0, 5),
+    14: (0, 5),
+    15: (0, 6),
+    16: (0, 5),
     18: (0, 4),
     19: (2, 7),
     20: (1, 6),
     21: (0, 2),
     22: (0, 5),
+    24: (0, 5),
+    25: (0, 4),
+    26: (0, 5),
+    28: (0, 5),
     23: (2, 4),
     27: (1, 2),
     29: (1, 3),
@@ -30,12 +43,18 @@ RANGES = {
     33: (0, 2),
     35: (1, 4),
     37: (0, 3),
+    42: (0, 2),
     44: (0, 1),
+    47: (0, 0),
     57: (0, 2),
     60: (0, 2),
     61: (0, 0),
+    65: (0, 0),
+    66: (0, 2),
+    68: (0, 1),
+    69: (0, 1),
 }
-"""protocol.md §2.4, without groups and transactions."""
+"""protocol.md §2.4, with transactions version 2."""
 
 
 def test_the_advertised_ranges_are_those_of_the_facts(tmp_path: Path) -> None:
@@ -50,7 +69,7 @@ def _codes(answer: Any) -> set[int]:
     found = set()
     for name in answer.__dataclass_fields__:
         value = getattr(answer, name)
-        if name == "error_code":
+        if name in ("error_code", "partition_error_code"):
             found.add(int(value))
         for nested in value if isinstance(value, tuple) else ():
             if hasattr(nested, "__dataclass_fields__"):
@@ -63,9 +82,15 @@ ASKED: dict[str, Any] = {
     "resources": [{"resource_type": 2, "resource_name": "t"}],
     "client_software_name": "test",
     "client_software_version": "1",
+    "coordinator_keys": ["g"],
+    "groups_names": ["g"],
+    "group_ids": ["g"],
 }
+GROUPS: dict[int, Any] = {9: [{"group_id": "g"}], 15: ["g"]}
 TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partition_indexes": [0]}
 ASKED["markers"] = [{"topics": [TOPIC]}]
+ASKED["transactional_ids"] = ["x"]
+ASKED["v3_and_below_topics"] = [{"name": "t", "partitions": [0]}]
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api.key not in (PRODUCE, FETCH)], ids=lambda api: api.name)
@@ -79,8 +104,8 @@ def test_an_unexpected_failure_is_told_in_every_version(
     broker.node.router = Router(broker.node, [api._replace(handle=fail)])
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
-            topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {})
-            answer = broker.ask(api.key, version, topics=[topic], **ASKED)
+            topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {"partition_indexes": [0]})
+            answer = broker.ask(api.key, version, topics=[topic], groups=GROUPS.get(api.key, []), **ASKED)
             told = _codes(answer)
             # Metadata v0 to v12 and DescribeLogDirs v1 and v2 have no place for an error of the whole.
             assert told in ({int(ErrorCode.UNKNOWN_SERVER_ERROR)}, set()), version

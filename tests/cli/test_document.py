@@ -52,7 +52,7 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
             assert f"`{name}`" in DOCUMENT, name
 
 
-@pytest.mark.parametrize("group", ["topics", "configs", "transactions"])
+@pytest.mark.parametrize("group", ["topics", "configs", "groups", "transactions"])
 def test_every_subcommand_is_documented_and_has_examples(lamina: Lamina, group: str) -> None:
     command = app.get_command(click.Context(app), group)
     assert isinstance(command, click.Group)
@@ -82,6 +82,19 @@ def test_every_field_of_records_and_summaries_is_documented(records: Records, to
         bench = ("bench", what, "--topic", topic, "--records", "1", "--json")
         rows += records.lamina(*bench, "--bootstrap-server", records.address).objects
     assert [row["type"] for row in rows] == ["summary", "record", "summary", "bench_produce", "bench_consume"]
+    for row in rows:
+        for name in (*names_in(row), row["type"]):
+            assert f"`{name}`" in DOCUMENT, name
+
+
+def test_every_field_that_is_told_of_groups_is_documented(records: Records, topic: str) -> None:
+    records.make(topic)
+    where = ("--json", "--bootstrap-server", records.address)
+    reset = ("reset-offsets", f"group-of-{topic}", "--topic", topic, "--to-latest", "--execute")
+    rows = records.lamina("groups", *reset, *where).objects
+    for asked in (("list",), ("describe", f"group-of-{topic}"), ("lag", f"group-of-{topic}")):
+        rows += records.lamina("groups", *asked, *where).objects
+    assert {row["type"] for row in rows} == {"reset_offset", "group", "lag", "lag_total"}
     for row in rows:
         for name in (*names_in(row), row["type"]):
             assert f"`{name}`" in DOCUMENT, name

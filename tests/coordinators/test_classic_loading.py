@@ -122,6 +122,7 @@ def test_members_that_want_no_time_to_join_again_do_not_keep_the_broker_busy() -
 def test_a_group_that_was_a_consumer_group_is_taken_over_as_it_is() -> None:
     world = World()
     world.group.replay(group_value(member_value("a"), leader="a"))
+    world.group.take_up(group_value(member_value("a"), leader="a"))
     world.carry_out(world.group.on_timer(("g", "downgraded"), world.now))
     assert world.state == "Stable"
     assert world.heartbeat("a", generation=5) is None
@@ -130,6 +131,7 @@ def test_a_group_that_was_a_consumer_group_is_taken_over_as_it_is() -> None:
 def test_a_group_that_somebody_left_to_become_classic_rebalances() -> None:
     world = World()
     world.group.replay(group_value(member_value("a"), leader="a"))
+    world.group.take_up(group_value(member_value("a"), leader="a"))
     world.carry_out(world.group.on_timer(("g", "downgraded-by-leaving"), world.now))
     assert world.state == "PreparingRebalance"
     assert world.joined(world.ask_to_join("a")).generation == 6

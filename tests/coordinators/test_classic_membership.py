@@ -194,6 +194,8 @@ def test_a_stable_group_is_described_in_full() -> None:
         "consumer",
         "range",
         (DescribedMember("a", None, "me", "/10.0.0.1", subscribed("t"), b"a in 1"),),
+        1,
+        "a",
     )
 
 
@@ -216,7 +218,7 @@ def test_an_empty_group_is_described_as_such() -> None:
     world = World()
     world.form("a")
     world.leave(("a", None))
-    assert world.group.describe() == ClassicDescription(GROUP, "Empty", "consumer", "", ())
+    assert world.group.describe() == ClassicDescription(GROUP, "Empty", "consumer", "", (), 2, None)
 
 
 # The end of a group

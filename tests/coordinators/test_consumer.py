@@ -563,7 +563,7 @@ def test_a_group_describes_its_members_with_what_they_have_and_shall_have() -> N
         world.ids(a=(0,)),
         1,
     )
-    assert world.group.listing() == GroupListing(GROUP, "consumer", "Reconciling", "consumer")
+    assert world.group.listing() == GroupListing(GROUP, "consumer", "Reconciling", "consumer", 2)
     world.delete_topic("a")
     assert world.group.describe(world.context).members[0].assigned == {}
 

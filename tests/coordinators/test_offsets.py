@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
 from lamina.coordinators.offsets import Expiry, Offsets
+from lamina.coordinators.records.group_codec import encode_record
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import OffsetMetadataTooLarge, UnstableOffsetCommit
 
@@ -65,6 +66,13 @@ def test_metadata_beyond_its_limit_in_bytes_is_refused_for_that_partition_alone(
     assert [record.key for record in records] == [OffsetKey("g", "u", 0)]
 
 
+def test_metadata_that_no_record_can_hold_is_refused_whatever_is_allowed() -> None:
+    texts = ["x" * 32_767, "x" * 32_768]
+    records, errors = Offsets().commit("g", [committed(1, metadata=text) for text in texts], 1000, 100_000)
+    assert [type(error) for error in errors] == [type(None), OffsetMetadataTooLarge]
+    encode_record(records[0])
+
+
 def test_null_metadata_is_stored_as_none() -> None:
     offsets = Offsets()
     commit(offsets, committed(1, metadata=None))
@@ -106,6 +114,35 @@ def test_an_offset_stays_unstable_until_the_last_of_two_transactions_is_over() -
     assert fetch(offsets).offset == 1
     offsets.end_transaction(41, is_committed=False)
     assert fetch(offsets, require_stable=True).offset == 1
+
+
+def test_a_commit_outside_the_transaction_stays_if_it_came_later() -> None:
+    offsets = Offsets()
+    commit(offsets, committed(9), producer_id=40)
+    commit(offsets, committed(12))
+    assert isinstance(fetch(offsets, require_stable=True).error, UnstableOffsetCommit)
+    offsets.end_transaction(40, is_committed=True)
+    assert fetch(offsets, require_stable=True).offset == 12
+
+
+def test_of_two_transactions_the_later_record_wins_in_whatever_order_they_end() -> None:
+    offsets = Offsets()
+    commit(offsets, committed(1), producer_id=40)
+    commit(offsets, committed(2), producer_id=41)
+    offsets.end_transaction(41, is_committed=True)
+    offsets.end_transaction(40, is_committed=True)
+    assert fetch(offsets).offset == 2
+
+
+def test_deleting_takes_what_open_transactions_would_commit() -> None:
+    offsets = Offsets()
+    commit(offsets, committed(1), committed(2, "u"), committed(3, "v"), producer_id=40)
+    replay(offsets, offsets.delete("g", [("t", 0)]))
+    replay(offsets, offsets.delete_topics(frozenset({"u"})))
+    assert [one.topic for one in offsets.fetch("g", None, require_stable=True)] == ["v"]
+    replay(offsets, offsets.delete_all("g"))
+    offsets.end_transaction(40, is_committed=True)
+    assert not offsets.has_any("g")
 
 
 def test_all_with_require_stable_names_what_only_a_transaction_has() -> None:
@@ -189,13 +226,14 @@ def test_any_history_gives_what_a_plain_dictionary_says(history: list[tuple[str,
             offsets.end_transaction(third, is_committed=first)
             ended = pending.pop(third, {})
             if first:
-                plain |= ended
+                plain |= {key: max(offset, plain.get(key, -1)) for key, offset in ended.items()}
             continue
         assert isinstance(first, str)
         key = OffsetKey(first, topic, 0)
         if kind == "put" and third is None:
             offsets.replay(key, None, None)
-            plain.pop((first, topic), None)
+            for store in (plain, *pending.values()):
+                store.pop((first, topic), None)
         else:
             producer_id = third if kind == "txn" else None
             offsets.replay(key, OffsetValue(number, -1, "", 0), producer_id)

@@ -302,3 +302,17 @@ def test_the_epoch_that_fences_is_never_given_to_a_client() -> None:
     assert (value.status, value.producer_epoch) == (Status.COMPLETE_ABORT, MAX_EPOCH)
     with pytest.raises(ProducerFenced):
         world.abort(producer)
+
+
+def test_a_log_in_which_somebody_is_at_the_epoch_that_fences_gives_it_to_nobody_either() -> None:
+    world, producer = world_at(LAST_CLIENT_EPOCH)
+    value = world.value()
+    assert value is not None
+    fenced = value._replace(
+        status=Status.COMPLETE_ABORT, producer_epoch=MAX_EPOCH, client_transaction_version=BUMPING, start_timestamp_ms=1
+    )
+    world.log = [world.log[0]._replace(value=fenced)]
+    world.start()
+    with pytest.raises(ProducerFenced):
+        world.abort(producer)
+    assert world.init() == Producer(producer.id + 1, 0)

@@ -178,6 +178,39 @@ def test_in_version_2_a_producer_goes_on_after_its_transaction_timed_out() -> No
     assert world.init(expected=producer) == Producer(producer.id, 1)
 
 
+def test_in_version_2_a_producer_whose_end_was_not_answered_goes_on_with_the_epoch_that_it_raised() -> None:
+    world = World()
+    producer = world.init()
+    world.add(producer, PARTITION)
+    after = world.commit(producer)
+    world.write_markers()
+    assert world.init(expected=producer) == after
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_who_wanted_to_take_over_and_did_not_come_back_fences_at_the_classic_level_only(level: int) -> None:
+    world = World(TransactionSettings(transaction_version=level))
+    producer = world.init()
+    world.add(producer, PARTITION, version=CLASSIC)
+    with pytest.raises(ConcurrentTransactions):
+        world.init()
+    world.write_markers()
+    if level == BUMPING:
+        assert world.init(expected=producer) == Producer(producer.id, 1)
+    else:
+        with pytest.raises(ProducerFenced):
+            world.init(expected=producer)
+
+
+def test_after_a_crash_nobody_may_ask_again() -> None:
+    world = World()
+    producer = world.init()
+    world.init(expected=producer)
+    world.start()
+    with pytest.raises(ProducerFenced):
+        world.init(expected=producer)
+
+
 def test_at_the_classic_level_a_producer_whose_transaction_timed_out_is_fenced() -> None:
     world = World(TransactionSettings(transaction_version=1))
     producer = world.init()

@@ -6,16 +6,18 @@ import pytest
 
 from lamina.coordinators import transactions
 from lamina.coordinators.decision import Producer
+from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import (
     Status,
     TransactionKey,
     TransactionRecord,
     TransactionValue,
 )
+from lamina.coordinators.replaying import End, Machine, Put, replay
 from lamina.coordinators.transaction_requests import ProducerIdNeeded
 from lamina.coordinators.transaction_settings import BUMPING, CLASSIC, TransactionSettings
 from lamina.coordinators.transaction_transitions import ENDING, LAST_CLIENT_EPOCH
-from lamina.coordinators.transactions import ABORT_TIMED_OUT, REMOVE_EXPIRED
+from lamina.coordinators.transactions import ABORT_TIMED_OUT, REMOVE_EXPIRED, TransactionShard
 from lamina.errors import ProducerFenced, TransactionalIdNotFound
 from tests.coordinators.test_transaction_init import world_at
 from tests.coordinators.transaction_world import ID, TIMEOUT_MS, World
@@ -185,6 +187,18 @@ def test_both_scans_go_on_at_their_intervals() -> None:
 
 
 # Loading
+
+
+def test_it_is_a_machine_that_a_log_can_be_replayed_into() -> None:
+    world = World()
+    producer = world.init()
+    world.add(producer, PARTITION)
+    machine: Machine[TransactionRecord] = TransactionShard(lambda: world.settings)
+    steps: list[Put | End] = [Put(*encode_record(record)) for record in world.log]
+    steps += [Put(b"\x00\x09", b"of another kind"), End(5, is_committed=True)]
+    assert not replay(machine, iter(steps), decode_record, 10)
+    assert isinstance(machine, TransactionShard)
+    assert machine.describe(ID).state == "Ongoing"
 
 
 @LEVELS

@@ -61,6 +61,7 @@ def shell(tmp_path: Path, ports: dict[int, int]) -> Iterator[Shell]:
         yield shell
 
 
+@pytest.mark.timeout(300)
 def test_the_tour_shows_what_happens(shell: Shell, ports: dict[int, int], tmp_path: Path) -> None:
     steps = steps_of((ROOT / "docs/tour.md").read_text())
     assert tuple(step.typed for step in steps[: len(INSTALLING)]) == INSTALLING

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 
@@ -52,6 +52,33 @@ class Topic:
     topic_id: str
     partitions: int
     configs: Mapping[str, str]
+
+
+class Event(NamedTuple):
+    at_ns: int
+    """Of the clock that all processes of the machine share."""
+    kind: str
+    """`assigned`, `revoked`, `lost`, or the name of a Java exception."""
+    generation: int
+    """Of the group; in the consumer protocol the member's epoch."""
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    events: tuple[Event, ...]
+    read: Mapping[int, tuple[int, ...]]
+    """Offsets by partition, in the order in which they came."""
+
+    @property
+    def owned(self) -> frozenset[int]:
+        owned: set[int] = set()
+        for event in self.events:
+            if event.kind == "assigned":
+                owned.update(event.partitions)
+            else:
+                owned.difference_update(event.partitions)
+        return frozenset(owned)
 
 
 class Driver:
@@ -123,6 +150,32 @@ class Driver:
     def consume(self, group: str, topic: str, count: int, configs: Mapping[str, str] | None = None) -> None:
         """A member joins, reads at least `count` records, commits and leaves."""
         self._run("consume", group=group, topic=topic, count=count, configs=dict(configs or {}))
+
+    def join(self, member: str, group: str, topic: str, configs: Mapping[str, str] | None = None) -> None:
+        """A member joins and stays: it reads and commits until it leaves."""
+        self._run("join", member=member, group=group, topic=topic, configs=dict(configs or {}))
+
+    def leave(self, member: str) -> None:
+        """Closes it; what happened to it is no longer told."""
+        self._run("leave", member=member)
+
+    def members(self) -> dict[str, Member]:
+        """What happened so far to each member that has not left."""
+        return {
+            name: Member(
+                tuple(Event(at, kind, number, tuple(partitions)) for at, kind, number, partitions in told["events"]),
+                {int(partition): tuple(offsets) for partition, offsets in told["read"].items()},
+            )
+            for name, told in self._run("members").items()
+        }
+
+    def group_offsets(self, group: str) -> dict[str, int]:
+        """What a group has committed, by `topic-partition`."""
+        return self._run("offsets", group=group)
+
+    def signal(self, number: int) -> None:
+        """To the whole process with all its members."""
+        self._process.send_signal(number)
 
     def read(self, topic: str, partition: int, isolation: Isolation) -> View:
         answer = self._run("read", topic=topic, partition=partition, isolation=isolation)

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from lamina.broker.group_settings import group_settings
 from lamina.broker.internal_topics import make_internal_topic
+from lamina.broker.metrics.counters import Place
+from lamina.broker.partition import Partition
 from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
+from lamina.coordinators.group_counts import GroupCounts
 from lamina.coordinators.group_requests import GroupListing
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
@@ -47,10 +50,11 @@ GroupShardOnLog = Shard[GroupRecord, GroupShard]
 class GroupCoordinator:
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self.counts = GroupCounts()
         self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
             node,
             CONSUMER_OFFSETS,
-            lambda _: GroupShard(self._context_of),
+            lambda _: GroupShard(self._context_of, self.counts),
             encode_record,
             decode_record,
             Codec(node.settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),
@@ -69,9 +73,21 @@ class GroupCoordinator:
             raise NotCoordinator(f"{CONSUMER_OFFSETS} is not made yet")
         return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
 
+    @property
+    def partitions(self) -> int:
+        """Of the topic, whether they can be used or not."""
+        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        return 0 if topic is None else len(topic.partitions)
+
     def listings(self) -> list[GroupListing]:
-        """All groups; raises CoordinatorLoadInProgress while some are not known yet."""
-        return [one for shard in self.runtime for one in shard.look(lambda machine: list(machine.listings()))]
+        """All groups that have a coordinator; raises CoordinatorLoadInProgress while some are not known yet."""
+        led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
+        return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
+
+    def log_failed(self, partition: Partition) -> None:
+        """Groups of a log that is offline have no coordinator."""
+        if partition.topic == CONSUMER_OFFSETS:
+            self.runtime.resign(partition.index)
 
     # The topic
 
@@ -103,9 +119,7 @@ class GroupCoordinator:
         gone = frozenset(topic.name for topic in changes.topics_being_deleted)
         if gone:
             for shard in self.runtime:
-                machine = shard.machine
-                if machine is not None:
-                    shard.run(lambda _, m=machine: m.topics_deleted(gone))  # type: ignore[misc]
+                shard.run_once_loaded(lambda machine, _: machine.topics_deleted(gone))
 
     # Old offsets
 
@@ -159,6 +173,9 @@ class GroupCoordinator:
             except KafkaError as error:
                 # It was fine when it came; an older broker may have taken what this one cannot read.
                 logger.warning("%s: %s", effect.group_id, error)
+            except Exception as error:
+                self._node.count_unexpected(Place.COORDINATOR)
+                logger.error("%s: a regular expression could not be resolved", effect.group_id, exc_info=error)
         machine = shard.machine
         if machine is not None:
             shard.run(lambda now: machine.resolved(effect.group_id, results, now))

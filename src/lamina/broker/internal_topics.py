@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lamina.errors import InvalidReplicationFactor, KafkaError, TopicAlreadyExists
+from lamina.errors import CoordinatorNotAvailable, InvalidReplicationFactor, KafkaError, TopicAlreadyExists
 from lamina.settings.definition import Setting
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ async def make_internal_topic(
 ) -> None:
     """Make the topic unless it is there. Without an explicit factor it has as many replicas as there are brokers.
 
-    Raises what forbids it; a factor that cannot be is said in the log, once.
+    Raises InvalidReplicationFactor, said in the log once, or CoordinatorNotAvailable.
     """
     from lamina.broker.topic_creation import NewTopic, create_topics
 
@@ -34,5 +34,7 @@ async def make_internal_topic(
     if isinstance(made, InvalidReplicationFactor) and name not in node.complained_of:
         node.complained_of.add(name)
         logger.error("%s cannot be made with %s=%d: %s", name, replication_factor.name, factor, made)
-    if isinstance(made, KafkaError) and not isinstance(made, TopicAlreadyExists):
+    if isinstance(made, InvalidReplicationFactor):
         raise made
+    if isinstance(made, KafkaError) and not isinstance(made, TopicAlreadyExists):
+        raise CoordinatorNotAvailable(f"{name} cannot be made: {made}")

@@ -230,6 +230,7 @@ class Node:
         partition = self.partitions.find(topic, index)
         if partition is not None and partition.log.failure is None:
             partition.log.failure = f"{topic}-{index} is offline: {error!r}"
+            self.groups.log_failed(partition)
 
     def count_unexpected(self, place: Place) -> None:
         """Our own code failed where nobody expected it."""

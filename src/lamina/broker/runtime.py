@@ -6,6 +6,7 @@ again from its log. Must not know what any machine decides.
 """
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
@@ -18,7 +19,15 @@ from lamina.broker.shard_log import Encode, ShardLog
 from lamina.broker.waits import WAITS
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Decode, Machine, replay
-from lamina.errors import CoordinatorLoadInProgress, KafkaError, MessageTooLarge, NotCoordinator, StorageError
+from lamina.errors import (
+    CoordinatorLoadInProgress,
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    KafkaError,
+    MessageTooLarge,
+    NotCoordinator,
+    StorageError,
+)
 from lamina.log.verification import Verification
 from lamina.records.batch import Codec
 
@@ -32,7 +41,6 @@ M = TypeVar("M", bound=Machine[Any])
 T = TypeVar("T")
 
 _STEPS_AT_A_TIME = 500
-_RETRY_SECONDS = 1.0
 
 _numbers = count(1)
 
@@ -52,6 +60,7 @@ class Shard(Generic[R, M]):
         self._timers: dict[TimerName, tuple[int, asyncio.TimerHandle]] = {}
         self._waiting: dict[Waiter, asyncio.Future[object]] = {}
         self._loading: asyncio.Task[None] | None = None
+        self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
 
     # Life
 
@@ -93,18 +102,32 @@ class Shard(Generic[R, M]):
                 history = await log.read_from(next_offset)
                 steps, next_offset = history.steps(), history.next_offset
                 while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                    # What is loaded stays. Looking through a million offsets again and again would hold the loop up.
+                    gc.freeze()
                     await asyncio.sleep(0)
+            decision = machine.loaded(self._now())
         except StorageError as error:
             logger.error("%s cannot be loaded: %s", log.name, error)
+            self._loading = None
             return
         except Exception as error:
             # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
             self._node.partition_failed(log.partition.topic, log.partition.index, error)
+            self._loading = None
             return
         self.machine = machine
         self._loading = None
-        self.run(machine.loaded)
-        logger.debug("%s loaded in %d ms", log.name, self._node.monotonic_ms() - began_ms)
+        self.run(lambda _: decision)
+        once_loaded, self._once_loaded = self._once_loaded, []
+        for decide in once_loaded:
+            self.run_once_loaded(decide)
+        took_ms = self._node.monotonic_ms() - began_ms
+        self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
+        logger.debug("%s loaded in %d ms", log.name, took_ms)
+
+    @property
+    def is_loading(self) -> bool:
+        return self._loading is not None
 
     # Deciding
 
@@ -121,17 +144,10 @@ class Shard(Generic[R, M]):
         """
         machine = self._require()
         waiter = next(_numbers)
-        try:
-            decision = decide(machine, waiter, self._now())
-        except KafkaError:
-            raise
-        except Exception:
-            self.load()
-            raise
         future: asyncio.Future[object] = self._node.loop.create_future()
         self._waiting[waiter] = future
         try:
-            self._carry_out(machine, decision, verification)
+            self._turn(machine, lambda now: decide(machine, waiter, now), verification)
         except BaseException:
             future.cancel()
             self._waiting.pop(waiter, None)
@@ -146,13 +162,20 @@ class Shard(Generic[R, M]):
         if machine is None:
             return
         try:
-            self._carry_out(machine, decide(self._now()))
+            self._turn(machine, decide)
         except KafkaError as error:
             logger.error("%s: %s", self.log.name, error)
         except Exception as error:
             self._node.count_unexpected(Place.COORDINATOR)
             logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
-            self.load()
+
+    def run_once_loaded(self, decide: Callable[[M, Now], Decision[R]]) -> None:
+        """A decision that nobody waits for, and that must not be left out while the machine is being loaded."""
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: decide(machine, now))
+        elif self.is_loading:
+            self._once_loaded.append(decide)
 
     def _require(self) -> M:
         if self.machine is None:
@@ -164,17 +187,36 @@ class Shard(Generic[R, M]):
     def _now(self) -> Now:
         return Now(self._node.now_ms(), self._node.monotonic_ms())
 
+    def _turn(self, machine: M, decide: Callable[[Now], Decision[R]], verification: Verification | None = None) -> None:
+        """Decide and carry out. Whatever fails but a refusal leaves soft state behind that nobody can trust."""
+        try:
+            decision = decide(self._now())
+        except KafkaError:
+            raise
+        except Exception:
+            self.load()
+            raise
+        try:
+            self._carry_out(machine, decision, verification)
+        except StorageError as error:
+            self.close()
+            raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+        except MessageTooLarge:
+            if decision.has_soft_changes:
+                self.load()
+            raise
+        except (InvalidProducerEpoch, InvalidTransactionState):
+            # The log takes nothing of this producer's now; nothing was written, and no machine keeps soft state of it.
+            raise
+        except Exception:
+            self.load()
+            raise
+
     def _carry_out(self, machine: M, decision: Decision[R], verification: Verification | None = None) -> None:
         records = decision.records
         if records:
-            try:
-                self.log.append(records, decision.producer, self._node.now_ms(), verification)
-            except MessageTooLarge:
-                self.load()
-                raise
-            except StorageError as error:
-                self.close()
-                raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+            now_ms = self._node.now_ms()
+            self.log.append(records, decision.producer, now_ms, verification, is_atomic=decision.is_atomic)
             for record in records:
                 machine.replay(record, decision.producer)
         replies: list[Reply] = []
@@ -189,14 +231,14 @@ class Shard(Generic[R, M]):
             else:
                 others.append(effect)
         if replies or others:
-            # What happens outside may follow from records of earlier decisions, which are not committed either.
-            self._when_committed(machine, replies, others, has_written=bool(records or others))
+            self._when_committed(machine, replies, others)
 
     # What waits for the commit
 
-    def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect], *, has_written: bool) -> None:
+    def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
+        """Also an answer that was only looked up waits: it tells of what others have written."""
         partition = self.log.partition
-        if not (has_written and partition.needs_flush()):
+        if not partition.needs_flush():
             self._finish(machine, replies, others)
             return
 

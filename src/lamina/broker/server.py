@@ -189,6 +189,7 @@ class Server:
         for partition in opened.node.partitions:
             if partition.log.failure is not None:
                 partition.release_all()
+                opened.node.groups.log_failed(partition)
         if all(directory.failure is not None for directory in opened.node.directories):
             self._go_down(f"no log directory is left: {failed.failure}")
 
@@ -203,6 +204,7 @@ class Server:
         await node.kernel_loading.stop()
         for partition in node.partitions:
             partition.release_all()
+        node.groups.runtime.close()
         for connection in list(listening.connections):
             connection.drain()
         deadline = node.loop.time() + _DRAIN_SECONDS

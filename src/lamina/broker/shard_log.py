@@ -55,11 +55,14 @@ class ShardLog(Generic[R]):
         producer: Producer | None,
         now_ms: int,
         verification: Verification | None = None,
+        *,
+        is_atomic: bool = True,
     ) -> None:
-        """All records as one batch. Raises MessageTooLarge before anything was written, or StorageError.
+        """All records as one batch, or as more where that is allowed and one would be too large.
 
-        A batch of a producer's raises its error too, before anything was written: INVALID_PRODUCER_EPOCH, or
-        INVALID_TXN_STATE if it would begin a transaction and ``verification`` does not let it.
+        Raises StorageError, or MessageTooLarge, before anything was written if the records belong together. A batch of
+        a producer's raises its error too, before anything was written: INVALID_PRODUCER_EPOCH, or INVALID_TXN_STATE if
+        it would begin a transaction and ``verification`` does not let it.
         """
         encode = self._encode
         producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
@@ -72,9 +75,14 @@ class ShardLog(Generic[R]):
             is_transactional=producer is not None,
         )
         limit_bytes = self.partition.log.config.max_message_bytes
-        if len(batch) > limit_bytes:
+        if len(batch) <= limit_bytes:
+            self.partition.append_own(batch, now_ms, verification)
+            return
+        if is_atomic or len(records) == 1:
             raise MessageTooLarge(f"{self.name} takes batches of {limit_bytes} bytes, this one has {len(batch)}")
-        self.partition.append_own(batch, now_ms, verification)
+        middle = len(records) // 2
+        self.append(records[:middle], producer, now_ms, verification, is_atomic=False)
+        self.append(records[middle:], producer, now_ms, verification, is_atomic=False)
 
     @property
     def start_offset(self) -> int:

@@ -1,4 +1,4 @@
-"""``lamina consume``: the records of a topic, without a group and without a trace."""
+"""``lamina consume``: the records of a topic, as a member of a group or without a trace."""
 
 import sys
 import time
@@ -9,6 +9,7 @@ import click
 from lamina.cli.bounds import EARLIEST, LATEST, Bound, Kind, parse_bound, resolve
 from lamina.cli.connecting import cluster_options, warn
 from lamina.cli.consumed import summary_row, summary_text
+from lamina.cli.group_names import checked_groups, complete_group
 from lamina.cli.interruption import Interruption
 from lamina.cli.output import json_line
 from lamina.cli.progress import Progress, counted
@@ -17,6 +18,7 @@ from lamina.cli.status import FINE, INTERRUPTED
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
+from lamina.client.group_reader import GroupReader
 from lamina.client.partition_range import PartitionRange
 from lamina.client.reader import Reader
 
@@ -48,7 +50,8 @@ Examples:
   lamina consume orders -f --from latest --format '%p %o %k\\t%v'
   lamina consume orders --from -10 --json
   lamina consume orders --from -1h --to 2026-01-31T12:00 --partition 0
-  lamina consume orders --count 5 | head -c 100""",
+  lamina consume orders --count 5 | head -c 100
+  lamina consume orders -f --group billing""",
 )
 @click.argument("topic")
 @click.option("--follow", "-f", is_flag=True, help="Go on at the end: wait for new records.")
@@ -97,6 +100,19 @@ Examples:
     help="Whether records of open and aborted transactions are shown.  [default: read_uncommitted]",
 )
 @click.option(
+    "--group",
+    metavar="GROUP",
+    callback=checked_groups,
+    shell_complete=complete_group,
+    help="Join this group: go on where it is, share partitions with its members, commit what was printed.",
+)
+@click.option(
+    "--group-protocol",
+    "protocol",
+    type=click.Choice(["classic", "consumer"]),
+    help="How members agree.  [default: group.protocol of the properties, else classic]",
+)
+@click.option(
     "--timeout",
     "timeout_seconds",
     type=click.FloatRange(min=0.1, max=86_400),
@@ -116,13 +132,15 @@ def command(
     format_: tuple[str, Writer],
     as_json: bool,
     isolation: str,
+    group: str | None,
+    protocol: str | None,
     timeout_seconds: float,
 ) -> int:
     """Print the records of a topic.
 
     From the earliest record to the end as it is now, and then it exits; -f goes on. Records of one partition come in
-    order, partitions as they come. No group is joined, nothing is committed, no topic is made. The last line on
-    standard error says what was read and which offsets had no record.
+    order, partitions as they come. Without --group no group is joined and nothing is committed; no topic is ever made.
+    The last line on standard error says what was read and which offsets had no record.
     """
     name, write = format_
     if as_json:
@@ -130,15 +148,34 @@ def command(
             raise click.UsageError("--json is --format json: give one of them.")
         name, write = "json", writer_of("json")
     read_committed = isolation == "read_committed"
+    if group is None and protocol is not None:
+        raise click.UsageError("--group-protocol is that of a group: give --group.")
+    if group is not None and partitions:
+        raise click.UsageError("A group shares its partitions out itself: leave --partition or --group out.")
     ranges = _ranges(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
-    reader = Reader(
-        cluster, topic, ranges, read_committed=read_committed, follow=follow, silence_seconds=timeout_seconds
-    )
+    how = {"read_committed": read_committed, "follow": follow}
+    if group is None:
+        reader = Reader(cluster, topic, ranges, **how, silence_seconds=timeout_seconds)
+    else:
+        reader = GroupReader(
+            cluster,
+            topic,
+            group,
+            protocol=protocol or cluster.given("group.protocol") or "classic",
+            starts={each.partition: each.start for each in ranges},
+            ends=_ends(ranges),
+            **how,
+            silence_seconds=timeout_seconds,
+        )
     began = time.monotonic()
 
     def tell() -> None:
         seconds = time.monotonic() - began
-        told = json_line(summary_row(topic, ranges, seconds)) if name == "json" else summary_text(ranges, seconds)
+        told = (
+            json_line(summary_row(topic, reader.ranges, seconds))
+            if name == "json"
+            else summary_text(reader.ranges, seconds)
+        )
         click.echo(told, err=True)
 
     with Interruption() as interruption:
@@ -149,6 +186,11 @@ def command(
             raise
     tell()
     return INTERRUPTED if interruption() else FINE
+
+
+def _ends(ranges: list[PartitionRange]) -> dict[int, int] | None:
+    ends = {each.partition: each.end for each in ranges if each.end is not None}
+    return ends if len(ends) == len(ranges) else None
 
 
 def _print(reader: Reader, write: Writer, is_stopped: Callable[[], bool], count: int | None) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.client.asking import ask
 from lamina.client.errors import ClientError
+from lamina.client.own_connection import ask
 from lamina.wire.versions import nested_schema, request_schema
 
 DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4

@@ -87,15 +87,18 @@ class Cluster:
 
     def plain_address(self) -> tuple[str, int]:
         """Where a broker of the cluster can be asked what librdkafka cannot ask."""
-        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
-            raise ClientError("the settings of all brokers cannot be reached through TLS or a login; give --broker ID")
+        self.require_plain("the settings of all brokers cannot be reached through TLS or a login; give --broker ID")
         node = self.answer(self.admin().describe_cluster()).nodes[0]
         return node.host, node.port
 
+    def require_plain(self, refusal: str) -> None:
+        """Raises ``refusal`` where only librdkafka could get through."""
+        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
+            raise ClientError(refusal)
+
     def plain_addresses(self, what: str) -> dict[int, tuple[str, int]]:
         """Every broker of the cluster by its id, to be asked what librdkafka cannot ask; ``what`` is for the error."""
-        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
-            raise ClientError(f"{what} cannot be reached through TLS or a login; name a listener without them")
+        self.require_plain(f"{what} cannot be reached through TLS or a login; name a listener without them")
         nodes = self.answer(self.admin().describe_cluster()).nodes
         return {int(node.id): (node.host, node.port) for node in nodes}
 

@@ -6,7 +6,7 @@ those of one partition in order. Must not know any command, or what the records 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, sentence
@@ -56,17 +56,7 @@ class Reader:
         self._failure: ClientError | None = None
         if not self._open or limit == 0:
             return
-        self._consumer = self._cluster.consumer(
-            {
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed" if self._read_committed else "read_uncommitted",
-                "check.crcs": True,
-                "queued.min.messages": 200_000,
-                "fetch.queue.backoff.ms": 5,
-                "max.poll.interval.ms": 86_400_000,
-            }
-        )
+        self._consumer = self._cluster.consumer({**self._config(), "max.poll.interval.ms": 86_400_000})
         try:
             self._consumer.assign([TopicPartition(self._topic, each.partition, each.start) for each in self.ranges])
             if len(self._open) < len(self.ranges):
@@ -75,21 +65,41 @@ class Reader:
         finally:
             self._consumer.close()
 
+    def _config(self) -> dict[str, Any]:
+        return {
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed" if self._read_committed else "read_uncommitted",
+            "check.crcs": True,
+            "queued.min.messages": 200_000,
+            "fetch.queue.backoff.ms": 5,
+        }
+
+    def _is_at_end(self) -> bool:
+        return not self._open
+
+    def _given_out(self) -> None:
+        """Whoever asked for records has done with them what there was to do."""
+
     def _until_done(self, is_stopped: Callable[[], bool]) -> Iterator[list["Message"]]:
         heard = self._looked = time.monotonic()
-        while self._open and self._left != 0 and not is_stopped():
+        while not self._is_at_end() and self._left != 0 and not is_stopped():
             first = self._consumer.poll(_POLL_SECONDS)
             if first is None:
                 heard = self._bear_silence(heard)
                 yield []
                 continue
-            taken = self._take([first, *self._consumer.consume(_BATCH_RECORDS, 0)])
+            taken = self._take(self._next_batch(first))
             if taken:
                 self._cluster.forget_errors()
             heard = time.monotonic()
             yield taken
+            self._given_out()
             if self._failure is not None:
                 raise self._failure
+
+    def _next_batch(self, first: "Message") -> list["Message"]:
+        return [first, *self._consumer.consume(_BATCH_RECORDS, 0)]
 
     def _take(self, messages: list["Message"]) -> list["Message"]:
         """Those that belong to the ranges; what came before a failure is given out first."""
@@ -159,12 +169,15 @@ class Reader:
         if self._follow:
             return time.monotonic()
         if is_too_long:
-            waiting = ", ".join(f"{each.partition} (at {each.position} of {each.end})" for each in self._open.values())
             raise ClientError(
-                f"nothing came for {self._silence_seconds:g} s from partition {waiting}; look at the broker's log, "
+                f"nothing came for {self._silence_seconds:g} s from {self._awaited()}; look at the broker's log, "
                 "or give a longer --timeout"
             )
         return heard
+
+    def _awaited(self) -> str:
+        places = (f"{each.partition} (at {each.position} of {each.end})" for each in self._open.values())
+        return f"partition {', '.join(places)}"
 
     def _is_answered(self) -> bool:
         """Whether a broker answers; raises when it says that the topic cannot be read: librdkafka waits on."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lamina.client.asking import ask
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
+from lamina.client.own_connection import ask
 from lamina.errors import ErrorCode
 from lamina.wire.versions import nested_schema, request_schema
 

@@ -173,9 +173,11 @@ class ClassicGroup(ClassicState):
         return decision
 
     def take_over(self, now: Now, *, is_stable: bool) -> GroupDecision:
-        """The group was a consumer group until now; its members are here, as the record says."""
-        decision = self.loaded(now)
-        if not is_stable:
+        """The group was a consumer group until now; it has taken up its members, who have a session from here on."""
+        decision = GroupDecision()
+        for member in self.members:
+            self.expect(member, now, decision)
+        if not is_stable and self.state is State.STABLE:
             rebalance(self, now, decision)
         return decision
 
@@ -189,4 +191,6 @@ class ClassicGroup(ClassicState):
             self.protocol_type or "",
             protocol or "",
             tuple(member.described(protocol) for member in self.members),
+            self.generation,
+            self.members.leader,
         )

@@ -150,7 +150,7 @@ class ConsumerGroup:
     # Looking
 
     def listing(self) -> GroupListing:
-        return GroupListing(self.group_id, "consumer", self.state.name, "consumer")
+        return GroupListing(self.group_id, "consumer", self.state.name, "consumer", len(self.state.members))
 
     def describe(self, context: ConsumerContext) -> ConsumerDescription:
         def known(partitions: TopicIdPartitions) -> TopicIdPartitions:

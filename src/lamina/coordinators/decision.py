@@ -86,12 +86,15 @@ Effect = Reply | SetTimer | CancelTimer | ResolveRegexes | SendMarkers
 
 @dataclass(slots=True)
 class Decision(Generic[R]):
-    """Records go into the log as one batch, all or none."""
+    """Records go into the log as one batch, all or none, unless each of them means something alone."""
 
     records: list[R] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     producer: Producer | None = None
     """Set for records that count only when this producer's transaction commits."""
+    is_atomic: bool = True
+    has_soft_changes: bool = True
+    """False if the machine is as it was until the records are replayed: then they can be refused without harm."""
 
     def add(self, other: "Decision[R]") -> None:
         """Take over what another decision, made in the same turn, wants."""

@@ -211,6 +211,7 @@ class GroupListing(NamedTuple):
     state: str
     type: str
     """``classic`` or ``consumer``."""
+    member_count: int
 
 
 class DescribedMember(NamedTuple):
@@ -228,6 +229,8 @@ class ClassicDescription(NamedTuple):
     protocol_type: str
     protocol: str
     members: tuple[DescribedMember, ...]
+    generation: int
+    leader: str | None
 
 
 class DescribedConsumer(NamedTuple):

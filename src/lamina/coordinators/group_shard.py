@@ -13,6 +13,7 @@ from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import JOINING_EPOCH
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
+from lamina.coordinators.group_counts import GroupCounts
 from lamina.coordinators.group_requests import (
     ClassicDescription,
     ConsumerDescription,
@@ -52,11 +53,13 @@ _FIRST_COMMIT_WITH_NOT_FOUND = 9
 
 
 class GroupShard:
-    def __init__(self, context_of: Callable[[str], ConsumerContext]) -> None:
+    def __init__(self, context_of: Callable[[str], ConsumerContext], counts: GroupCounts) -> None:
         self._context_of = context_of
         """What decisions about a group go by: its settings, the topics that there are."""
         self._groups: dict[str, ClassicGroup | ConsumerGroup] = {}
         self.offsets = Offsets()
+        self._counts = counts
+        self._is_loaded = False
 
     # Durable state
 
@@ -65,6 +68,8 @@ class GroupShard:
         if type(key) is OffsetKey:
             assert value is None or type(value) is OffsetValue
             self.offsets.replay(key, value, None if producer is None else producer.id)
+            if self._is_loaded and value is not None:
+                self._counts.committed_offsets += 1
             return
         group = self._groups.get(key.group_id)
         if type(key) is ClassicGroupKey:
@@ -75,7 +80,10 @@ class GroupShard:
             if value is None:
                 return
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id)
+        epoch = group.state.epoch
         group.replay(record)
+        if self._is_loaded and group.state.epoch > epoch:
+            self._counts.rebalances["consumer"] += 1
         if type(key) is ConsumerGroupKey and value is None:
             del self._groups[key.group_id]
 
@@ -86,14 +94,21 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 del self._groups[group_id]
             return
+        is_downgrade = self._is_loaded and not isinstance(group, ClassicGroup)
         if not isinstance(group, ClassicGroup):
             group = self._groups[group_id] = self._new_classic(group_id)
+        if self._is_loaded and value.members and (group.stored is None or value.generation > group.stored.generation):
+            self._counts.rebalances["classic"] += 1
         group.replay(value)
+        if is_downgrade:
+            # Its members live: whoever asks next finds them.
+            group.take_up(value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def loaded(self, now: Now) -> GroupDecision:
+        self._is_loaded = True
         decision = GroupDecision()
         for group in self._groups.values():
             decision.add(
@@ -191,7 +206,7 @@ class GroupShard:
 
     def commit(self, request: OffsetCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
         _check_group_id(request.group_id)
-        decision = GroupDecision()
+        decision = GroupDecision(has_soft_changes=False)
         group = self._group(request.group_id)
         context = self._context_of(request.group_id)
         if group is None:
@@ -255,16 +270,16 @@ class GroupShard:
             for topic, _ in request.partitions
         ]
         gone = [key for key, error in zip(request.partitions, errors, strict=True) if error is None]
-        decision = GroupDecision(self.offsets.delete(request.group_id, gone))
+        decision = GroupDecision(self.offsets.delete(request.group_id, gone), is_atomic=False)
         decision.reply(waiter, errors)
         return decision
 
     def topics_deleted(self, topics: frozenset[str]) -> GroupDecision:
-        return GroupDecision(self.offsets.delete_topics(topics))
+        return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False)
 
     def expire(self, group_id: str, now: Now) -> GroupDecision:
         """Forget offsets that have grown old, and with the last of them a group that nobody is in."""
-        decision = GroupDecision()
+        decision = GroupDecision(is_atomic=False)
         group = self._group(group_id)
         if group is None:
             return decision
@@ -275,9 +290,13 @@ class GroupShard:
         is_left = len(decision.records) < self.offsets.count(group_id) or self.offsets.is_in_transaction(group_id)
         if not is_left and group.is_abandoned:
             decision.records += group.tombstones()
-            if isinstance(group, ClassicGroup) and group.stored is None:
-                self._groups.pop(group_id, None)
+            self._forget_unstored(group)
         return decision
+
+    def _forget_unstored(self, group: ClassicGroup | ConsumerGroup) -> None:
+        """No tombstone takes away a group that was never in the log."""
+        if isinstance(group, ClassicGroup) and group.stored is None:
+            self._groups.pop(group.group_id, None)
 
     # Groups as a whole
 
@@ -288,7 +307,8 @@ class GroupShard:
         for group_id in self.group_ids():
             group = self._required(group_id)
             if isinstance(group, ClassicGroup):
-                yield GroupListing(group_id, group.protocol_type or "", group.state.value, "classic")
+                state = group.state.value
+                yield GroupListing(group_id, group.protocol_type or "", state, "classic", len(group.members))
             else:
                 yield group.listing()
 
@@ -308,7 +328,8 @@ class GroupShard:
         _check_group_id(group_id)
         group = self._required(group_id)
         group.check_delete()
-        decision = GroupDecision([*self.offsets.delete_all(group_id), *group.tombstones()])
+        decision = GroupDecision([*self.offsets.delete_all(group_id), *group.tombstones()], is_atomic=False)
+        self._forget_unstored(group)
         decision.reply(waiter, None)
         return decision
 

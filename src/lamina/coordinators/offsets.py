@@ -5,14 +5,17 @@ Owns what is committed. Whether a member may commit is its group's business. Dur
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from sys import intern
+from typing import Any, NamedTuple
 
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import KafkaError, OffsetMetadataTooLarge, UnstableOffsetCommit
 
 TopicPartition = tuple[str, int]
-_NOTHING: Mapping[TopicPartition, OffsetValue] = {}
+_STORED_MAX_BYTES = 2**15 - 1
+"""No longer text fits into a record, whatever is allowed."""
+_NOTHING: Mapping[TopicPartition, Any] = {}
 
 
 class Expiry(NamedTuple):
@@ -24,48 +27,78 @@ class Expiry(NamedTuple):
     """Topics that are read: their offsets do not expire."""
 
 
+class _Pending(NamedTuple):
+    order: int
+    """Later records have larger numbers."""
+    value: OffsetValue | None
+    """``None`` if something was committed since, which stays."""
+
+
 class Offsets:
     def __init__(self) -> None:
         self._committed: dict[str, dict[TopicPartition, OffsetValue]] = {}
-        self._pending: dict[int, dict[OffsetKey, OffsetValue | None]] = {}
+        self._pending: dict[int, dict[OffsetKey, _Pending]] = {}
         """By the producer whose transaction is open."""
         self._open: dict[str, dict[TopicPartition, int]] = {}
         """By group: how many open transactions write an offset."""
+        self._order = 0
 
     # Durable state
 
     def replay(self, key: OffsetKey, value: OffsetValue | None, producer_id: int | None) -> None:
-        if producer_id is not None:
+        self._order += 1
+        if value is None:
+            self._remove(key)
+        elif producer_id is None:
+            self._put(key, value, self._order)
+        else:
             pending = self._pending.setdefault(producer_id, {})
             if key not in pending:
                 counts = self._open.setdefault(key.group_id, {})
                 counts[key[1:]] = counts.get(key[1:], 0) + 1
-            pending[key] = value
-            return
-        self._put(key, value)
+            pending[key] = _Pending(self._order, value)
 
-    def _put(self, key: OffsetKey, value: OffsetValue | None) -> None:
+    def _put(self, key: OffsetKey, value: OffsetValue, order: int) -> None:
+        """What was written last counts, whenever its transaction ends."""
         group_id, topic, partition = key
         group = self._committed.get(group_id)
-        if value is not None:
-            if group is None:
-                group = self._committed[group_id] = {}
-            group[topic, partition] = value
-        elif group is not None:
-            group.pop((topic, partition), None)
+        if group is None:
+            group = self._committed[group_id] = {}
+        place = (topic, partition)
+        if place not in group:
+            # One text for all partitions of all groups that read the topic.
+            place = (intern(topic), partition)
+        group[place] = value
+        if key[1:] in self._open.get(group_id, _NOTHING):
+            for pending in self._pending.values():
+                if key in pending and pending[key].order < order:
+                    pending[key] = _Pending(order, None)
+
+    def _remove(self, key: OffsetKey) -> None:
+        """A tombstone also takes what open transactions would commit."""
+        group = self._committed.get(key.group_id)
+        if group is not None:
+            group.pop(key[1:], None)
             if not group:
-                del self._committed[group_id]
+                del self._committed[key.group_id]
+        if key[1:] in self._open.get(key.group_id, _NOTHING):
+            for pending in self._pending.values():
+                if pending.pop(key, None) is not None:
+                    self._settle(key)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        for key, value in self._pending.pop(producer_id, {}).items():
-            counts = self._open[key.group_id]
-            counts[key[1:]] -= 1
-            if not counts[key[1:]]:
-                del counts[key[1:]]
-                if not counts:
-                    del self._open[key.group_id]
-            if is_committed:
-                self._put(key, value)
+        for key, (order, value) in self._pending.pop(producer_id, {}).items():
+            self._settle(key)
+            if is_committed and value is not None:
+                self._put(key, value, order)
+
+    def _settle(self, key: OffsetKey) -> None:
+        counts = self._open[key.group_id]
+        counts[key[1:]] -= 1
+        if not counts[key[1:]]:
+            del counts[key[1:]]
+            if not counts:
+                del self._open[key.group_id]
 
     # Deciding
 
@@ -80,6 +113,7 @@ class Offsets:
         """The records of a commit that its group allows, and what is wrong with each partition."""
         records: list[GroupRecord] = []
         errors: list[KafkaError | None] = []
+        metadata_max_bytes = min(metadata_max_bytes, _STORED_MAX_BYTES)
         expire_ms = None if retention_ms is None else now_ms + retention_ms
         for topic, partition, offset, leader_epoch, metadata, topic_id, commit_ms in partitions:
             text = metadata or ""
@@ -112,23 +146,25 @@ class Offsets:
         return tuple(found)
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[GroupRecord]:
-        """Tombstones for those that are there."""
-        group = self._committed.get(group_id, _NOTHING)
+        """Tombstones for those that are there, if only in an open transaction."""
+        group, unstable = self._committed.get(group_id, _NOTHING), self._open.get(group_id, _NOTHING)
         return [
             GroupRecord(OffsetKey(group_id, topic, partition), None)
             for topic, partition in partitions
-            if (topic, partition) in group
+            if (topic, partition) in group or (topic, partition) in unstable
         ]
 
     def delete_all(self, group_id: str) -> list[GroupRecord]:
-        return self.delete(group_id, list(self._committed.get(group_id, _NOTHING)))
+        known = self._committed.get(group_id, _NOTHING).keys() | self._open.get(group_id, _NOTHING).keys()
+        return self.delete(group_id, known)
 
     def delete_topics(self, topics: frozenset[str]) -> list[GroupRecord]:
         """Tombstones for every offset in topics that are gone."""
         return [
             GroupRecord(OffsetKey(group_id, topic, partition), None)
-            for group_id, group in self._committed.items()
-            for topic, partition in group
+            for group_id in self.groups()
+            for topic, partition in self._committed.get(group_id, _NOTHING).keys()
+            | self._open.get(group_id, _NOTHING).keys()
             if topic in topics
         ]
 
@@ -156,6 +192,10 @@ class Offsets:
 
     def count(self, group_id: str) -> int:
         return len(self._committed.get(group_id, _NOTHING))
+
+    def __len__(self) -> int:
+        """How many are committed, in all groups."""
+        return sum(map(len, self._committed.values()))
 
     def is_in_transaction(self, group_id: str) -> bool:
         return group_id in self._open

@@ -6,11 +6,13 @@ and those after them. Must not know files or any machine.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple, Protocol, TypeVar
 
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName
-from lamina.records.batch import walk
+from lamina.records.batch import BatchHeader, walk
 from lamina.records.marker import ControlType, read_marker
+from lamina.records.plain import Latest, take_plain
 from lamina.records.record import iterate_records
 
 R = TypeVar("R")
@@ -50,40 +52,58 @@ class History:
     """What a log says, as far as it was fed, with all that was overwritten left out."""
 
     def __init__(self) -> None:
-        self._settled: list[Put | End] = []
-        self._latest: dict[bytes | None, bytes | None] = {}
+        self._settled: list[Latest | Put | End] = []
+        self._latest: Latest = {}
         self.next_offset = 0
 
     def feed(self, chunk: bytes) -> None:
         """Take in whole batches; the rest of one that was cut off at the end is left for the next time."""
-        for position, header in walk(chunk):
-            self.next_offset = header.next_offset
-            if header.is_control:
-                marker = read_marker(chunk, position, header)
-                if marker is not None and marker.control_type in (ControlType.COMMIT, ControlType.ABORT):
-                    self._settle()
-                    self._settled.append(End(header.producer_id, marker.control_type is ControlType.COMMIT))
-                continue
-            producer = None
-            if header.is_transactional:
+        position = 0
+        while True:
+            position, next_offset = take_plain(chunk, position, self._latest)
+            if next_offset is not None:
+                self.next_offset = next_offset
+            other = next(walk(chunk, position), None)
+            if other is None:
+                return
+            _, header = other
+            self._take(chunk, position, header)
+            position += header.size_bytes
+
+    def _take(self, chunk: bytes, position: int, header: BatchHeader) -> None:
+        """A batch of any kind."""
+        self.next_offset = header.next_offset
+        if header.is_control:
+            marker = read_marker(chunk, position, header)
+            if marker is not None and marker.control_type in (ControlType.COMMIT, ControlType.ABORT):
                 self._settle()
-                producer = Producer(header.producer_id, header.producer_epoch)
-            latest = self._latest
-            for record in iterate_records(chunk, position, header, _MAX_BATCH_BYTES):
-                if producer is not None:
-                    self._settled.append(Put(record.key, record.value, producer))
-                    continue
-                # Its place in the order is that of the last record, not the first.
-                latest.pop(record.key, None)
-                latest[record.key] = record.value
+                self._settled.append(End(header.producer_id, marker.control_type is ControlType.COMMIT))
+            return
+        records = iterate_records(chunk, position, header, _MAX_BATCH_BYTES)
+        if header.is_transactional:
+            self._settle()
+            producer = Producer(header.producer_id, header.producer_epoch)
+            self._settled += [Put(record.key, record.value, producer) for record in records]
+            return
+        latest = self._latest
+        for record in records:
+            # Its place in the order is that of the last record, not the first.
+            latest.pop(record.key, None)
+            latest[record.key] = record.value
 
     def _settle(self) -> None:
-        self._settled += [Put(key, value) for key, value in self._latest.items()]
-        self._latest = {}
+        if self._latest:
+            self._settled.append(self._latest)
+            self._latest = {}
 
     def steps(self) -> Iterator[Put | End]:
         self._settle()
-        yield from self._settled
+        for settled in self._settled:
+            if isinstance(settled, dict):
+                for key, value in settled.items():
+                    yield Put(key, value)
+            else:
+                yield settled
 
 
 Decode = Callable[[bytes | None, bytes | None], R | None]
@@ -91,14 +111,12 @@ Decode = Callable[[bytes | None, bytes | None], R | None]
 
 def replay(machine: Machine[R], steps: Iterator[Put | End], decode: Decode[R], count: int) -> bool:
     """Replay up to ``count`` steps. False when there are no more."""
-    for _ in range(count):
-        step = next(steps, None)
-        if step is None:
-            return False
+    for step in islice(steps, count):
+        count -= 1
         if isinstance(step, End):
             machine.end_transaction(step.producer_id, is_committed=step.is_committed)
             continue
         record = decode(step.key, step.value)
         if record is not None:
             machine.replay(record, step.producer)
-    return True
+    return count == 0

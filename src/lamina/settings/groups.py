@@ -4,7 +4,7 @@ Owns the broker's settings for the group coordinator, and what can be set on one
 """
 
 from lamina.settings.definition import broker_setting
-from lamina.settings.kinds import INT, LIST, LONG, SHORT, STRING, at_least, one_of
+from lamina.settings.kinds import INT, LIST, LONG, SHORT, STRING, Rule, at_least, one_of
 
 GROUP_MIN_SESSION_TIMEOUT_MS = broker_setting(
     "group.min.session.timeout.ms", INT, 6_000, "The shortest session that a classic member may ask for."
@@ -72,6 +72,7 @@ GROUP_CONSUMER_ASSIGNORS = broker_setting(
     LIST,
     ("uniform", "range"),
     "The assignors that members may ask for; the first is the default.",
+    rule=Rule("a list of uniform or range", lambda names: bool(names) and set(names) <= {"uniform", "range"}),
 )
 GROUP_CONSUMER_MIGRATION_POLICY = broker_setting(
     "group.consumer.migration.policy",
@@ -123,4 +124,5 @@ OFFSETS_TOPIC_COMPRESSION_CODEC = broker_setting(
     INT,
     0,
     "How batches of `__consumer_offsets` are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    rule=Rule("between 0 and 4", lambda codec: 0 <= codec <= 4),
 )

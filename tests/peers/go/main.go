@@ -1,5 +1,5 @@
 // Command peer drives franz-go against a broker: it makes a topic, sends records with the default idempotent
-// producer in every codec, reads them back by partition, and prints one line of JSON per step.
+// producer in every codec, reads them back by partition and by groups, and prints one line of JSON per step.
 package main
 
 import (
@@ -22,13 +22,16 @@ var codecs = map[string]kgo.CompressionCodec{
 }
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
 	defer cancel()
 	broker := os.Args[1]
 	for _, step := range []struct {
 		name string
 		run  func(context.Context, string) (any, error)
-	}{{"admin", administer}, {"produce", produce}, {"consume", consume}, {"delete", remove}} {
+	}{{"admin", administer}, {"produce", produce}, {"consume", consume}, {"delete", remove},
+		{"eager groups", groups("eager", kgo.RangeBalancer())},
+		{"cooperative groups", groups("cooperative", kgo.CooperativeStickyBalancer())},
+		{"consumer groups", groups("consumer", kgo.StickyBalancer(), kgo.ServerSideBalancer())}} {
 		result, err := step.run(ctx, broker)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", step.name, err)

@@ -6,6 +6,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
@@ -17,6 +18,7 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -37,6 +39,7 @@ public class Driver {
     static final ObjectMapper JSON = new ObjectMapper();
     static final HexFormat HEX = HexFormat.of();
     final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
+    final Map<String, Member> members = new HashMap<>();
     final String bootstrap;
     final Admin admin;
 
@@ -81,6 +84,10 @@ public class Driver {
             case "close" -> producers.remove(producer).close();
             case "read" -> read(command, answer);
             case "consume" -> consume(command);
+            case "join" -> join(command);
+            case "leave" -> members.remove(command.get("member").asText()).leave();
+            case "members" -> members.forEach((name, member) -> member.tell(answer.putObject(name)));
+            case "offsets" -> groupOffsets(command.get("group").asText(), answer);
             default -> throw new IllegalArgumentException("unknown command " + command);
         }
         return answer;
@@ -186,6 +193,25 @@ public class Driver {
         }
     }
 
+    /** A member that stays: it reads and commits on a thread of its own until it leaves. */
+    void join(JsonNode command) {
+        Map<String, Object> settings = new HashMap<>(strings(command.get("configs")));
+        settings.put("group.id", command.get("group").asText());
+        settings.put("enable.auto.commit", "false");
+        settings.put("auto.offset.reset", "earliest");
+        Member member = new Member(consumer(settings), command.get("topic").asText());
+        members.put(command.get("member").asText(), member);
+        member.start();
+    }
+
+    void groupOffsets(String group, ObjectNode answer) throws Exception {
+        admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().forEach((partition, offset) -> {
+            if (offset != null) {
+                answer.put(partition.toString(), offset.offset());
+            }
+        });
+    }
+
     KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> settings) {
         settings.put("bootstrap.servers", bootstrap);
         return new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -211,5 +237,73 @@ public class Driver {
 
     static String hex(byte[] bytes) {
         return bytes == null ? null : HEX.formatHex(bytes);
+    }
+
+    /** What happened to a member, with the machine's monotonic clock, which is the same in every process. */
+    static class Member extends Thread implements ConsumerRebalanceListener {
+        final KafkaConsumer<byte[], byte[]> consumer;
+        final String topic;
+        final ArrayNode events = JSON.createArrayNode();
+        final Map<Integer, List<Long>> read = new HashMap<>();
+        volatile boolean wanted = true;
+
+        Member(KafkaConsumer<byte[], byte[]> consumer, String topic) {
+            this.consumer = consumer;
+            this.topic = topic;
+            setDaemon(true);
+        }
+
+        @Override
+        public void run() {
+            consumer.subscribe(List.of(topic), this);
+            while (wanted) {
+                try {
+                    var found = consumer.poll(Duration.ofMillis(100));
+                    found.forEach(this::note);
+                    if (!found.isEmpty()) {
+                        consumer.commitSync();
+                    }
+                } catch (RuntimeException failure) {
+                    note(failure.getClass().getSimpleName(), List.of());
+                }
+            }
+            consumer.close();
+        }
+
+        void leave() throws InterruptedException {
+            wanted = false;
+            join();
+        }
+
+        synchronized void note(ConsumerRecord<byte[], byte[]> record) {
+            read.computeIfAbsent(record.partition(), partition -> new ArrayList<>()).add(record.offset());
+        }
+
+        synchronized void note(String event, Collection<TopicPartition> partitions) {
+            ArrayNode fields = events.addArray().add(System.nanoTime()).add(event);
+            ArrayNode numbers = fields.add(consumer.groupMetadata().generationId()).addArray();
+            partitions.forEach(partition -> numbers.add(partition.partition()));
+        }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            note("assigned", partitions);
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            note("revoked", partitions);
+        }
+
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            note("lost", partitions);
+        }
+
+        synchronized void tell(ObjectNode answer) {
+            answer.set("events", events.deepCopy());
+            ObjectNode offsets = answer.putObject("read");
+            read.forEach((partition, found) -> found.forEach(offsets.withArray(partition.toString())::add));
+        }
     }
 }

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from lamina.broker.admin import (
     brokers,
     connections,
+    groups,
     health,
     log_levels,
     logs,
@@ -56,6 +57,9 @@ ROUTES = (
     AdminRoute("GET", "/v1/followed", requests.followed, "whose requests are logged one by one"),
     AdminRoute("PUT", "/v1/followed/{who:path}", requests.follow, "log those of one more", needs_token=True),
     AdminRoute("DELETE", "/v1/followed/{who:path}", requests.unfollow, "no longer", needs_token=True),
+    AdminRoute("GET", "/v1/groups", groups.groups, "the consumer groups"),
+    AdminRoute("GET", "/v1/groups/{group}", groups.group, "one group and its members"),
+    AdminRoute("GET", "/v1/groups/{group}/offsets", groups.offsets, "its committed offsets and their lag"),
     AdminRoute("GET", "/v1/log-levels", log_levels.log_levels, "how much each room logs"),
     AdminRoute("PUT", "/v1/log-levels/{room}", log_levels.set_log_level, "change that for one", needs_token=True),
     AdminRoute("DELETE", "/v1/log-levels/{room}", log_levels.unset_log_level, "as before", needs_token=True),

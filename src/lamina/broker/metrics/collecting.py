@@ -43,6 +43,7 @@ def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
     yield from _topics(node)
     yield from _requests(node)
     yield from _connections(node)
+    yield from _groups(node)
     yield from _transactions(node)
     yield from _logs(node)
     yield from _machine(node, machine)
@@ -152,6 +153,32 @@ def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
         [Sample((directory.path,), directory.failure is not None) for directory in node.directories],
     )
     yield m.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
+
+
+_STATES = {
+    "classic": ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable"),
+    "consumer": ("Empty", "Assigning", "Reconciling", "Stable"),
+}
+
+
+def _groups(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    shards = list(node.groups.runtime)
+    active = [shard.machine for shard in shards if shard.machine is not None]
+    states: Counter[tuple[str, str]] = Counter()
+    members: Counter[str] = Counter()
+    for group in (group for machine in active for group in machine.listings()):
+        states[group.type, group.state] += 1
+        members[group.type] += group.member_count
+    loading = sum(shard.is_loading for shard in shards)
+    counts = node.groups.counts
+    yield m.GROUPS, [Sample((kind, state), states[kind, state]) for kind, some in _STATES.items() for state in some]
+    yield m.GROUP_MEMBERS, [Sample((kind,), members[kind]) for kind in _STATES]
+    yield m.GROUP_OFFSETS, _one(sum(len(machine.offsets) for machine in active))
+    yield m.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
+    yield m.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
+    failed = max(node.groups.partitions - len(active) - loading, 0)
+    yield m.COORDINATOR_PARTITIONS, _by_reason(active=len(active), loading=loading, failed=failed)
+    yield m.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
 
 
 def _transactions(node: Node) -> Iterator[tuple[Metric, Samples]]:

@@ -139,6 +139,7 @@ class Counters:
         self.unexpected: Counter[Place] = Counter()
         self.parked_fetches = 0
         self.flushes = Histogram()
+        self.coordinator_loads = Histogram()
         self.loop_lag = Histogram()
 
     def topic(self, name: str) -> TopicCounters:

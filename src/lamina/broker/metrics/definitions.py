@@ -10,6 +10,7 @@ _REQUEST = "kafka.network:type=RequestMetrics,name={},request=*"
 _SOCKETS = "kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*, {}"
 _LOG = "kafka.log:type=Log,name={},topic=*,partition=*"
 _REPLICAS = "kafka.server:type=ReplicaManager,name={}"
+_GROUPS = "kafka.server:type=group-coordinator-metrics, {}"
 _SESSIONS = "kafka.server:type=FetchSessionCache,name={}"
 
 # The broker
@@ -26,6 +27,7 @@ UNEXPECTED_EXCEPTIONS = counter(
     "Faults of the broker's own code, by where they were caught; each has a traceback in the log. "
     "`handler`: the request got UNKNOWN_SERVER_ERROR; `records`: so did its batch; `partition`: it went offline; "
     "`timer`: one run was skipped; `connection`: it was closed; `admin`: the HTTP request got 500; "
+    "`coordinator`: the groups of one partition were loaded again; "
     "`metadata`: the broker goes down.",
     "place",
 )
@@ -205,6 +207,44 @@ REQUEST_MEMORY_WAITING = gauge(
     "lamina_request_memory_waiting", "Connections whose request waits for memory before it is read."
 )
 
+# Groups
+GROUPS = gauge(
+    "lamina_groups",
+    "Groups that are coordinated here, those that only have offsets included.",
+    "type",
+    "state",
+    kafka=_GROUPS.format("group-count (protocol), consumer-group-count (state)"),
+)
+GROUP_MEMBERS = gauge("lamina_group_members", "Their members.", "type")
+GROUP_OFFSETS = gauge(
+    "lamina_group_offsets",
+    "Committed offsets that are kept.",
+    kafka="kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets",
+)
+GROUP_REBALANCES = counter(
+    "lamina_group_rebalances_total",
+    "Generations of classic groups that were assigned, epochs of consumer groups that began.",
+    "type",
+    kafka=_GROUPS.format("group-completed-rebalance-count, consumer-group-rebalance-count"),
+)
+GROUP_COMMITTED_OFFSETS = counter(
+    "lamina_group_committed_offsets_total",
+    "Offsets that were committed, each partition of a request counted.",
+    kafka=_GROUPS.format("offset-commit-count"),
+)
+COORDINATOR_PARTITIONS = gauge(
+    "lamina_coordinator_partitions",
+    "Partitions of `__consumer_offsets` that are led here. `active`: their groups are served; `loading`: they are "
+    "being read; `failed`: they cannot be.",
+    "state",
+    kafka=_GROUPS.format("num-partitions (state)"),
+)
+COORDINATOR_LOAD = histogram(
+    "lamina_coordinator_load_seconds",
+    "How long it took to load such a partition; its count is the number of those that were loaded.",
+    kafka=_GROUPS.format("partition-load-time-max, partition-load-time-avg"),
+)
+
 # Logs
 LOG_SIZE = gauge(
     "lamina_log_size_bytes", "Bytes of a partition's segments.", "topic", "partition", kafka=_LOG.format("Size")
@@ -354,6 +394,18 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             REQUEST_MEMORY_HELD,
             REQUEST_MEMORY_LIMIT,
             REQUEST_MEMORY_WAITING,
+        ),
+    ),
+    (
+        "Groups",
+        (
+            GROUPS,
+            GROUP_MEMBERS,
+            GROUP_OFFSETS,
+            GROUP_REBALANCES,
+            GROUP_COMMITTED_OFFSETS,
+            COORDINATOR_PARTITIONS,
+            COORDINATOR_LOAD,
         ),
     ),
     ("Transactions", (TRANSACTIONS, TRANSACTIONS_TIMED_OUT, TRANSACTION_MARKERS, TRANSACTION_MARKERS_PENDING)),

@@ -25,6 +25,7 @@ _TOPIC_ID_TAG = 0
 _UUID_BYTES = 16
 
 _OFFSET_HEAD = Struct(">hqi")
+_PLAIN_OFFSET = Struct(">hqiBqB")
 _INT16, _INT64 = Struct(">h"), Struct(">q")
 
 
@@ -54,6 +55,11 @@ def encode_offset(value: OffsetValue) -> bytes:
 
 
 def read_offset(data: bytes) -> OffsetValue:
+    if len(data) == _PLAIN_OFFSET.size:
+        # As nearly all of them are: written by 4.x, without metadata or tags.
+        version, offset, leader_epoch, metadata_size, commit_timestamp_ms, tags = _PLAIN_OFFSET.unpack(data)
+        if version == _OFFSET_VERSION and metadata_size == 1 and tags == 0:
+            return OffsetValue(offset, leader_epoch, "", commit_timestamp_ms)
     version, reader = open_value(data, _LATEST, _FIRST_FLEXIBLE)
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else NO_LEADER_EPOCH

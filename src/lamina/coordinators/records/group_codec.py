@@ -38,6 +38,7 @@ from lamina.coordinators.records.group_records import (
     TargetEpochValue,
 )
 from lamina.errors import CorruptMessage
+from lamina.wire.primitives import MalformedRequest
 
 _KEY_VERSIONS: dict[type, int] = {
     OffsetKey: 1,
@@ -50,6 +51,7 @@ _KEY_VERSIONS: dict[type, int] = {
     CurrentAssignmentKey: 8,
     RegexKey: 16,
 }
+_LAST_OFFSET_KEY_VERSION = 1
 _OFFSET_KEY_HEAD = Struct(">hh")
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 
@@ -72,6 +74,9 @@ def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:
     version = -1
     try:
         (version,) = _INT16.unpack_from(key)
+        if version <= _LAST_OFFSET_KEY_VERSION and version >= 0:
+            # Nearly all records of a log are offsets.
+            return GroupRecord(_decode_offset_key(key), None if value is None else read_offset(value))
         readers = _READERS.get(version)
         if readers is None:
             return None
@@ -101,8 +106,16 @@ def _encode_key(key: GroupKey) -> bytes:
     return bytes(writer.out)
 
 
-def _read_offset_key(reader: Reader) -> OffsetKey:
-    return OffsetKey(reader.string(), reader.string(), reader.int32())
+def _decode_offset_key(key: bytes) -> OffsetKey:
+    _, size = _OFFSET_KEY_HEAD.unpack_from(key)
+    topic_at = _OFFSET_KEY_HEAD.size + size
+    (topic_size,) = _INT16.unpack_from(key, topic_at)
+    partition_at = topic_at + _INT16.size + topic_size
+    (partition,) = _INT32.unpack_from(key, partition_at)
+    if size < 0 or topic_size < 0:
+        raise MalformedRequest("a string that must be there is null")
+    group, topic = key[_OFFSET_KEY_HEAD.size : topic_at], key[topic_at + _INT16.size : partition_at]
+    return OffsetKey(group.decode(), topic.decode(), partition)
 
 
 _WRITERS: dict[type, Callable[..., Writer]] = {
@@ -117,8 +130,6 @@ _WRITERS: dict[type, Callable[..., Writer]] = {
 """Of the values that are written; the metadata of partitions only ever gets a tombstone."""
 
 _READERS: dict[int, tuple[Callable[[Reader], GroupKey], Callable[[bytes], GroupValue]]] = {
-    0: (_read_offset_key, read_offset),
-    1: (_read_offset_key, read_offset),
     2: (lambda key: ClassicGroupKey(key.string()), read_classic_group),
     3: (lambda key: ConsumerGroupKey(key.string()), consumer_values.read_consumer_group),
     4: (lambda key: PartitionMetadataKey(key.string()), consumer_values.read_partition_metadata),

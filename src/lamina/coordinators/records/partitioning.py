@@ -1,10 +1,15 @@
 """Which partition of an internal topic a group or a transactional id lives in: Java's string hash, as Kafka has it."""
 
+from functools import lru_cache
+
 _INT32 = 1 << 32
 _MAX_INT32 = (1 << 31) - 1
 _MIN_INT32 = -(1 << 31)
+_REMEMBERED = 10_000
+"""Names whose hash is not computed again: every request names its group."""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: over UTF-16 units, in 32 bits with sign."""
     value = 0

@@ -1,6 +1,6 @@
-"""One request to one broker, over a connection of its own: what librdkafka cannot ask.
+"""One request over a connection of the command's own: for what librdkafka cannot ask.
 
-Only a listener without TLS and login can be asked so. Must not know any command.
+Only a listener without TLS and login can be asked so. Must not know any request.
 """
 
 import socket
@@ -14,10 +14,9 @@ from lamina.wire.primitives import MalformedRequest
 _TIMEOUT_SECONDS = 30.0
 _MAX_ANSWER_BYTES = 100 * 1024 * 1024
 
-Address = tuple[str, int]
 
-
-def ask(address: Address, request: Any) -> Any:
+def ask(address: tuple[str, int], request: Any) -> Any:
+    """What the broker there answers; raises ClientError when it does not."""
     try:
         with socket.create_connection(address, _TIMEOUT_SECONDS) as connection:
             connection.sendall(encode_request(request, 1, "lamina"))

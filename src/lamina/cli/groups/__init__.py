@@ -1,0 +1,26 @@
+"""``lamina groups``: what can be done with consumer groups, one module each."""
+
+import click
+
+from lamina.cli.groups.deleting import delete
+from lamina.cli.groups.describing import describe
+from lamina.cli.groups.forgetting import delete_offsets
+from lamina.cli.groups.lagging import lag
+from lamina.cli.groups.naming import list_groups
+from lamina.cli.groups.resetting import reset_offsets
+
+
+@click.group(
+    "groups",
+    epilog="""\b
+Examples:
+  lamina groups list
+  lamina groups lag billing
+  lamina groups reset-offsets billing --topic orders --to-earliest --execute""",
+)
+def command() -> None:
+    """Look at consumer groups, and change where they go on."""
+
+
+for subcommand in (delete, delete_offsets, describe, lag, list_groups, reset_offsets):
+    command.add_command(subcommand)

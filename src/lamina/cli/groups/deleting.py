@@ -1,0 +1,31 @@
+"""``lamina groups delete``."""
+
+import click
+
+from lamina.cli.attempts import Attempts
+from lamina.cli.connecting import cluster_options, confirm, yes_option
+from lamina.cli.group_names import groups_argument
+from lamina.cli.groups.descriptions import describe_all
+from lamina.client.cluster import Cluster
+
+
+@click.command(
+    "delete",
+    epilog="""\b
+Examples:
+  lamina groups delete billing
+  lamina groups delete billing shipping --yes""",
+)
+@groups_argument()
+@yes_option
+@cluster_options
+def delete(cluster: Cluster, groups: tuple[str, ...], yes: bool) -> int:
+    """Delete groups without members, with all that they committed."""
+    attempts = Attempts(cluster)
+    found = [group.group_id for group in describe_all(cluster, groups, attempts)]
+    if not found:
+        return attempts.status
+    confirm(f"Delete {', '.join(found)} with all committed offsets?", yes)
+    for group, _ in attempts.answers(cluster.admin().delete_consumer_groups(found).items()):
+        click.echo(f"{group}: deleted")
+    return attempts.status
