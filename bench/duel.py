@@ -30,15 +30,20 @@ class Result:
         return self.lamina / self.kafka
 
     @property
+    def measured(self) -> float:
+        """What the bar is for."""
+        return self.lamina if self.figure.is_of_lamina else self.ratio
+
+    @property
     def is_met(self) -> bool:
-        return self.ratio >= self.figure.bar if self.figure.sign == "≥" else self.ratio <= self.figure.bar
+        return self.measured >= self.figure.bar if self.figure.sign == "≥" else self.measured <= self.figure.bar
 
     @property
     def note(self) -> str:
         """By how much the bar is missed."""
         if self.is_met:
             return ""
-        off_percent = abs(self.ratio / self.figure.bar - 1) * 100
+        off_percent = abs(self.measured / self.figure.bar - 1) * 100
         return f"{off_percent:.0f} % {'short of' if self.figure.sign == '≥' else 'above'} the bar"
 
 

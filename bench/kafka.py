@@ -84,7 +84,7 @@ def show(results: Sequence[Result], memory: GroupMemory | None, phases: Phases, 
                 figure.name,
                 f"{number(result.kafka)} {figure.unit}",
                 f"{number(result.lamina)} {figure.unit}",
-                f"{result.ratio:.2f}",
+                f"{result.measured:.2f}",
                 f"{figure.sign} {figure.bar}",
                 "✓" if result.is_met else f"✗ {result.note}",
             )

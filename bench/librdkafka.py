@@ -66,6 +66,40 @@ def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int) ->
     return time.perf_counter() - started
 
 
+def transactional_seconds(
+    bootstrap: str, topic: str, value_bytes: int, transactions: int, messages_each: int, warm_up: int = 0
+) -> float:
+    """Transactions one after the other, from the first begin to the last commit; those of the warm-up not counted."""
+    # Delivery is not waited for at the end of a linger: a commit sends at once what is there.
+    config = {**PRODUCER, "acks": "all", "transactional.id": topic}
+    producer = Producer({"bootstrap.servers": bootstrap, **config})
+    producer.init_transactions(CALL_SECONDS)
+    messages = [{"value": bytes(value_bytes)}] * messages_each
+    started = time.perf_counter()
+    for number in range(warm_up + transactions):
+        if number == warm_up:
+            started = time.perf_counter()
+        producer.begin_transaction()
+        if producer.produce_batch(topic, messages, partition=0) != messages_each:
+            raise BufferError(f"{topic}: librdkafka did not take all messages into its queue")
+        producer.commit_transaction(CALL_SECONDS)
+    return time.perf_counter() - started
+
+
+def idempotent_seconds(bootstrap: str, topic: str, value_bytes: int, flushes: int, messages_each: int) -> float:
+    """The same without transactions: as many messages at a time, each time acknowledged before the next."""
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "acks": "all", "enable.idempotence": True})
+    producer.list_topics(topic, CALL_SECONDS)
+    messages = [{"value": bytes(value_bytes)}] * messages_each
+    started = time.perf_counter()
+    for _ in range(flushes):
+        if producer.produce_batch(topic, messages, partition=0) != messages_each:
+            raise BufferError(f"{topic}: librdkafka did not take all messages into its queue")
+        if producer.flush(CALL_SECONDS):
+            raise TimeoutError(f"{topic}: messages were not acknowledged within {CALL_SECONDS} s")
+    return time.perf_counter() - started
+
+
 def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> float:
     """Read the whole topic that many times."""
     consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})

@@ -16,8 +16,10 @@ from bench.librdkafka import (
     create_topic,
     delete_topic,
     end_offset,
+    idempotent_seconds,
     one_at_a_time_ms,
     produce_seconds,
+    transactional_seconds,
 )
 from bench.load import Load, LoadError, run_load
 from bench.subjects import Subject, resident_megabytes, wait_for_answer
@@ -28,6 +30,8 @@ WARM_UP_SECONDS = 20.0
 CONSUME_PASSES = 3
 LATENCY_MESSAGES = 3000
 SETTLING_SECONDS = 2.0
+TRANSACTIONS = 500
+LARGE_TRANSACTIONS = 20
 AMOUNTS = {100: 1_000_000, 1_000: 200_000, 10_000: 20_000}
 """Messages by size of their values: enough for a second or more."""
 
@@ -39,6 +43,8 @@ class Figure:
     sign: Literal["≥", "≤"]
     bar: float
     """What Lamina's figure divided by Kafka's has to reach, or may not exceed."""
+    is_of_lamina: bool = False
+    """The bar is for Lamina's figure itself, whatever Kafka's is."""
 
     def best(self, values: Sequence[float]) -> float:
         return max(values) if self.sign == "≥" else min(values)
@@ -126,6 +132,22 @@ def one_at_a_time(subject: Subject, topic: str) -> tuple[float, ...]:
     return latencies_ms[len(latencies_ms) // 2], latencies_ms[len(latencies_ms) * 99 // 100]
 
 
+def transactions(subject: Subject, topic: str) -> tuple[float, ...]:
+    create_topic(subject.bootstrap, topic)
+    seconds = transactional_seconds(subject.bootstrap, topic, 100, TRANSACTIONS, 100, warm_up=TRANSACTIONS // 10)
+    return (TRANSACTIONS / seconds,)
+
+
+def large_transactions(subject: Subject, topic: str) -> tuple[float, ...]:
+    """How much of its idempotent produce a broker keeps with transactions."""
+    shape = (1_000, LARGE_TRANSACTIONS, 10_000)
+    create_topic(subject.bootstrap, topic)
+    idempotent = idempotent_seconds(subject.bootstrap, topic, *shape)
+    transactional = transactional_seconds(subject.bootstrap, topic, *shape)
+    delete_topic(subject.bootstrap, topic)
+    return (idempotent / transactional,)
+
+
 WARM_UP = Trial("warm-up", (), warm_up, rounds=1)
 TRIALS = (
     Trial("start", (Figure("start to first answer", "s", "≤", 0.2),), start, needs_stopped=True),
@@ -146,6 +168,12 @@ TRIALS = (
     produce_and_consume(100),
     produce_and_consume(1_000),
     produce_and_consume(10_000),
+    Trial("transactions", (Figure("transactions of 100 records, one partition", "/s", "≥", 1.0),), transactions),
+    Trial(
+        "large-transactions",
+        (Figure("transactions of 10,000 records", "× idempotent", "≥", 0.95, is_of_lamina=True),),
+        large_transactions,
+    ),
     Trial(
         "commits",
         (

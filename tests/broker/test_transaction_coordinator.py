@@ -191,4 +191,7 @@ def test_a_transaction_that_runs_out_is_aborted(tmp_path: Path) -> None:
     assert orders.add(me, ("t", 0)) == [0]
     broker.run_until(lambda: orders.state() == "CompleteAbort")
     assert orders.end(me).code == ErrorCode.PRODUCER_FENCED
+    coordinator = broker.node.transactions
+    assert (coordinator.timed_out, coordinator.markers_written, coordinator.markers_pending) == (1, 1, 0)
+    assert {status.state_name: count for status, count in coordinator.counts().items() if count} == {"CompleteAbort": 1}
     broker.close()

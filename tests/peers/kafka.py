@@ -50,18 +50,18 @@ class KafkaFailedError(Exception):
 
 
 @cache
-def jars() -> str:
-    """Kafka's classpath; fetches the jars with Maven on the first call ever on this machine."""
+def jars(pom: str = "pom.xml", name: str = "kafka") -> str:
+    """The classpath that a pom names; fetches the jars with Maven on the first call ever on this machine."""
     _need("java", "Java 17 or newer")
     cache_directory = Path(os.environ.get("LAMINA_PEERS_DIR", "~/.cache/lamina")).expanduser()
-    libraries = cache_directory / f"kafka-{VERSION}"
+    libraries = cache_directory / f"{name}-{VERSION}"
     if not libraries.is_dir():
         _need("mvn", "Maven, once, to fetch it")
         cache_directory.mkdir(parents=True, exist_ok=True)
         # Renamed when complete, so that an interrupted or a simultaneous download leaves no half classpath.
         with tempfile.TemporaryDirectory(dir=cache_directory, ignore_cleanup_errors=True) as scratch:
             fetched = Path(scratch) / "libraries"
-            _fetch(fetched)
+            _fetch(JAVA_DIRECTORY / pom, fetched)
             try:
                 fetched.rename(libraries)
             except OSError:
@@ -70,13 +70,17 @@ def jars() -> str:
     return str(libraries / "*")
 
 
+def streams_jars() -> str:
+    """Kafka Streams, which brokers and tools do not need."""
+    return jars("streams/pom.xml", "kafka-streams")
+
+
 def _need(program: str, what: str) -> None:
     if shutil.which(program) is None:
         raise KafkaMissingError(f"A real Kafka needs {what}: there is no `{program}` on the PATH.")
 
 
-def _fetch(target: Path) -> None:
-    pom = JAVA_DIRECTORY / "pom.xml"
+def _fetch(pom: Path, target: Path) -> None:
     command = [
         "mvn",
         "-q",

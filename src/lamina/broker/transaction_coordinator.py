@@ -6,6 +6,7 @@ there, again and again until each has its own. Must not know what a transaction'
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from lamina.broker.runtime import Runtime, Shard
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
-from lamina.coordinators.records.transaction_records import TransactionRecord
+from lamina.coordinators.records.transaction_records import Status, TransactionRecord
 from lamina.coordinators.transaction_requests import (
     AddPartitionsRequest,
     EndRequest,
@@ -76,6 +77,7 @@ class TransactionCoordinator:
         )
         self._sending: dict[asyncio.Task[None], SendMarkers] = {}
         self.markers_written = 0
+        self.timed_out = 0
 
     # Which shard
 
@@ -188,11 +190,25 @@ class TransactionCoordinator:
 
     def list_transactions(self, request: ListRequest) -> ListAnswer:
         """Of all shards; raises CoordinatorLoadInProgress while one is not known yet."""
+        return self._list(request, [shard for shard in self.runtime if not shard.is_given_up])
+
+    def list_loaded(self, request: ListRequest) -> ListAnswer:
+        """Of those shards that are known now."""
+        return self._list(request, [shard for shard in self.runtime if shard.machine is not None])
+
+    def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListAnswer:
         now = Now(self._node.now_ms(), self._node.monotonic_ms())
-        shards = [shard for shard in self.runtime if not shard.is_given_up]
         answers = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
         unknown = answers[0].unknown_states if answers else ()
         return ListAnswer(tuple(one for answer in answers for one in answer.listings), unknown)
+
+    def counts(self) -> Counter[Status]:
+        """How many transactional ids are in each state, as far as they are loaded."""
+        total: Counter[Status] = Counter()
+        for shard in self.runtime:
+            if shard.machine is not None:
+                total.update(shard.machine.counts)
+        return total
 
     # Markers
 
@@ -205,6 +221,7 @@ class TransactionCoordinator:
     def _perform(self, shard: TransactionShardOnLog, effect: Effect) -> None:
         if not isinstance(effect, SendMarkers):
             return
+        self.timed_out += effect.has_timed_out
         left: set[TopicPartition] = set(effect.partitions)
         flushing: list[Partition] = []
         if len(left) <= _PARTITIONS_AT_A_TIME:

@@ -77,6 +77,8 @@ class SendMarkers(NamedTuple):
     transaction_version: int
     needs_producer_id: bool
     """``markers_written`` wants a producer id that nobody had before: this one has no epochs left."""
+    has_timed_out: bool = False
+    """Whether the transaction is aborted because its time ran out."""
 
 
 Effect = Reply | SetTimer | CancelTimer | ResolveRegexes | SendMarkers

@@ -6,6 +6,7 @@ two requests, since it is replayed in the turn that decided it; while markers ar
 and producers are told CONCURRENT_TRANSACTIONS. Must not know partitions' logs, nor where producer ids come from.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 from lamina.coordinators.decision import Decision, Now, Producer, SendMarkers, TimerName, Waiter
@@ -78,6 +79,8 @@ class TransactionShard:
         self._coordinator_epoch = coordinator_epoch
         """The leader epoch of the partition: logs refuse markers of a coordinator that has been replaced."""
         self._values: dict[str, TransactionValue] = {}
+        self.counts: Counter[Status] = Counter()
+        """How many transactional ids are in each state."""
         self._predecessors: dict[str, Producer] = {}
         """Soft: who may repeat an InitProducerId, or ask for it instead of repeating an EndTxn of version 2."""
         self._began_ms: dict[str, int] = {}
@@ -87,6 +90,11 @@ class TransactionShard:
 
     def replay(self, record: TransactionRecord, producer: Producer | None = None) -> None:
         transactional_id, value = record.key.transactional_id, record.value
+        known = self._values.get(transactional_id)
+        if known is not None:
+            self.counts[known.status] -= 1
+        if value is not None and value.status is not Status.DEAD:
+            self.counts[value.status] += 1
         if value is None or value.status is Status.DEAD:
             self._values.pop(transactional_id, None)
             self._predecessors.pop(transactional_id, None)
@@ -233,7 +241,7 @@ class TransactionShard:
             is_recoverable = settings.transaction_version >= BUMPING
             self._set_predecessor(transactional_id, producer_of(value) if is_recoverable else None)
             aborted = aborted_by_fence(value, settings.transaction_version, now.wall_ms)
-            self._prepare(decision, transactional_id, aborted)
+            self._prepare(decision, transactional_id, aborted, has_timed_out=True)
         return decision, True
 
     def _remove_expired(self, now: Now, settings: TransactionSettings) -> tuple[TransactionDecision, bool]:
@@ -269,9 +277,16 @@ class TransactionShard:
             raise InvalidProducerIdMapping(f"{transactional_id!r} has no producer id; it must be initialized first")
         return value
 
-    def _prepare(self, decision: TransactionDecision, transactional_id: str, value: TransactionValue) -> None:
+    def _prepare(
+        self,
+        decision: TransactionDecision,
+        transactional_id: str,
+        value: TransactionValue,
+        *,
+        has_timed_out: bool = False,
+    ) -> None:
         decision.records.append(_record(transactional_id, value))
-        decision.effects.append(self._markers(transactional_id, value))
+        decision.effects.append(self._markers(transactional_id, value)._replace(has_timed_out=has_timed_out))
 
     def _markers(self, transactional_id: str, value: TransactionValue) -> SendMarkers:
         return SendMarkers(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -269,3 +270,20 @@ def test_answers_are_json_that_no_other_page_may_read(broker: BrokerProcess) -> 
     assert not [name for name in told.headers if name.lower().startswith("access-control-")]
     assert told.headers["X-Content-Type-Options"] == "nosniff"
     assert told.headers["Cache-Control"] == "no-store"
+
+
+def test_transactions_are_told(broker: BrokerProcess) -> None:
+    with RawClient(broker) as client:
+        client.create_topic("transacted")
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "of the admin"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("transacted", b"v", partition=0)
+    assert producer.flush(30) == 0
+    [told] = get(broker, "/v1/transactions")["transactions"]
+    assert (told["transactional_id"], told["state"], told["timeout_ms"]) == ("of the admin", "Ongoing", 60_000)
+    assert told["partitions"] == [{"topic": "transacted", "partition": 0}]
+    assert told["started_ms"] >= NOW_MS
+    producer.commit_transaction(30)
+    [told] = get(broker, "/v1/transactions")["transactions"]
+    assert (told["state"], told["partitions"]) == ("CompleteCommit", [])

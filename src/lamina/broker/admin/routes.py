@@ -21,6 +21,7 @@ from lamina.broker.admin import (
     requests,
     settings,
     topics,
+    transactions,
 )
 from lamina.broker.admin.answers import json_answer
 from lamina.broker.admin.subject import Subject
@@ -75,4 +76,5 @@ ROUTES = (
     AdminRoute("GET", "/v1/topics/{topic}/partitions", topics.partitions, "its partitions"),
     AdminRoute("GET", _PARTITION, topics.partition, "one partition: leader, offsets, size"),
     AdminRoute("GET", f"{_PARTITION}/segments", logs.segments, "its segments: offsets, sizes, times"),
+    AdminRoute("GET", "/v1/transactions", transactions.transactions, "transactional ids and what each has open"),
 )

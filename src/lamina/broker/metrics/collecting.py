@@ -20,6 +20,7 @@ from lamina.broker.metrics.machine import Machine
 from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
+from lamina.coordinators.records.transaction_records import Status
 from lamina.errors import ErrorCode
 
 _NS = 1_000_000_000
@@ -33,6 +34,7 @@ def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
     yield from _requests(node)
     yield from _connections(node)
     yield from _groups(node)
+    yield from _transactions(node)
     yield from _logs(node)
     yield from _machine(node, machine)
     yield from collect_cleaning(node)
@@ -168,6 +170,18 @@ def _groups(node: Node) -> Iterator[tuple[Metric, Samples]]:
     failed = max(node.groups.partitions - len(active) - loading, 0)
     yield m.COORDINATOR_PARTITIONS, _by_reason(active=len(active), loading=loading, failed=failed)
     yield m.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
+
+
+def _transactions(node: Node) -> Iterator[tuple[Metric, Samples]]:
+    coordinator = node.transactions
+    counts = coordinator.counts()
+    yield (
+        m.TRANSACTIONS,
+        [Sample((status.state_name,), counts[status]) for status in Status if status is not Status.DEAD],
+    )
+    yield m.TRANSACTIONS_TIMED_OUT, _one(coordinator.timed_out)
+    yield m.TRANSACTION_MARKERS, _one(coordinator.markers_written)
+    yield m.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers_pending)
 
 
 def _machine(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:

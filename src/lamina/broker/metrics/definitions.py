@@ -380,6 +380,20 @@ CLEANER_PHASE_SECONDS = counter(
     "Where the time of passes went: `gather`, `engine` and `install` as the broker saw them; of `engine`, as the jobs "
     "say, `verdicts`, `keys`, `rewrite` and `throttled`.",
     "phase",
+# Transactions
+TRANSACTIONS = gauge("lamina_transactions", "Transactional ids that this broker coordinates, by their state.", "state")
+TRANSACTIONS_TIMED_OUT = counter(
+    "lamina_transactions_timed_out_total", "Transactions that the broker aborted because their time ran out."
+)
+TRANSACTION_MARKERS = counter(
+    "lamina_transaction_markers_total", "Markers that the coordinator wrote, one for each partition of a transaction."
+)
+TRANSACTION_MARKERS_PENDING = gauge(
+    "lamina_transaction_markers_pending",
+    "Partitions of ending transactions whose markers could not be written at once; "
+    "one that stays has a disk that fails.",
+    kafka="kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize "
+    "(the same worry)",
 )
 
 # The machine
@@ -471,6 +485,7 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             COORDINATOR_LOAD,
         ),
     ),
+    ("Transactions", (TRANSACTIONS, TRANSACTIONS_TIMED_OUT, TRANSACTION_MARKERS, TRANSACTION_MARKERS_PENDING)),
     (
         "Logs",
         (

@@ -1,0 +1,77 @@
+"""A broker in process on a disk that remembers: its power is cut after any operation, and it starts on what is left."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+from lamina.broker.opening import Opened
+from lamina.log import directory
+from tests.broker.in_process import InProcessBroker
+from tests.log.disk import RecordingDisk
+
+EVERYTHING_FLUSHED = {"log.flush.interval.messages": "1"}
+IN_TURN = {"num.recovery.threads.per.data.dir": "1"}
+
+
+class AtOnce(Executor):
+    """Does in turn, on the loop itself, what threads would do: so that the same requests touch the disk alike."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*args, **named))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+class PowerCutBroker(InProcessBroker):
+    """Everything that it acknowledges is on disk; of the rest a power cut takes what it likes."""
+
+    def __init__(self, root: Path, settings: Mapping[str, str]) -> None:
+        self._root = root
+        self._lives = 0
+        self.passed_ms = 0
+        """How far the clocks are ahead of the real ones."""
+        self._place(root / "0")
+        super().__init__(root / "0/data", {**EVERYTHING_FLUSHED, **IN_TURN, **settings, **self._given})
+
+    def _place(self, path: Path) -> None:
+        self._path = path
+        (path / "disk").mkdir(parents=True, exist_ok=True)
+        self.disk = RecordingDisk(str(path / "disk"))
+        self._given = {"log.dirs": str(path / "disk/logs"), "lamina.data.dir": str(path / "data")}
+
+    def _open(self) -> Opened:
+        with mock.patch.object(directory, "Disk", return_value=self.disk):
+            opened = super()._open()
+        node = opened.node
+        node.threads._pool.shutdown()
+        node.threads._pool = AtOnce()  # type: ignore[assignment]
+        wall, monotonic = node.now_ms, node.monotonic_ms
+        node.now_ms = lambda: wall() + self.passed_ms  # type: ignore[method-assign]
+        node.monotonic_ms = lambda: monotonic() + self.passed_ms  # type: ignore[method-assign]
+        return opened
+
+    def cut_power(self, prefix: int, rng: Random) -> None:
+        """After the first ``prefix`` operations of this life; what came later never was."""
+        self._loop.run_until_complete(self.node.transactions.close())
+        self.node.groups.runtime.close()
+        self._loop.run_until_complete(self.node.kernel_loading.stop())
+        self._opened.storage.release()
+        self.node.threads.close()
+        self._loop.close()
+        self._lives += 1
+        old, new = self._path, self._root / str(self._lives)
+        self.disk.crash(prefix, rng, str(new / "disk"))
+        shutil.copytree(old / "data", new / "data")
+        shutil.rmtree(old)
+        given = self._given
+        self._place(new)
+        self._given = given | self._given
+        self._opened = self._open()
+        self.settle()
