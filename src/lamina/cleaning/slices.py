@@ -27,6 +27,7 @@ from lamina.cleaning.kernels.keys import Flags
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
 from lamina.log.files import Disk
+from lamina.log.segment import LOG
 from lamina.records.batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -69,17 +70,19 @@ class Source:
 
     def __init__(self, disk: Disk, plan: Plan, number: int) -> None:
         self.segment = plan.segments[number]
-        self.path = f"{plan.pass_folder}/{self.segment.log_name}"
+        self.path = f"{plan.directory}/{self.segment.base_offset:020d}{LOG}"
+        """What a person knows it by; the job reads the link in the pass folder."""
+        self._link = f"{plan.pass_folder}/{self.segment.log_name}"
         self.data = self._map(disk)
 
     def _map(self, disk: Disk) -> Bytes:
         try:
-            file = disk.open(self.path)
+            file = disk.open(self._link)
         except FileNotFoundError:
-            raise SourceLost(f"{self.path} is gone; the next pass begins with what is there") from None
+            raise SourceLost(f"{self._link} is gone; the next pass begins with what is there") from None
         try:
             if file.size() != self.segment.size_bytes:
-                raise SourceLost(f"{self.path} has {file.size()} bytes, the plan says {self.segment.size_bytes}")
+                raise SourceLost(f"{self._link} has {file.size()} bytes, the plan says {self.segment.size_bytes}")
             if not self.segment.size_bytes:
                 return np.empty(0, np.uint8)
             return np.frombuffer(file.map(self.segment.size_bytes), np.uint8)
