@@ -62,7 +62,7 @@ def scan_slice(
     *,
     from_offset: int,
     to_offset: int,
-    round_mask: int = 0,
+    rounds: int = 1,
     round_number: int = 0,
     wants_seconds: bool = False,
 ) -> SliceKeys:
@@ -84,7 +84,7 @@ def scan_slice(
         to_offset,
         k0,
         k1,
-        round_mask,
+        rounds,
         round_number,
         firsts,
         seconds,

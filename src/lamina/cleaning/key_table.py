@@ -7,7 +7,7 @@ import numpy as np
 
 from lamina.cleaning.kernels.keys import KEY_LENGTH, Words
 from lamina.cleaning.kernels.memory import Bytes
-from lamina.cleaning.kernels.table import ARENA_USED, ENTRIES, STATE_COLUMNS, grow, insert, probe
+from lamina.cleaning.kernels.table import ARENA_USED, ENTRIES, MOST_LOAD_PERCENT, STATE_COLUMNS, grow, insert, probe
 from lamina.cleaning.key_scan import SliceKeys
 
 _FIRST_SLOTS = 1 << 12
@@ -61,7 +61,7 @@ class KeyTable:
 
     def _grow(self, key_bytes: int) -> bool:
         """Make room for one more key of this size; whether the limit allows it, with old and new slots together."""
-        if self.keys * 2 >= len(self._slots):
+        if self.keys >= len(self._slots) * MOST_LOAD_PERCENT // 100:
             if self._slots.nbytes * 3 + len(self._arena) > self._limit_bytes:
                 return False
             slots = np.zeros(len(self._slots) * 2, np.uint64)

@@ -69,8 +69,7 @@ class NewestRecords:
                     self._find_in_round(superseded, rounds, number)
                 return
             except TableFull as full:
-                needed = max(2 * rounds, rounds * ceil(1 / max(full.share, 1 / (2 * _MOST_ROUNDS))))
-                rounds = 1 << (needed - 1).bit_length()
+                rounds = max(rounds + 1, ceil(rounds / max(full.share, 1 / (2 * _MOST_ROUNDS))))
                 if rounds > _MOST_ROUNDS:
                     raise self._too_many("the keys of this log") from None
                 superseded[:] = 0
@@ -126,7 +125,7 @@ class NewestRecords:
                         self._buffers,
                         from_offset=from_offset,
                         to_offset=to_offset,
-                        round_mask=rounds - 1,
+                        rounds=rounds,
                         round_number=number,
                     )
 
