@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
-from lamina.cleaning.newest import NewestRecords, find_superseded, mask_of, scan_segment
+from lamina.cleaning.key_hashes import find_superseded, mask_of, scan_segment
+from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import groups_of, rewrite_group
 from lamina.records.batch import Codec
 from tests.cleaning.passes import plan_of, read_group, run_pass

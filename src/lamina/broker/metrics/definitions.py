@@ -380,6 +380,8 @@ CLEANER_PHASE_SECONDS = counter(
     "Where the time of passes went: `gather`, `engine` and `install` as the broker saw them; of `engine`, as the jobs "
     "say, `verdicts`, `keys`, `rewrite` and `throttled`.",
     "phase",
+)
+
 # Transactions
 TRANSACTIONS = gauge("lamina_transactions", "Transactional ids that this broker coordinates, by their state.", "state")
 TRANSACTIONS_TIMED_OUT = counter(
