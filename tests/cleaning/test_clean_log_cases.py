@@ -63,10 +63,7 @@ def test_fact_50_data_whose_abort_marker_lies_in_the_active_segment_supersedes_n
     story.write([(b"k", b"aborted")], producer=11, transactional=True)
     story.roll()
     story.end(11, commit=False)
-    story.roll()
-    story.segments[1].batches, marker = [], story.segments[1].batches  # the marker only in the active segment
-    story.segments[2].batches, story.segments[2].aborts = marker, story.segments[1].aborts
-    story.segments[1].aborts = []
+    assert [len(segment.aborts) for segment in story.segments] == [0, 1]
     _, new = run(tmp_path, story)
     assert [record.value for record in records(new)] == [b"committed"]
 
@@ -267,6 +264,16 @@ def test_fact_70_log_append_time_stays(tmp_path: Path) -> None:
     after = read_header(new.batches[0])
     assert (after.attributes, after.max_timestamp) == (before.attributes, before.max_timestamp)
     assert {record.timestamp for record in records([new])} == {START_MS + 3}
+
+
+def test_fact_72_a_batch_that_grows_beyond_the_largest_message_is_written_and_counted(tmp_path: Path) -> None:
+    story = Story()
+    story.write([(b"%d" % number, None) for number in range(50)])
+    story.roll()
+    before = len(story.segments[0].data)
+    manifest, (new,) = run(tmp_path, story, max_message_bytes=before)
+    assert len(new.data) > before
+    assert manifest.oversized_batches == 1
 
 
 def test_fact_73_a_protected_batch_without_records_is_a_header_of_61_bytes(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def a_story(keys: int, codec: Codec = Codec.NONE) -> Story:
     return story
 
 
-@pytest.mark.parametrize("limit_bytes", [120_000, 200_000, 1 << 24])
+@pytest.mark.parametrize("limit_bytes", [60_000, 120_000, 1 << 24])
 def test_keys_that_do_not_fit_are_taken_in_rounds_with_the_same_result(tmp_path: Path, limit_bytes: int) -> None:
     story = a_story(5000)
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=limit_bytes)

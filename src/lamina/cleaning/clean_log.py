@@ -123,6 +123,7 @@ def make_manifest(
         bytes_read=bytes_read + sum(each.bytes_read for each in rewritten),
         bytes_written=sum(each.bytes_written for each in rewritten),
         seconds=seconds,
+        oversized_batches=sum(each.oversized_batches for each in rewritten),
     )
 
 

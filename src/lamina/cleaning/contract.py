@@ -180,6 +180,8 @@ class Manifest:
     bytes_read: int
     bytes_written: int
     seconds: Seconds
+    oversized_batches: int = 0
+    """Rebuilt batches that grew beyond ``max.message.bytes``, worth a warning (fact 72)."""
 
 
 Document = TypeVar("Document", Plan, Manifest)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lamina.cleaning.contract import AbortedEntry, Plan
 from lamina.cleaning.failures import CorruptLog
@@ -69,7 +70,7 @@ def scan_headers(plan: Plan, number: int, *, disk: Disk | None = None, meter: Me
         attributes = rows[:, ATTRIBUTES]
         passed = (attributes & DELETE_HORIZON_BIT != 0) & (rows[:, BASE_TIMESTAMP] <= plan.pass_time_ms)
         holds_passed = holds_passed or bool(passed.any())
-        judged = (attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0) | np.isin(rows[:, LAST_OFFSET], protecting)
+        judged = (attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0) | _are_among(rows[:, LAST_OFFSET], protecting)
         for index in np.flatnonzero(judged).tolist():
             numbers.append(piece.first_batch + index)
             sights.append(_sight(source, rows[index]))
@@ -91,6 +92,12 @@ def judge_batches(plan: Plan, scans: Sequence[HeaderScan]) -> list[SegmentVerdic
         aborted = tuple(entry for entry in verdicts.kept_aborted if isinstance(entry, AbortedEntry))
         judged.append(SegmentVerdicts(flags, scan.record_count, scan.holds_passed_horizon, aborted))
     return judged
+
+
+def _are_among(values: Rows, ordered: Rows) -> npt.NDArray[np.bool_]:
+    places = np.searchsorted(ordered, values)
+    found: npt.NDArray[np.bool_] = ordered[np.minimum(places, len(ordered) - 1)] == values
+    return found
 
 
 def _verdicts(plan: Plan) -> Verdicts:

@@ -3,17 +3,36 @@
 Must not know what becomes of the records that it finds superseded.
 """
 
+import mmap
+
 import numpy as np
 
-from lamina.cleaning.kernels.keys import KEY_LENGTH, Words
+from lamina.cleaning.kernels.keys import Words
 from lamina.cleaning.kernels.memory import Bytes
-from lamina.cleaning.kernels.table import ARENA_USED, ENTRIES, MOST_LOAD_PERCENT, STATE_COLUMNS, grow, insert, probe
+from lamina.cleaning.kernels.table import (
+    ARENA_USED,
+    ENTRIES,
+    MOST_LOAD_PERCENT,
+    STATE_COLUMNS,
+    UNIT_BYTES,
+    grow,
+    insert,
+    probe,
+)
 from lamina.cleaning.key_scan import SliceKeys
 
 _FIRST_SLOTS = 1 << 12
-_ARENA_GROWTH_BYTES = 1 << 20
-_ENTRY_ROOM_BYTES = 16
-"""What an entry of the arena takes beside its key, at most."""
+_SLOT_BYTES = 8
+_MOST_ARENA_BYTES = UNIT_BYTES * (2**32 - 1)
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+
+
+def _fresh_memory(size_bytes: int) -> Bytes:
+    """Zeros that take no memory before they are touched, then in large pages: touching them costs most of a table."""
+    mapped = mmap.mmap(-1, size_bytes, flags=_PRIVATE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(mapped, np.uint8)
 
 
 class TableFull(Exception):
@@ -28,21 +47,27 @@ class KeyTable:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._slots: Words = np.zeros(_FIRST_SLOTS, np.uint64)
-        self._arena: Bytes = np.empty(0, np.uint8)
+        self._slots: Words = _fresh_memory(_FIRST_SLOTS * _SLOT_BYTES).view(np.uint64)
+        self._arena = _fresh_memory(max(min(limit_bytes, _MOST_ARENA_BYTES), 1))
         self._state = np.zeros(STATE_COLUMNS, np.int64)
 
     @property
     def keys(self) -> int:
         return int(self._state[ENTRIES])
 
+    def clear(self) -> None:
+        """Forget every key, and keep the memory."""
+        self._slots[:] = 0
+        self._state[:] = 0
+
     def insert(self, found: SliceKeys, superseded: Bytes) -> None:
         """Take in keys in log order; raises :class:`TableFull`."""
         done = 0
         while True:
+            arena = self._arena[: max(self._limit_bytes - self._slots.nbytes, 0)]
             done = insert(
                 self._slots,
-                self._arena,
+                arena,
                 self._state,
                 found.payload,
                 found.firsts,
@@ -53,25 +78,19 @@ class KeyTable:
             )
             if done == found.count:
                 return
-            if not self._grow(int(found.places[done, KEY_LENGTH])):
+            if not self._grow():
                 raise TableFull(done / found.count)
 
     def probe(self, found: SliceKeys, superseded: Bytes) -> None:
         probe(self._slots, self._arena, found.payload, found.firsts, found.places, found.count, superseded)
 
-    def _grow(self, key_bytes: int) -> bool:
-        """Make room for one more key of this size; whether the limit allows it, with old and new slots together."""
-        if self.keys >= len(self._slots) * MOST_LOAD_PERCENT // 100:
-            if self._slots.nbytes * 3 + len(self._arena) > self._limit_bytes:
-                return False
-            slots = np.zeros(len(self._slots) * 2, np.uint64)
-            grow(self._slots, slots)
-            self._slots = slots
-        used = int(self._state[ARENA_USED])
-        least = used + key_bytes + _ENTRY_ROOM_BYTES
-        if len(self._arena) < least:
-            room = self._limit_bytes - self._slots.nbytes
-            if least > room:
-                return False
-            self._arena.resize(min(max(least, used + used // 4 + _ARENA_GROWTH_BYTES), room), refcheck=False)
+    def _grow(self) -> bool:
+        """Twice as many slots, if it is they that are wanting and the limit allows old and new ones together."""
+        if self.keys < len(self._slots) * MOST_LOAD_PERCENT // 100:
+            return False
+        if self._slots.nbytes * 3 + int(self._state[ARENA_USED]) > self._limit_bytes:
+            return False
+        slots = _fresh_memory(self._slots.nbytes * 2).view(np.uint64)
+        grow(self._slots, slots)
+        self._slots = slots
         return True

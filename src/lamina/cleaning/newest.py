@@ -62,11 +62,12 @@ class NewestRecords:
         return [superseded[start // 8 : end // 8] for start, end in edges]
 
     def _find_in_rounds(self, superseded: Bytes) -> None:
+        table = KeyTable(self._plan.memory_limit_bytes)
         rounds = 1
         while True:
             try:
                 for number in range(rounds):
-                    self._find_in_round(superseded, rounds, number)
+                    self._find_in_round(table, superseded, rounds, number)
                 return
             except TableFull as full:
                 rounds = max(rounds + 1, ceil(rounds / max(full.share, 1 / (2 * _MOST_ROUNDS))))
@@ -78,9 +79,9 @@ class NewestRecords:
     def _too_many(self, what: str) -> TooManyKeys:
         return TooManyKeys(f"{what} do not fit the {self._plan.memory_limit_bytes} bytes that one task may take")
 
-    def _find_in_round(self, superseded: Bytes, rounds: int, number: int) -> None:
+    def _find_in_round(self, table: KeyTable, superseded: Bytes, rounds: int, number: int) -> None:
         plan = self._plan
-        table = KeyTable(plan.memory_limit_bytes)
+        table.clear()
         first_dirty = plan.first_dirty_offset
         done = 0.0
         total = sum(segment.size_bytes for segment in plan.segments if segment.next_base_offset > first_dirty)

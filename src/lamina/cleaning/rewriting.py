@@ -64,6 +64,7 @@ class Rewritten:
     """As ``kernels.columns`` numbers them."""
     bytes_read: int
     bytes_written: int
+    oversized_batches: int
 
 
 def groups_of(plan: Plan) -> list[list[int]]:
@@ -97,7 +98,13 @@ def rewrite_group(
         rewriting.writer.discard()
         raise
     counters = tuple(int(counter) for counter in rewriting.counters)
-    return Rewritten(written, counters, rewriting.bytes_read, sum(file.size_bytes for file in written.files))
+    return Rewritten(
+        group=written,
+        counters=counters,
+        bytes_read=rewriting.bytes_read,
+        bytes_written=sum(file.size_bytes for file in written.files),
+        oversized_batches=rewriting.oversized_batches,
+    )
 
 
 class _Rewriting:
@@ -113,6 +120,7 @@ class _Rewriting:
         self.counters[EARLIEST_HORIZON] = _NEVER
         self.counters[LATEST_HORIZON] = _EVER
         self.bytes_read = 0
+        self.oversized_batches = 0
 
     def rewrite(self, source: Source, piece: Slice, flags: Bytes, superseded: Bytes) -> None:
         rows = piece.rows
@@ -164,6 +172,7 @@ class _Rewriting:
         sizes = fates[:, OUT_END] - fates[:, OUT_START]
         if compressing.any():
             out = self._compress(source, rows, fates, compressing, sizes, out)
+        self.oversized_batches += int(((sizes > rows[:, SIZE]) & (sizes > self._plan.max_message_bytes)).sum())
         rows, fates, sizes = rows[stays], fates[stays], sizes[stays]
         batches = np.empty((len(rows), INDEXED_COLUMNS), np.int64)
         batches[:, BATCH_POSITION] = self.writer.size_bytes + np.cumsum(sizes) - sizes
