@@ -23,7 +23,7 @@ test: venv
 
 # Ten times as many power cuts and random lives of a log as in `make test`; about five minutes.
 faults: venv
-	LAMINA_STORIES=300 $(PYTEST) -n auto tests/log/test_crash.py tests/log/test_faults.py --timeout 900
+	LAMINA_STORIES=300 $(PYTEST) -n auto tests/log/test_crash.py tests/log/test_faults.py tests/broker/test_transaction_model.py --timeout 1800
 
 # Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
 # ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.

@@ -4,6 +4,7 @@ Two producers share a transactional id. Requests and answers are lost, delivered
 late; the power is cut after any operation on the disk; time runs out; a topic goes and comes again.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -32,6 +33,8 @@ from tests.broker.transacting import (
     fetched_offset,
 )
 
+EXAMPLES = int(os.environ.get("LAMINA_STORIES", "30")) // 6
+"""Lives of two producers, for each kind of them; `make faults` tells many more."""
 ONE_OF_EACH = {
     "transaction.state.log.num.partitions": "1",
     "offsets.topic.num.partitions": "1",
@@ -313,12 +316,12 @@ class MixedTransactions(Transactions):
     versions = (BUMPING, CLASSIC)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("machine", [Transactions, ClassicTransactions, MixedTransactions])
 def test_readers_see_what_was_committed_through_power_cuts(machine: type[Transactions]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=8, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
