@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,24 @@ class Lamina:
         code = exit_.value.code
         assert isinstance(code, int)
         return Outcome(code, out, err)
+
+
+@contextmanager
+def started(*args: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The command as a process with pipes, ended in the end if it is still there."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 def run_process(*args: str | Path, **environment: str) -> Outcome:

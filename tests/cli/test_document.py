@@ -1,6 +1,8 @@
 """docs/cli.md names every field that ``--json`` prints, every command and every exit status."""
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,6 +11,7 @@ import pytest
 from lamina.cli import status
 from lamina.cli.app import COMMANDS, app
 from tests.broker.process import BrokerProcess
+from tests.cli.records import Records
 from tests.cli.running import Lamina
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/cli.md").read_text()
@@ -57,6 +60,31 @@ def test_every_subcommand_is_documented_and_has_examples(lamina: Lamina, group: 
     for name in command.commands:
         assert re.search(rf"[`|]{name}\b", section), name
         assert "Examples:" in lamina(group, name, "--help").out
+
+
+def names_in(value: object) -> Iterator[str]:
+    """The names of all fields, however deep."""
+    if isinstance(value, dict):
+        yield from value
+        for each in value.values():
+            yield from names_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from names_in(each)
+
+
+def test_every_field_of_records_and_summaries_is_documented(records: Records, topic: str) -> None:
+    records.make(topic)
+    rows = records.produce(topic, b"k:v\n", "--key-separator", ":", "--header", "a=b", "--json").objects
+    consumed = records.consume(topic, "--json")
+    rows += [*consumed.objects, json.loads(consumed.err)]
+    for what in ("produce", "consume"):
+        bench = ("bench", what, "--topic", topic, "--records", "1", "--json")
+        rows += records.lamina(*bench, "--bootstrap-server", records.address).objects
+    assert [row["type"] for row in rows] == ["summary", "record", "summary", "bench_produce", "bench_consume"]
+    for row in rows:
+        for name in (*names_in(row), row["type"]):
+            assert f"`{name}`" in DOCUMENT, name
 
 
 def test_every_command_and_exit_status_is_documented() -> None:

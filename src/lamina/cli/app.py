@@ -15,13 +15,17 @@ from lamina.cli.status import BAD_INPUT
 COMMANDS = {
     "adopt": "Take partitions in that a broker does not know.",
     "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
+    "bench": "Measure how fast records go to a cluster and come back.",
     "brokers": "Show the brokers of a cluster.",
     "configs": "Show and change settings of topics and brokers.",
+    "consume": "Print the records of a topic.",
     "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
+    "produce": "Send lines as records.",
     "restore": "Bring a backup back into an empty directory.",
     "serve": "Run a broker.",
     "topics": "Make, look at, change and delete topics.",
+    "watch": "See who is connected and what is slow, and change what a broker logs.",
     "verify": "Check a log directory, or one partition's, without writing.",
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""

@@ -11,7 +11,7 @@ from itertools import islice
 
 import click
 
-Value = str | int | bool | None | list["Value"] | dict[str, "Value"]
+Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 Row = Mapping[str, Value]
 
 _PAGE_ROWS = 500
@@ -20,8 +20,12 @@ _BETWEEN = 3
 
 
 def print_json(row: Row) -> None:
+    click.echo(json_line(row))
+
+
+def json_line(row: Row) -> str:
     """One object on one line."""
-    click.echo(json.dumps(row, separators=(",", ":")))
+    return json.dumps(row, separators=(",", ":"))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> int:

@@ -116,6 +116,21 @@ class Cluster:
         else:
             self._last_error = error
 
+    def given(self, *names: str) -> str | None:
+        """What the properties say under one of these names."""
+        return next((self._config[name] for name in names if name in self._config), None)
+
+    # Trouble
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a client told of an error since they were last forgotten."""
+        return self._last_error is not None or self._are_all_down
+
+    def forget_errors(self) -> None:
+        self._last_error = None
+        self._are_all_down = False
+
     # Asking
 
     def answer(self, future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
@@ -130,7 +145,7 @@ class Cluster:
             answer_of(answer, 0)
         except Refused as error:
             if error.name in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"):
-                raise self._unreachable() from error
+                raise self.unreachable() from error
             raise
 
     def _await(self, future: "Future[T]", down_seconds: float, seconds: float) -> None:
@@ -143,9 +158,9 @@ class Cluster:
             if self._are_all_down:
                 down_since = down_since or time.monotonic()
                 if time.monotonic() - down_since > down_seconds:
-                    raise self._unreachable()
+                    raise self.unreachable()
 
-    def _unreachable(self) -> Unreachable:
+    def unreachable(self) -> Unreachable:
         return Unreachable(why_unreachable(self.bootstrap_servers, self._last_error))
 
 

@@ -1,0 +1,52 @@
+"""The options of every command that asks a broker's admin listener.
+
+Must not know any route.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lamina.cli.connecting import cluster_options
+from lamina.client.admin_listener import find_admin_listener
+from lamina.client.cluster import Cluster
+
+TOKEN = "LAMINA_ADMIN_TOKEN"
+_DEFAULT_TOKEN_FILE = "lamina-data/admin.token"
+
+_OPTIONS = (
+    click.option("--broker", "broker_id", metavar="ID", help="Which broker is asked.  [default: the first]"),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        help=f"The broker's admin.token, for what changes something.  [env: {TOKEN}; default: {_DEFAULT_TOKEN_FILE}]",
+    ),
+)
+
+
+def admin_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options, and those of a cluster; the command is given ``listener`` in their place."""
+
+    def with_listener(*args: Any, cluster: Cluster, broker_id: str | None, token_file: str | None, **rest: Any) -> int:
+        return command(*args, listener=find_admin_listener(cluster, broker_id, _token(token_file)), **rest)
+
+    with_listener.__doc__ = command.__doc__
+    with_listener.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    decorated: Callable[..., int] = with_listener
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return cluster_options(decorated)
+
+
+def _token(file: str | None) -> str | None:
+    """From the file that is named, else from the environment, else from where `lamina serve` keeps it by default."""
+    if file is None:
+        if TOKEN in os.environ:
+            return os.environ[TOKEN]
+        file = _DEFAULT_TOKEN_FILE
+        if not Path(file).exists():
+            return None
+    return Path(file).read_text(encoding="ascii", errors="replace").strip()

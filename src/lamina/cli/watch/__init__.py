@@ -1,0 +1,25 @@
+"""``lamina watch``: what a running broker is doing, and how much it logs; one module each."""
+
+import click
+
+from lamina.cli.watch.connections import connections
+from lamina.cli.watch.following import follow
+from lamina.cli.watch.levels import log_levels
+from lamina.cli.watch.slow import slow_requests
+
+
+@click.group(
+    "watch",
+    epilog="""\b
+Examples:
+  lamina watch connections
+  lamina watch slow-requests
+  lamina watch log-levels lamina.log debug
+  lamina watch follow my-client""",
+)
+def command() -> None:
+    """See who is connected and what is slow, and change what a broker logs."""
+
+
+for subcommand in (connections, follow, log_levels, slow_requests):
+    command.add_command(subcommand)
