@@ -4,9 +4,11 @@ Property tests draw the same examples on every run, and a slow machine does not 
 tests of a worker that leave it as it was; others start their own.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -17,6 +19,17 @@ settings.register_profile("lamina", derandomize=True, deadline=None)
 settings.load_profile("lamina")
 
 _numbers = count()
+_IN_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def quick_path(tmp_path: Path) -> Iterator[Path]:
+    """An empty directory for tests that never ask whether the real disk keeps anything."""
+    if not os.access(_IN_MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    with TemporaryDirectory(prefix="lamina-", dir=_IN_MEMORY) as path:
+        yield Path(path)
 
 
 @pytest.fixture(scope="session")

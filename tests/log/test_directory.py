@@ -335,3 +335,19 @@ def test_partitions_may_come_and_go_while_the_directory_fails(tmp_path: Path) ->
     assert log.failure == directory.failure
     del directory.logs["first", 0]
     directory.close()
+
+
+@pytest.mark.parametrize("fully", [False, True])
+def test_cutting_a_log_lowers_the_cleaners_checkpoint_to_its_active_segment(tmp_path: Path, fully: bool) -> None:
+    """Fact 28."""
+    directory, log = with_partition(tmp_path)
+    log.roll(NOW_MS)
+    append(log, 3)
+    directory.write_cleaner_offsets({("topic", 0): 5})
+    directory.truncate_fully(log, 1, NOW_MS) if fully else directory.truncate(log, 4, NOW_MS)
+    assert log.segments.active.base_offset == (1 if fully else 3)
+    assert directory.remembered.cleaner_offsets == {("topic", 0): 1 if fully else 3}
+    directory.close()
+    again = opened(tmp_path)
+    assert again.remembered.cleaner_offsets == {("topic", 0): 1 if fully else 3}
+    again.close()

@@ -32,6 +32,9 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ("message.timestamp.type", "LogAppendTime", "is_log_append_time", True),
     ("message.timestamp.before.max.ms", "0", "timestamp_before_max_ms", 0),
     ("message.timestamp.after.max.ms", "0", "timestamp_after_max_ms", 0),
+    ("min.cleanable.dirty.ratio", "0.2", "min_cleanable_dirty_ratio", 0.2),
+    ("delete.retention.ms", "0", "delete_retention_ms", 0),
+    ("min.compaction.lag.ms", "1", "min_compaction_lag_ms", 1),
     ("max.compaction.lag.ms", "1", "max_compaction_lag_ms", 1),
     ("preallocate", "true", "preallocate", True),
 ]
@@ -57,6 +60,9 @@ BROKER_FILE: list[tuple[str, str, str, object]] = [
     ("log.message.timestamp.type", "LogAppendTime", "is_log_append_time", True),
     ("log.message.timestamp.before.max.ms", "0", "timestamp_before_max_ms", 0),
     ("log.message.timestamp.after.max.ms", "0", "timestamp_after_max_ms", 0),
+    ("log.cleaner.min.cleanable.ratio", "1", "min_cleanable_dirty_ratio", 1.0),
+    ("log.cleaner.delete.retention.ms", "0", "delete_retention_ms", 0),
+    ("log.cleaner.min.compaction.lag.ms", "1", "min_compaction_lag_ms", 1),
     ("log.cleaner.max.compaction.lag.ms", "1", "max_compaction_lag_ms", 1),
     ("log.preallocate", "true", "preallocate", True),
 ]
@@ -143,7 +149,7 @@ def test_what_a_topic_cannot_have_is_refused_with_one_sentence(overrides: dict[s
 
 def test_what_kafka_knows_and_nothing_reads_is_accepted_on_a_topic() -> None:
     overrides = {
-        "min.cleanable.dirty.ratio": "0.2",
+        "compression.zstd.level": "3",
         "unclean.leader.election.enable": "true",
         "remote.storage.enable": "false",
     }

@@ -13,6 +13,8 @@ from lamina.broker.node import Node
 from lamina.errors import InvalidRequest, KafkaError
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.settings.cleaner import LOG_CLEANER_THREADS
+from lamina.settings.cleaner_limits import check_threads
 from lamina.settings.definition import SettingError
 from lamina.settings.resolve import with_dynamic
 
@@ -75,10 +77,11 @@ def find_resource(node: Node, image: Image, resource_type: int, name: str) -> Co
 def _check_settings(node: Node, image: Image) -> None:
     """Values that are good one by one may not go together."""
     try:
-        with_dynamic(
+        settings = with_dynamic(
             node.settings,
             dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
             dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node.id))),
         )
+        check_threads(node.settings[LOG_CLEANER_THREADS], settings[LOG_CLEANER_THREADS])
     except SettingError as error:
         raise InvalidRequest(str(error)) from None

@@ -168,6 +168,7 @@ class Publisher:
         node.request_watch.configure(node.settings[LAMINA_SLOW_REQUEST_MS])
         if node.on_settings is not None:
             node.on_settings(node.settings)
+        node.cleaner.configured()
         for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
             self._configure(name)
             if number % _TOPICS_AT_A_TIME == 0:
@@ -183,6 +184,8 @@ class Publisher:
             partition = self._node.partitions.find(name, index)
             if partition is not None:
                 partition.configure(config, limit_bytes)
+                if not config.compact:
+                    self._node.cleaner.abort((name, index))
 
     # Going
 
@@ -195,6 +198,7 @@ class Publisher:
         for index in range(len(topic.partitions)):
             partition = node.partitions.remove(topic.name, index)
             directory = self.directory_of.pop((topic.name, index), None)
+            node.cleaner.forget((topic.name, index))
             if partition is not None:
                 partition.release_all()
             if directory is not None and directory.failure is None:

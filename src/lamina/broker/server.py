@@ -136,6 +136,7 @@ class Server:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
         timers.start()
+        node.cleaner.start()
         node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
         return opened, bound, listening, timers, admin
 
@@ -197,6 +198,7 @@ class Server:
         node = opened.node
         listening.stop_accepting()
         node.is_stopping = True
+        await node.cleaner.stop()
         await timers.stop()
         await node.kernel_loading.stop()
         for partition in node.partitions:

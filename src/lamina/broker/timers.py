@@ -16,7 +16,6 @@ from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
 from lamina.log.remembered import Checkpoints
-from lamina.log.retention import begin_expiry, expire, sync_names
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
     LAMINA_DISK_FREE_MIN_BYTES,
@@ -105,21 +104,13 @@ class Timers:
                 began_ms = self._node.monotonic_ms()
 
     async def retain(self) -> None:
-        now_ms, began_ms = self._node.now_ms(), self._node.monotonic_ms()
+        """Fact 30: compacted logs are the cleaner's."""
+        began_ms = self._node.monotonic_ms()
         for partition in list(self._node.partitions):
             if self._stopping.is_set():
                 return
-            log = partition.log
-            try:
-                expired = begin_expiry(log, now_ms, partition.high_watermark)
-                if expired:
-                    await self._node.threads.run(partial(sync_names, log))
-                    for segment in expired:
-                        expire(log, segment, now_ms)
-                        await self._node.threads.run(partial(sync_names, log))
-                    logger.info("%s: %d segments expired", log.name, len(expired))
-            except StorageError as error:
-                logger.warning("%s", error)
+            if not partition.log.config.compact:
+                await self._node.cleaner.expire(partition)
             if self._node.monotonic_ms() - began_ms >= _TURN_MS:
                 await asyncio.sleep(0)
                 began_ms = self._node.monotonic_ms()

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lamina.cleaning.strict_json import NotThatJson, dump_value, load_value, parse_object
+from lamina.log.names import PASS_FOLDER_PREFIX
 
 VERSION = 1
-
-PASS_FOLDER_PREFIX = ".lamina-pass-"
 
 
 class ContractError(ValueError):

@@ -205,6 +205,7 @@ class LogDirectory:
             truncate_to(log, offset, now_ms)
             # The cut is at the start of a batch, which may lie below the offset that was asked for.
             self._lower_checkpoints(log, log.log_end_offset)
+            self._lower_cleaner_offset(log)
 
     def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
@@ -212,6 +213,13 @@ class LogDirectory:
         self._lower_checkpoints(log, min(offset, log.log_start_offset))
         self.write_checkpoints(self.remembered.log_start_at((log.topic, log.partition), offset))
         truncate_fully_and_start_at(log, offset, now_ms)
+        self._lower_cleaner_offset(log)
+
+    def _lower_cleaner_offset(self, log: PartitionLog) -> None:
+        """Fact 28: what is written again in the active segment was not cleaned."""
+        key, base_offset = (log.topic, log.partition), log.segments.active.base_offset
+        if self.remembered.cleaner_offsets.get(key, 0) > base_offset:
+            self.write_cleaner_offsets({key: base_offset})
 
     def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
         """Make sure that no checkpoint on disk speaks of anything at or above ``offset``."""

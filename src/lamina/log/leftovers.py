@@ -1,12 +1,14 @@
 """What a crash can leave in a partition's directory, settled before the log is opened (facts 82-85).
 
 Owns the meaning of ``.cleaned``, ``.swap`` and ``.deleted`` after a crash: either the old segments or the new
-ones, never both, never half. Directories inside a partition's directory are not its business.
+ones, never both, never half. The folder of a cleaning pass that nobody finished goes; other directories inside a
+partition's directory are not its business.
 """
 
 from lamina.errors import CorruptMessage
 from lamina.log.files import TEMPORARY, Disk, Entry
 from lamina.log.index_pair import INDEX, TIME_INDEX
+from lamina.log.names import PASS_FOLDER_PREFIX
 from lamina.log.scan import headers
 from lamina.log.segment import ABORTED_INDEX, LOG
 
@@ -17,6 +19,7 @@ DELETED = ".deleted"
 
 def settle(disk: Disk, directory: str) -> None:
     """Finish or undo an interrupted replacement, and remove files that are not part of a log any more."""
+    remove_pass_folders(disk, directory)
     names = _file_names(disk, directory)
     before = list(names)
     _undo_unfinished(disk, directory, names)
@@ -82,6 +85,13 @@ def _remove_orphaned_indexes(disk: Disk, directory: str, names: list[str]) -> No
         stem, dot, extension = name.rpartition(".")
         if dot + extension in (INDEX, TIME_INDEX, ABORTED_INDEX) and stem + LOG not in names:
             _remove(disk, directory, names, name)
+
+
+def remove_pass_folders(disk: Disk, directory: str) -> None:
+    """Remove what cleaning passes worked in. Not for good: a folder that comes back after a crash goes again."""
+    for entry in disk.scan(directory):
+        if entry.is_dir and entry.name.startswith(PASS_FOLDER_PREFIX):
+            disk.remove_tree(f"{directory}/{entry.name}")
 
 
 def remove_temporary_files(disk: Disk, directory: str) -> None:

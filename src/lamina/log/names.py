@@ -1,9 +1,12 @@
-"""The names of partition directories (formats.md §2.1).
+"""The names of partition directories (formats.md §2.1), and of the folders that cleaning makes in them.
 
 Must not know what is in them.
 """
 
 import re
+
+PASS_FOLDER_PREFIX = ".lamina-pass-"
+"""A folder inside a partition's directory in which a cleaning pass works; after a crash it means nothing."""
 
 _MAX_NAME = 255
 _DELETED = re.compile(r"^.+\.[0-9a-f]{32}-delete$")

@@ -93,10 +93,7 @@ BROKER_IGNORED = (
             connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms cordoned.log.dirs
             leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-            log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
-            log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-            log.cleaner.io.max.bytes.per.second log.cleaner.min.cleanable.ratio
-            log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
+            log.dir.failure.timeout.ms
             log.initial.task.delay.ms
             max.request.partition.size.limit
             num.replica.fetchers
@@ -166,7 +163,7 @@ TOPIC_IGNORED = (
         _NOT_READ,
         _names("""
             compression.gzip.level compression.lz4.level compression.zstd.level
-            delete.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms unclean.leader.election.enable
+            unclean.leader.election.enable
         """),
     ),
 )

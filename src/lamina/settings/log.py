@@ -5,8 +5,8 @@ which they stand in for one another. Must not know the topics' halves.
 """
 
 from lamina.settings.definition import Fallback, Update, broker_setting
-from lamina.settings.kinds import BOOLEAN, INT, LIST, LONG, STRING, Rule, at_least, each_of, one_of
-from lamina.settings.log_config import HOUR_MS, LONG_MAX, MEBIBYTE
+from lamina.settings.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Rule, at_least, between, each_of, one_of
+from lamina.settings.log_config import DAY_MS, HOUR_MS, LONG_MAX, MEBIBYTE
 
 MINUTE_MS = 60_000
 TIMESTAMP_TYPES = one_of("CreateTime", "LogAppendTime")
@@ -152,6 +152,30 @@ LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = broker_setting(
     LONG,
     HOUR_MS,
     "A record dated further than this into the future is refused (`CreateTime` only).",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+)
+LOG_CLEANER_MIN_CLEANABLE_RATIO = broker_setting(
+    "log.cleaner.min.cleanable.ratio",
+    DOUBLE,
+    0.5,
+    "A log is compacted when more than this share of its closed segments is dirty.",
+    update=Update.CLUSTER_WIDE,
+    rule=between(0, 1),
+)
+LOG_CLEANER_DELETE_RETENTION_MS = broker_setting(
+    "log.cleaner.delete.retention.ms",
+    LONG,
+    DAY_MS,
+    "How long a tombstone or a transaction's marker stays after the first pass that met it.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+)
+LOG_CLEANER_MIN_COMPACTION_LAG_MS = broker_setting(
+    "log.cleaner.min.compaction.lag.ms",
+    LONG,
+    0,
+    "A record of a compacted topic stays at least this long, whatever comes after it.",
     update=Update.CLUSTER_WIDE,
     rule=at_least(0),
 )

@@ -35,6 +35,9 @@ class LogConfig:
     is_log_append_time: bool = False
     timestamp_before_max_ms: int = LONG_MAX
     timestamp_after_max_ms: int = HOUR_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
     preallocate: bool = False
     compression_type: str = "producer"

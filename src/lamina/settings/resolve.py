@@ -8,6 +8,7 @@ files or arguments: they come as mappings from name to text.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from lamina.settings.cleaner_limits import cleaner_limits
 from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
 from lamina.settings.listeners import admin_listeners, advertised_admin_listeners, advertised_listeners
@@ -48,6 +49,7 @@ def resolve_broker(
     admin_listeners(settings)
     advertised_admin_listeners(settings)
     connection_limits(settings)
+    cleaner_limits(settings)
     return settings
 
 

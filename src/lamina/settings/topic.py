@@ -6,7 +6,7 @@ Must not know how an override reaches a log.
 
 from lamina.settings import log
 from lamina.settings.definition import Scope, Setting, Update, topic_setting
-from lamina.settings.kinds import BOOLEAN, INT, LIST, LONG, STRING, at_least
+from lamina.settings.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, at_least, between
 from lamina.settings.log_config import MEBIBYTE
 
 SEGMENT_BYTES = topic_setting(
@@ -108,6 +108,27 @@ MESSAGE_TIMESTAMP_AFTER_MAX_MS = topic_setting(
     LONG,
     log.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS,
     "A record dated further than this into the future is refused (`CreateTime` only).",
+    at_least(0),
+)
+MIN_CLEANABLE_DIRTY_RATIO = topic_setting(
+    "min.cleanable.dirty.ratio",
+    DOUBLE,
+    log.LOG_CLEANER_MIN_CLEANABLE_RATIO,
+    "A log is compacted when more than this share of its closed segments is dirty.",
+    between(0, 1),
+)
+DELETE_RETENTION_MS = topic_setting(
+    "delete.retention.ms",
+    LONG,
+    log.LOG_CLEANER_DELETE_RETENTION_MS,
+    "How long a tombstone or a transaction's marker stays after the first pass that met it.",
+    at_least(0),
+)
+MIN_COMPACTION_LAG_MS = topic_setting(
+    "min.compaction.lag.ms",
+    LONG,
+    log.LOG_CLEANER_MIN_COMPACTION_LAG_MS,
+    "A record of a compacted topic stays at least this long, whatever comes after it.",
     at_least(0),
 )
 MAX_COMPACTION_LAG_MS = topic_setting(

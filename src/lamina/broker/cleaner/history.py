@@ -1,0 +1,156 @@
+"""The last passes, with their figures (facts 101 and 102), and what all passes since the start add up to.
+
+Must not know how a pass is made.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lamina.cleaning.contract import Manifest, Plan
+from lamina.log.checkpoints import TopicPartition
+
+REMEMBERED_PASSES = 1000
+_MB = 1024 * 1024
+
+
+class Outcome(StrEnum):
+    CLEANED = "cleaned"
+    FAILED = "failed"
+    UNCLEANABLE = "uncleanable"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSeconds:
+    """Where the time of a pass went, as the broker saw it; the job's own phases are in its manifest."""
+
+    gather: float
+    engine: float
+    install: float
+
+    @property
+    def total(self) -> float:
+        return self.gather + self.engine + self.install
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    number: int
+    topic: str
+    partition: int
+    plan_id: str
+    outcome: Outcome
+    reason: str
+    """Why it came to nothing; empty where it did not."""
+    is_manual: bool
+    began_ms: int
+    ended_ms: int
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    source_bytes: int
+    memory_limit_bytes: int
+    seconds: PhaseSeconds
+    manifest: Manifest | None
+
+    @property
+    def key(self) -> TopicPartition:
+        return self.topic, self.partition
+
+
+class History:
+    def __init__(self) -> None:
+        self.records: deque[PassRecord] = deque(maxlen=REMEMBERED_PASSES)
+        self.last_number = 0
+        self.passes: Counter[Outcome] = Counter()
+        self.phase_seconds: Counter[str] = Counter()
+        """By phase; the job's as it tells them."""
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self.read_records = 0
+        self.written_records = 0
+        self._last: dict[TopicPartition, PassRecord] = {}
+
+    def add(
+        self,
+        plan: Plan,
+        outcome: Outcome,
+        reason: str,
+        *,
+        is_manual: bool,
+        began_ms: int,
+        ended_ms: int,
+        seconds: PhaseSeconds,
+        manifest: Manifest | None,
+    ) -> PassRecord:
+        self.last_number += 1
+        record = PassRecord(
+            number=self.last_number,
+            topic=plan.topic,
+            partition=plan.partition,
+            plan_id=plan.plan_id,
+            outcome=outcome,
+            reason=reason,
+            is_manual=is_manual,
+            began_ms=began_ms,
+            ended_ms=ended_ms,
+            first_dirty_offset=plan.first_dirty_offset,
+            first_uncleanable_offset=plan.first_uncleanable_offset,
+            source_bytes=sum(segment.size_bytes for segment in plan.segments),
+            memory_limit_bytes=plan.memory_limit_bytes,
+            seconds=seconds,
+            manifest=manifest,
+        )
+        self.records.append(record)
+        self._last[record.key] = record
+        self.passes[outcome] += 1
+        self._count_seconds(record)
+        if manifest is not None:
+            self.read_bytes += manifest.bytes_read
+            self.written_bytes += manifest.bytes_written
+            self.read_records += manifest.before.records
+            self.written_records += manifest.after.records
+        return record
+
+    def _count_seconds(self, record: PassRecord) -> None:
+        phases = {"gather": record.seconds.gather, "engine": record.seconds.engine, "install": record.seconds.install}
+        if record.manifest is not None:
+            said = record.manifest.seconds
+            phases |= {"verdicts": said.verdicts, "keys": said.keys, "rewrite": said.rewrite}
+            phases |= {"throttled": said.throttled}
+        for name, seconds in phases.items():
+            self.phase_seconds[name] += seconds  # type: ignore[assignment]
+
+    def last_of(self, key: TopicPartition) -> PassRecord | None:
+        return self._last.get(key)
+
+    def forget(self, key: TopicPartition) -> None:
+        self._last.pop(key, None)
+
+    def last_cleaned(self) -> list[PassRecord]:
+        """The last pass of each partition, of those that were cleaned."""
+        return [record for record in self._last.values() if record.outcome is Outcome.CLEANED]
+
+
+def describe(record: PassRecord) -> str:
+    """Fact 101: what a finished pass says of itself in the log."""
+    manifest = record.manifest
+    assert manifest is not None
+    before, after, said, seconds = manifest.before, manifest.after, manifest.seconds, record.seconds
+    return (
+        f"{record.topic}-{record.partition}: cleaned offsets [{record.first_dirty_offset}, {manifest.end_offset})\n"
+        f"  {before.bytes / _MB:.1f} MB processed in {seconds.total:.1f} s, {_rate(before.bytes, seconds.total)} MB/s\n"
+        f"  keys {manifest.keys}: {said.keys:.1f} s; rewriting: {manifest.bytes_written / _MB:.1f} MB in "
+        f"{said.rewrite:.1f} s, {_rate(manifest.bytes_written, said.rewrite)} MB/s; throttled {said.throttled:.1f} s\n"
+        f"  start: {before.bytes / _MB:.1f} MB, {before.records} records in {before.segments} segments; "
+        f"end: {after.bytes / _MB:.1f} MB, {after.records} records in {after.segments} segments\n"
+        f"  {_less(before.bytes, after.bytes)} % smaller, {_less(before.records, after.records)} % fewer records"
+    )
+
+
+def _rate(size_bytes: int, seconds: float) -> str:
+    return f"{size_bytes / _MB / seconds:.1f}" if seconds > 0 else "-"
+
+
+def _less(before: int, after: int) -> str:
+    return f"{100 * (before - after) / before:.1f}" if before else "0.0"

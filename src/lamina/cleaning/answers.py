@@ -1,0 +1,51 @@
+"""What a cleaning job says while it works: lines of JSON, one object each.
+
+``{"progress": …}``, ``{"failure": …}`` or a manifest as ``contract.dump`` writes it. Must not know who says it.
+"""
+
+import json
+from dataclasses import dataclass
+
+from lamina.cleaning.contract import ContractError, Manifest, dump, load
+from lamina.cleaning.strict_json import NotThatJson, dump_value, load_value, parse_object
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    plan_id: str
+    done_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A pass that came to nothing; it left the log as it was."""
+
+    plan_id: str
+    reason: str
+    is_uncleanable: bool = False
+    """The log itself is the reason, such as a damaged batch: trying again will not help until somebody repairs it."""
+
+
+Answer = Manifest | Failure
+"""What becomes of one plan."""
+
+
+def dump_line(said: Progress | Answer) -> bytes:
+    if isinstance(said, Manifest):
+        return dump(said) + b"\n"
+    name = "progress" if isinstance(said, Progress) else "failure"
+    return json.dumps({name: dump_value(said)}, separators=(",", ":")).encode() + b"\n"
+
+
+def load_line(line: bytes) -> Progress | Answer:
+    """Raises :class:`ContractError` for what is none of these."""
+    try:
+        value = parse_object(line)
+        if set(value) == {"progress"}:
+            return load_value(Progress, value["progress"])
+        if set(value) == {"failure"}:
+            return load_value(Failure, value["failure"])
+    except NotThatJson as error:
+        raise ContractError(f"a cleaning job said something that nobody understands: {error}") from None
+    return load(Manifest, line)

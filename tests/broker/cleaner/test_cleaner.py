@@ -1,0 +1,549 @@
+"""The cleaner's rounds: what is chosen, what becomes of a pass, and who may stop it (facts 10-32, 88-98)."""
+
+import asyncio
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lamina.broker.cleaner.history import Outcome
+from lamina.broker.cleaner.states import State
+from lamina.cleaning.answers import Failure
+from lamina.cleaning.contract import Plan
+from lamina.image.changes import set_configs
+from lamina.image.image import ConfigResource, ResourceType
+from lamina.log.trimming import move_log_start_offset
+from lamina.settings.log_config import LogConfig
+from tests.broker.cleaner.cleaning import CleaningBroker
+
+CLEANED = [b"a=2", b"b=2", b"c=last"]
+DIRTY = [b"a=0", b"b=0", b"a=1", b"b=1", b"a=2", b"b=2", b"c=last"]
+
+
+def outcomes(cleaning: CleaningBroker) -> list[Outcome]:
+    return [record.outcome for record in cleaning.cleaner.history.records]
+
+
+async def configure(cleaning: CleaningBroker, name: str, **configs: str) -> None:
+    given = {key.replace("_", "."): value for key, value in configs.items()}
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    await cleaning.node.change(lambda image: set_configs(image, resource, given))
+
+
+# A pass
+
+
+def test_a_dirty_log_is_cleaned_up_to_its_active_segment_and_checkpointed(cleaning: CleaningBroker) -> None:
+    """Facts 22, 39 and 88."""
+    partition = cleaning.compacted()
+    assert cleaning.clean()
+    assert cleaning.texts() == CLEANED
+    assert cleaning.checkpoint() == partition.log.segments.active.base_offset == 6
+    assert cleaning.folders() == []
+    path = Path(cleaning.node.directories[0].path, "cleaner-offset-checkpoint")
+    assert path.read_text() == "0\n1\nt 0 6\n"
+    assert outcomes(cleaning) == [Outcome.CLEANED]
+
+
+def test_a_log_without_new_dirty_bytes_is_not_touched_again(cleaning: CleaningBroker) -> None:
+    """Fact 25."""
+    cleaning.compacted()
+    assert cleaning.clean()
+    assert not cleaning.clean()
+    cleaning.write("t", b"a=9")
+    assert not cleaning.clean()
+    assert len(cleaning.engine.plans) == 1
+
+
+def test_after_a_restart_the_checkpoint_still_says_what_is_clean(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+    cleaning.clean()
+    cleaning.restart()
+    cleaning.cleaner.engine = cleaning.engine
+    assert cleaning.texts() == CLEANED
+    assert not cleaning.clean()
+
+
+def test_the_filthiest_logs_come_first_and_those_below_their_ratio_not_at_all(cleaning: CleaningBroker) -> None:
+    """Facts 20 and 23."""
+    cleaning.compacted("half")
+    cleaning.compacted("little", min_cleanable_dirty_ratio="0.6")
+    cleaning.clean()
+    for _ in range(2):
+        cleaning.write("half", b"a=x", b"b=y", b"c=z")
+    cleaning.roll("half")
+    cleaning.write("little", b"a=x")
+    cleaning.roll("little")
+    cleaning.compacted("new")
+    del cleaning.engine.plans[:]
+    assert 0.5 < cleaning.cleaner.look(cleaning.partition("little")).cleanable.dirty_ratio <= 0.6
+    assert cleaning.clean()
+    assert [plan.topic for plan in cleaning.engine.plans] == ["new", "half"]
+
+
+def test_only_compacted_topics_are_candidates(cleaning: CleaningBroker) -> None:
+    """Fact 10."""
+    cleaning.compacted("plain", policy="delete")
+    cleaning.compacted("both", policy="compact,delete")
+    cleaning.clean()
+    assert [plan.topic for plan in cleaning.engine.plans] == ["both"]
+
+
+def test_what_is_appended_while_the_job_works_is_kept(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+    log = cleaning.partition("t").log
+
+    def meanwhile() -> None:
+        log.roll(cleaning.node.now_ms())
+
+    cleaning.engine.meanwhile = meanwhile
+    assert cleaning.clean()
+    cleaning.write("t", b"d=new")
+    assert cleaning.texts() == [*CLEANED, b"d=new"]
+    assert cleaning.checkpoint() == 6
+
+
+def test_records_that_are_too_young_stay(cleaning: CleaningBroker) -> None:
+    """Fact 15: the lag."""
+    cleaning.compacted(min_compaction_lag_ms=str(3_600_000))
+    assert not cleaning.clean()
+    assert cleaning.engine.plans == []
+
+
+def test_an_overdue_log_is_cleaned_below_its_ratio(cleaning: CleaningBroker) -> None:
+    """Facts 20 and 21."""
+    cleaning.compacted(max_compaction_lag_ms="1", min_cleanable_dirty_ratio="1.0", segment_ms="1000000")
+    old_ms = cleaning.node.now_ms() - 60_000
+    cleaning.write("t", b"a=old", timestamp_ms=old_ms)
+    cleaning.roll("t")
+    assert cleaning.clean()
+    assert cleaning.cleaner.max_overdue_ms > 0
+
+
+# Checkpoints that are no place in the log
+
+
+@pytest.mark.parametrize(("checkpoint", "start"), [(1, 3), (99, 0)])
+def test_a_checkpoint_outside_of_the_log_is_written_again_at_once(
+    cleaning: CleaningBroker, checkpoint: int, start: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Facts 12 and 13: even if the log is not chosen."""
+    partition = cleaning.compacted(min_cleanable_dirty_ratio="1.0")
+    cleaning.node.directories[0].write_cleaner_offsets({("t", 0): checkpoint})
+    move_log_start_offset(partition.log, start)
+    assert not cleaning.clean()
+    assert cleaning.checkpoint() == start
+    assert "is taken for dirty" in caplog.text
+
+
+def test_a_checkpoint_below_the_start_of_a_log_that_also_deletes_is_no_surprise(
+    cleaning: CleaningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fact 12."""
+    partition = cleaning.compacted(policy="compact,delete", min_cleanable_dirty_ratio="1.0")
+    cleaning.node.directories[0].write_cleaner_offsets({("t", 0): 1})
+    move_log_start_offset(partition.log, 3)
+    cleaning.clean()
+    assert cleaning.checkpoint() == 3
+    assert "is taken for dirty" not in caplog.text
+
+
+# Failing
+
+
+def test_a_failed_pass_leaves_the_log_and_is_tried_again_later(cleaning: CleaningBroker) -> None:
+    """Facts 90 and 91; a job that dies does not make the partition uncleanable (F9)."""
+    cleaning.compacted()
+    cleaning.engine.failure = lambda plan: Failure(plan.plan_id, "it died")
+    assert not cleaning.clean()
+    assert cleaning.texts() == DIRTY
+    assert cleaning.checkpoint() == 0
+    assert cleaning.folders() == []
+    trouble = cleaning.cleaner.troubles.get(("t", 0))
+    assert trouble is not None
+    assert (trouble.reason, trouble.is_uncleanable) == ("it died", False)
+    cleaning.engine.failure = lambda plan: None
+    assert not cleaning.clean(), "it was tried again before its time"
+    cleaning.cleaner.troubles.retry_now(("t", 0), 0)
+    assert cleaning.clean()
+    assert cleaning.cleaner.troubles.get(("t", 0)) is None
+    assert outcomes(cleaning) == [Outcome.FAILED, Outcome.CLEANED]
+
+
+def test_a_damaged_log_makes_only_that_partition_uncleanable(cleaning: CleaningBroker) -> None:
+    """Fact 91, decision 8."""
+    cleaning.compacted("good")
+    cleaning.compacted("bad")
+
+    def failure(plan: Plan) -> Failure | None:
+        return Failure(plan.plan_id, "damaged at position 7", is_uncleanable=True) if plan.topic == "bad" else None
+
+    cleaning.engine.failure = failure
+    assert cleaning.clean()
+    assert cleaning.texts("good") == CLEANED
+    assert cleaning.texts("bad") == DIRTY
+    assert cleaning.cleaner.troubles.uncleanable() == [("bad", 0)]
+
+
+def test_a_log_that_cannot_be_looked_at_ends_the_round_and_not_the_next(cleaning: CleaningBroker) -> None:
+    """Fact 24."""
+    cleaning.compacted("bad", max_compaction_lag_ms="1")
+    cleaning.compacted("good")
+    (segment, *_) = cleaning.partition("bad").log.segments
+    segment.first_timestamp = -1
+    Path(segment.path()).unlink()
+    assert not cleaning.clean()
+    assert cleaning.cleaner.troubles.uncleanable() == [("bad", 0)]
+    assert cleaning.clean()
+    assert cleaning.texts("good") == CLEANED
+
+
+def test_a_full_disk_fails_that_pass_alone(cleaning: CleaningBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaning.compacted()
+    disk = cleaning.partition("t").log.disk
+
+    def full(_old: str, _new: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "link", full)
+        assert not cleaning.clean()
+    trouble = cleaning.cleaner.troubles.get(("t", 0))
+    assert trouble is not None
+    assert "No space left" in trouble.reason
+    assert cleaning.partition("t").log.failure is None
+    cleaning.write("t", b"d=still")
+
+
+def test_too_little_room_is_refused_with_the_figures(cleaning: CleaningBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaning.compacted()
+    monkeypatch.setattr(cleaning.partition("t").log.disk, "free_bytes", lambda _path: 123)
+    assert not cleaning.clean()
+    trouble = cleaning.cleaner.troubles.get(("t", 0))
+    assert trouble is not None
+    assert "123 are free" in trouble.reason
+    assert cleaning.engine.plans == []
+
+
+def test_an_engine_that_forgets_a_plan_fails_it(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+
+    async def nothing(*_arguments: object) -> list[object]:
+        return []
+
+    cleaning.engine.clean = nothing  # type: ignore[assignment, method-assign]
+    assert not cleaning.clean()
+    assert outcomes(cleaning) == [Outcome.FAILED]
+    assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
+
+
+# Aborting
+
+
+def test_deleting_a_topic_does_not_wait_for_its_job(cleaning: CleaningBroker) -> None:
+    """Fact 29."""
+    cleaning.compacted()
+    path = cleaning.partition("t").log.path
+
+    async def meanwhile() -> None:
+        topic = cleaning.node.image.topics["t"]
+        await cleaning.node.publisher.delete(topic, cleaning.node._change)
+
+    cleaning.engine.meanwhile = meanwhile
+    assert not cleaning.clean()
+    assert cleaning.engine.cancelled == [cleaning.engine.plans[0].plan_id]
+    assert not os.path.exists(path)
+    assert outcomes(cleaning) == [Outcome.ABORTED]
+    assert cleaning.cleaner.troubles.get(("t", 0)) is None
+    assert cleaning.checkpoint() is None
+
+
+def test_a_topic_made_again_meanwhile_does_not_get_the_old_ones_records(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+
+    async def meanwhile() -> None:
+        await cleaning.node.publisher.delete(cleaning.node.image.topics["t"], cleaning.node._change)
+
+    cleaning.engine.meanwhile = meanwhile
+    cleaning.clean()
+    cleaning.engine.meanwhile = lambda: None
+    cleaning.compacted(segments=1)
+    assert cleaning.texts() == [b"a=0", b"b=0", b"c=last"]
+    assert cleaning.clean()
+
+
+def test_a_policy_that_changes_meanwhile_aborts_the_pass(cleaning: CleaningBroker) -> None:
+    """Fact 29: no checkpoint, and nobody calls it uncleanable."""
+    cleaning.compacted()
+    cleaning.engine.meanwhile = lambda: configure(cleaning, "t", cleanup_policy="delete")
+    assert not cleaning.clean()
+    assert cleaning.texts() == DIRTY
+    assert cleaning.checkpoint() is None
+    assert cleaning.cleaner.troubles.get(("t", 0)) is None
+    assert outcomes(cleaning) == [Outcome.ABORTED]
+    assert cleaning.folders() == []
+
+
+def test_a_log_that_is_about_to_be_cut_is_not_cleaned_until_that_is_done(cleaning: CleaningBroker) -> None:
+    """Facts 26 and 28: whoever cuts does not wait for the job."""
+    partition = cleaning.compacted()
+    directory = cleaning.node.directories[0]
+
+    async def meanwhile() -> None:
+        await cleaning.cleaner.pause(("t", 0))
+        directory.truncate(partition.log, 4, cleaning.node.now_ms())
+        partition.high_watermark = partition.log.log_end_offset
+        assert cleaning.cleaner.states.state(("t", 0)) is State.ABORTED
+
+    cleaning.engine.meanwhile = meanwhile
+    assert not cleaning.clean()
+    assert cleaning.texts() == DIRTY[:4]
+    assert cleaning.cleaner.states.state(("t", 0)) is State.PAUSED
+    assert not cleaning.clean()
+    cleaning.cleaner.resume(("t", 0))
+    cleaning.engine.meanwhile = lambda: None
+    cleaning.roll("t")
+    assert cleaning.clean()
+    assert cleaning.texts() == [b"a=1", b"b=1"]
+
+
+def test_what_a_job_says_of_another_plan_is_not_installed(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+    clean = cleaning.engine.clean
+
+    async def confused(plans: list[Plan], progress: object) -> list[object]:
+        answers = await clean(plans, progress)  # type: ignore[arg-type]
+        return [replace(answer, plan_id="another") for answer in answers]
+
+    cleaning.engine.clean = confused  # type: ignore[assignment, method-assign]
+    assert not cleaning.clean()
+    assert cleaning.texts() == DIRTY
+
+
+# Retention
+
+
+def retained(cleaning: CleaningBroker) -> None:
+    cleaning.run(cleaning.cleaner.trim())
+
+
+def test_a_compacted_log_loses_only_what_lies_below_its_start(cleaning: CleaningBroker) -> None:
+    """Facts 94 and 95."""
+    partition = cleaning.compacted(retention_ms="1", retention_bytes="1")
+    move_log_start_offset(partition.log, 3)
+    retained(cleaning)
+    assert [segment.base_offset for segment in partition.log.segments] == [2, 4, 6]
+
+
+def test_a_log_that_is_compacted_and_deleted_also_loses_what_is_old(cleaning: CleaningBroker) -> None:
+    """Fact 96: whatever its keys."""
+    cleaning.create(
+        "t", cleanup_policy="compact,delete", retention_ms="1000", message_timestamp_before_max_ms=str(10**15)
+    )
+    old_ms = cleaning.node.now_ms() - 60_000
+    cleaning.write("t", b"a=old", timestamp_ms=old_ms)
+    cleaning.roll("t")
+    cleaning.write("t", b"b=new")
+    retained(cleaning)
+    assert cleaning.texts() == [b"b=new"]
+
+
+def test_retention_leaves_the_sources_of_an_open_pass_alone(cleaning: CleaningBroker) -> None:
+    partition = cleaning.compacted(policy="compact,delete", retention_bytes="1")
+    seen: list[int] = []
+
+    async def meanwhile() -> None:
+        move_log_start_offset(partition.log, 3)
+        await cleaning.cleaner.trim()
+        seen.append(partition.log.segments.first.base_offset)
+
+    cleaning.engine.meanwhile = meanwhile
+    assert cleaning.clean()
+    assert seen == [0]
+
+
+def test_an_uncleanable_log_is_left_alone_by_retention_too(cleaning: CleaningBroker) -> None:
+    """Fact 92."""
+    partition = cleaning.compacted()
+    cleaning.engine.failure = lambda plan: Failure(plan.plan_id, "damaged", is_uncleanable=True)
+    cleaning.clean()
+    move_log_start_offset(partition.log, 3)
+    retained(cleaning)
+    assert partition.log.segments.first.base_offset == 0
+
+
+def test_the_retention_timer_leaves_compacted_logs_to_the_cleaner(cleaning: CleaningBroker) -> None:
+    """Facts 30 and 98."""
+    from lamina.broker.timers import Timers
+
+    both = cleaning.compacted("both", policy="compact,delete", retention_bytes="1")
+    plain = cleaning.compacted("plain", policy="delete", retention_bytes="1")
+    cleaning.run(Timers(cleaning.node).retain())
+    assert both.log.log_start_offset == 0
+    assert plain.log.log_start_offset > 0
+
+
+def test_retention_skips_a_log_whose_pass_began_before_its_policy_changed(cleaning: CleaningBroker) -> None:
+    """Fact 30."""
+    from lamina.broker.timers import Timers
+
+    partition = cleaning.compacted()
+    starts: list[int] = []
+
+    async def meanwhile() -> None:
+        await configure(cleaning, "t", cleanup_policy="delete", retention_bytes="1")
+        await Timers(cleaning.node).retain()
+        starts.append(partition.log.log_start_offset)
+
+    cleaning.engine.meanwhile = meanwhile
+    cleaning.clean()
+    assert starts == [0]
+    cleaning.run(Timers(cleaning.node).retain())
+    assert partition.log.log_start_offset > 0
+
+
+# Asking
+
+
+def test_a_log_that_somebody_asks_for_is_cleaned_whatever_its_ratio(cleaning: CleaningBroker) -> None:
+    cleaning.compacted(min_cleanable_dirty_ratio="1.0")
+    assert not cleaning.clean()
+    sight = cleaning.cleaner.want(cleaning.partition("t"), roll=False)
+    assert sight.cleanable.cleanable_bytes
+    assert cleaning.clean()
+    assert cleaning.texts() == CLEANED
+    assert cleaning.cleaner.history.records[-1].is_manual
+    assert not cleaning.clean()
+
+
+def test_with_roll_the_active_segment_is_cleaned_too(cleaning: CleaningBroker) -> None:
+    cleaning.compacted(segments=0)
+    cleaning.write("t", b"c=newer")
+    assert not cleaning.cleaner.want(cleaning.partition("t"), roll=False).cleanable.cleanable_bytes
+    assert cleaning.cleaner.want(cleaning.partition("t"), roll=True).cleanable.cleanable_bytes
+    assert cleaning.clean()
+    assert cleaning.texts() == [b"c=newer"]
+
+
+def test_an_uncleanable_partition_is_tried_at_once_when_somebody_asks(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+    cleaning.engine.failure = lambda plan: Failure(plan.plan_id, "damaged", is_uncleanable=True)
+    cleaning.clean()
+    cleaning.engine.failure = lambda plan: None
+    cleaning.cleaner.want(cleaning.partition("t"), roll=False)
+    assert cleaning.clean()
+
+
+# Idle topics
+
+
+def test_an_idle_log_is_planned_for_its_horizons_alone_and_only_when_that_is_on(tmp_path: Path) -> None:
+    broker = CleaningBroker(tmp_path / "data", {"lamina.cleaner.expire.idle": "true"})
+    try:
+        broker.compacted()
+        broker.clean()
+        broker.cleaner._horizons[("t", 0)] = broker.node.now_ms() - 1
+        broker.clean()
+        plan = broker.engine.plans[-1]
+        assert plan.only_expired
+        assert (plan.first_dirty_offset, plan.first_uncleanable_offset) == (6, 6)
+        assert broker.checkpoint() == 6
+        broker.cleaner._horizons[("t", 0)] = None
+        count = len(broker.engine.plans)
+        broker.clean()
+        assert len(broker.engine.plans) == count
+    finally:
+        broker.close()
+
+
+# Without an engine
+
+
+def test_without_an_engine_nothing_is_cleaned_and_logs_are_still_trimmed(cleaning: CleaningBroker) -> None:
+    """Decision 12."""
+    partition = cleaning.compacted()
+    cleaning.engine.lacks = "numba not installed"
+    assert not cleaning.clean()
+    move_log_start_offset(partition.log, 3)
+    retained(cleaning)
+    assert partition.log.segments.first.base_offset == 2
+    assert cleaning.cleaner.why_not() == "numba not installed"
+
+
+def test_a_broker_without_an_engine_says_so_when_it_starts(
+    cleaning: CleaningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    cleaning.compacted()
+    cleaning.engine.lacks = "numba not installed"
+
+    async def start_and_stop() -> None:
+        cleaning.cleaner.start()
+        await cleaning.cleaner.stop()
+
+    cleaning.run(start_and_stop())
+    assert "1 compacted topics are not being compacted: numba not installed" in caplog.text
+
+
+def test_a_cleaner_that_is_off_does_nothing(tmp_path: Path) -> None:
+    """Fact 98."""
+    broker = CleaningBroker(tmp_path / "data", {"log.cleaner.enable": "false"})
+    try:
+        broker.compacted()
+
+        async def start_and_stop() -> None:
+            broker.cleaner.start()
+            await asyncio.sleep(0)
+            await broker.cleaner.stop()
+
+        broker.run(start_and_stop())
+        assert broker.engine.plans == []
+        assert broker.cleaner.why_not() == "log.cleaner.enable is false"
+    finally:
+        broker.close()
+
+
+def test_the_loop_cleans_without_waiting_and_then_waits_the_backoff(tmp_path: Path) -> None:
+    """Fact 94."""
+    broker = CleaningBroker(tmp_path / "data", {"log.cleaner.backoff.ms": "3600000"})
+    try:
+        broker.compacted()
+
+        async def live() -> None:
+            broker.cleaner.start()
+            while not broker.cleaner.history.records:
+                await asyncio.sleep(0.001)
+            broker.cleaner.want(broker.partition("t"), roll=True)
+            while len(broker.cleaner.history.records) < 2:
+                await asyncio.sleep(0.001)
+            await broker.cleaner.stop()
+
+        broker.run(asyncio.wait_for(live(), 30))
+        assert outcomes(broker) == [Outcome.CLEANED, Outcome.CLEANED]
+        assert broker.engine.is_stopped
+    finally:
+        broker.close()
+
+
+def test_the_number_of_threads_may_double_or_halve_while_the_broker_runs(cleaning: CleaningBroker) -> None:
+    """Fact 9."""
+
+    def set_threads(count: int) -> int:
+        config = {"name": "log.cleaner.threads", "value": str(count), "config_operation": 0}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [config]}
+        return int(cleaning.ask(44, 1, resources=[resource]).responses[0].error_code)
+
+    assert set_threads(2) == 0
+    assert set_threads(4) == 0
+    assert set_threads(9) == 42
+    assert set_threads(1) == 42
+    assert set_threads(2) == 0
+    assert set_threads(0) == 42
+
+
+def test_the_defaults_of_compaction_are_kafkas(cleaning: CleaningBroker) -> None:
+    """Facts 4 and 5."""
+    config = LogConfig()
+    assert (config.min_cleanable_dirty_ratio, config.delete_retention_ms) == (0.5, 86_400_000)
+    assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms) == (0, 2**63 - 1)
