@@ -21,6 +21,7 @@ FORBIDDEN = {
     "client": ("broker/node.py", "import confluent_kafka"),
     "http": ("store/values.py", "import starlette"),
     "http-start": ("broker/admin/listening.py", "import lamina.broker.admin.serving"),
+    "job": ("broker/node.py", "import lamina.cleaning.clean_log"),
     "kernel": ("records/validate.py", "import lamina.records.kernel"),
 }
 

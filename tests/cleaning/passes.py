@@ -1,46 +1,109 @@
-"""Passes over small logs, for the tests of gathering and installing."""
+"""Carrying out passes over the logs of a story, on files, and reading what came of them."""
 
-from collections.abc import Iterator
+import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lamina.cleaning.contract import Manifest
-from lamina.cleaning.gather import PassLimits, PassRange, Taken, prepare, take
-from lamina.cleaning.install import installing
-from lamina.log.files import Disk
-from lamina.log.partition_log import PartitionLog
-from tests.cleaning.job import do
-from tests.log.building import NOW_MS, LogBuilder, a_log
+from lamina.cleaning.clean_log import clean_log
+from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Manifest, OutputGroup, Plan, SourceSegment
+from lamina.log.aborted import unpack_aborted
+from lamina.records.batch import check_crc, read_header, walk
+from lamina.records.record import read_records
+from tests.compaction.model import LIMIT_BYTES, Abort, Pass, Segment, Survivor
+from tests.compaction.story import Story
 
-TOPIC_ID = bytes(range(16))
-LIMITS = PassLimits(1 << 20, None)
-
-
-def a_compacted_log(tmp_path: Path, disk: Disk | None = None, **settings: Any) -> LogBuilder:
-    """Segments at 0, 3, 6 and 9, the active one at 12; keys ``a``, ``b`` and ``c`` again and again."""
-    builder = a_log(tmp_path, disk, compact=True, delete=False, **settings)
-    for number in range(13):
-        if number and number % 3 == 0:
-            builder.log.roll(builder.now_ms)
-        builder.append(b"%c=%d" % (b"abc"[number % 3], number))
-    return builder
+_NUMBERS = itertools.count()
 
 
-def begin(log: PartitionLog, plan_id: str = "p1", **extent: Any) -> Taken:
-    bounds = {"first_dirty_offset": 0, "first_uncleanable_offset": log.segments.active.base_offset} | extent
-    return take(log, TOPIC_ID, PassRange(**bounds), LIMITS, plan_id=plan_id, hash_key=bytes(16), now_ms=NOW_MS)
+def plan_of(directory: Path, story: Story, p: Pass, **changes: Any) -> Plan:
+    """The plan of a pass, with its sources in the pass folder."""
+    cleanable = [segment for segment in story.segments if segment.base_offset < p.end_offset]
+    bases = [*(segment.base_offset for segment in cleanable[1:]), p.end_offset]
+    plan = Plan(
+        plan_id=f"p{next(_NUMBERS)}",
+        topic="topic",
+        topic_id=bytes(16),
+        partition=0,
+        directory=str(directory),
+        pass_time_ms=p.now_ms,
+        delete_retention_ms=p.delete_retention_ms,
+        segment_bytes=2**30,
+        segment_index_bytes=1 << 16,
+        index_interval_bytes=100,
+        max_message_bytes=1 << 20,
+        first_dirty_offset=p.first_dirty_offset,
+        first_uncleanable_offset=p.end_offset,
+        segments=tuple(
+            SourceSegment(
+                base_offset=segment.base_offset,
+                next_base_offset=next_base,
+                size_bytes=len(segment.data),
+                index_bytes=8 * (len(segment.batches) // 2),
+                time_index_bytes=12,
+                modified_ms=1_500_000_000_000 + segment.base_offset,
+                log_name=f"{segment.base_offset:020d}.log",
+            )
+            for segment, next_base in zip(cleanable, bases, strict=True)
+        ),
+        producers=tuple(ActiveProducer(number, *state) for number, state in p.producers.items()),
+        aborted=tuple(
+            AbortedEntry(a.producer_id, a.first_offset, a.last_offset, a.last_stable_offset) for a in story.aborts
+        ),
+        memory_limit_bytes=1 << 24,
+        throttle_bytes_per_second=None,
+        hash_key=bytes(range(16)),
+    )
+    plan = replace(plan, **changes)
+    folder = Path(plan.pass_folder)
+    folder.mkdir(parents=True)
+    for source, segment in zip(plan.segments, cleanable, strict=True):
+        (folder / source.log_name).write_bytes(segment.data)
+    return plan
 
 
-def planned(log: PartitionLog, plan_id: str = "p1", **job: Any) -> tuple[Taken, Manifest]:
-    """A pass up to the point where its result is to be installed."""
-    taken = begin(log, plan_id)
-    return taken, do(prepare(taken), log.disk, **job)
+def read_group(plan: Plan, group: OutputGroup) -> Segment:
+    """The new segment of a group, its CRCs checked."""
+    files = {file.extension: (Path(plan.pass_folder) / file.name).read_bytes() for file in group.files}
+    data = files[".log"]
+    batches = []
+    for position, header in walk(data):
+        check_crc(data, position, header)
+        batches.append(data[position : position + header.size_bytes])
+    assert b"".join(batches) == data
+    return Segment(group.base_offset, batches, [Abort(*entry) for entry in unpack_aborted(files.get(".txnindex", b""))])
 
 
-def install(log: PartitionLog, taken: Taken, manifest: Manifest, topic_id: bytes = TOPIC_ID) -> None:
-    for step in steps(log, taken, manifest, topic_id):
-        step()
+def run_pass(plan: Plan, **options: Any) -> tuple[Manifest, list[Segment]]:
+    manifest = clean_log(plan, "0", **options)
+    return manifest, [read_group(plan, group) for group in manifest.groups]
 
 
-def steps(log: PartitionLog, taken: Taken, manifest: Manifest, topic_id: bytes = TOPIC_ID) -> Iterator[Any]:
-    return installing(log, topic_id, taken, manifest, NOW_MS)
+def install(story: Story, plan: Plan, new: list[Segment]) -> None:
+    """Put new segments in the place of their sources."""
+    rest = [segment for segment in story.segments if segment.base_offset >= plan.first_uncleanable_offset]
+    story.segments = new + rest
+
+
+def assert_survived(batch: bytes, expected: Survivor) -> None:
+    """The batch is what the model says is left of one."""
+    if expected.copied is not None:
+        assert batch == expected.copied
+        return
+    header = read_header(batch)
+    assert header._replace(length=0, crc=0) == expected.header._replace(length=0, crc=0)
+    assert tuple(read_records(batch, 0, header, LIMIT_BYTES)) == expected.records
+
+
+def assert_cleaned(
+    plan: Plan, manifest: Manifest, new: list[Segment], expected: list[tuple[list[Survivor], list[Abort]]]
+) -> None:
+    """The new segments are what the model says, group by group."""
+    by_source = dict(zip((segment.base_offset for segment in plan.segments), expected, strict=True))
+    assert [base for group in manifest.groups for base in group.sources] == list(by_source)
+    for group, segment in zip(manifest.groups, new, strict=True):
+        survivors = [survivor for base in group.sources for survivor in by_source[base][0]]
+        assert len(segment.batches) == len(survivors)
+        for batch, survivor in zip(segment.batches, survivors, strict=True):
+            assert_survived(batch, survivor)
+        assert segment.aborts == [abort for base in group.sources for abort in by_source[base][1]]

@@ -16,7 +16,7 @@ from lamina.log.partition_log import PartitionLog
 from lamina.log.trimming import take_due_paths
 from lamina.records.batch import read_header
 from lamina.settings.log_config import LogConfig
-from tests.cleaning.passes import TOPIC_ID, install, planned
+from tests.cleaning.small_passes import TOPIC_ID, install, planned
 from tests.log.building import NOW_MS, SMALL, a_batch, records_of
 from tests.log.disk import RecordingDisk
 from tests.log.story import open_directory

@@ -11,7 +11,7 @@ from lamina.cleaning.install import Refused
 from lamina.log.retention import delete_expired
 from lamina.log.swap import replace_segments
 from lamina.log.trimming import move_log_start_offset, truncate_to
-from tests.cleaning.passes import a_compacted_log, install, planned, steps
+from tests.cleaning.small_passes import a_compacted_log, install, planned, steps
 
 CLEANED = [b"a=9", b"b=10", b"c=11", b"a=12"]
 BEFORE = [b"%c=%d" % (b"abc"[number % 3], number) for number in range(13)]

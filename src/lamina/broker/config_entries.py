@@ -16,6 +16,7 @@ from lamina.settings.topic_config import resolve_topic
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
 
 PROTOCOL_LEVEL = "inter.broker.protocol.version"
+COMPACTION = "lamina.compaction"
 
 
 class ConfigSource(IntEnum):
@@ -81,6 +82,17 @@ _PROTOCOL_LEVEL = ConfigEntry(
 )
 """Kafka itself has dropped the setting; consoles that find neither it nor `metadata.version` guess a release
 below 2.6 and hide what they could do (protocol.md §2.3)."""
+
+
+def not_compacted(why_not: str) -> ConfigEntry:
+    """What a compacted topic shows while nothing is compacted."""
+    return ConfigEntry(
+        COMPACTION,
+        f"off: {why_not}",
+        ConfigSource.DEFAULT,
+        is_read_only=True,
+        documentation="Why this topic is not being compacted, though its cleanup.policy says so.",
+    )
 
 
 def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> list[ConfigEntry]:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from lamina.cli.connecting import cluster_options
-from lamina.client.admin_listener import find_admin_listener
+from lamina.client.admin_listener import AdminListener, find_admin_listener
 from lamina.client.cluster import Cluster
 
 TOKEN = "LAMINA_ADMIN_TOKEN"
@@ -27,15 +27,29 @@ _OPTIONS = (
 )
 
 
+FindListener = Callable[[], AdminListener]
+
+
 def admin_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options, and those of a cluster; the command is given ``listener`` in their place."""
 
-    def with_listener(*args: Any, cluster: Cluster, broker_id: str | None, token_file: str | None, **rest: Any) -> int:
-        return command(*args, listener=find_admin_listener(cluster, broker_id, _token(token_file)), **rest)
+    def with_listener(*args: Any, find_listener: FindListener, **rest: Any) -> int:
+        return command(*args, listener=find_listener(), **rest)
 
     with_listener.__doc__ = command.__doc__
     with_listener.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    decorated: Callable[..., int] = with_listener
+    return lazy_admin_options(with_listener)
+
+
+def lazy_admin_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The same for a command that may not need the listener: it is given ``find_listener``."""
+
+    def with_finder(*args: Any, cluster: Cluster, broker_id: str | None, token_file: str | None, **rest: Any) -> int:
+        return command(*args, find_listener=lambda: find_admin_listener(cluster, broker_id, _token(token_file)), **rest)
+
+    with_finder.__doc__ = command.__doc__
+    with_finder.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    decorated: Callable[..., int] = with_finder
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return cluster_options(decorated)

@@ -5,7 +5,7 @@ whether the directory is online: it says so by not asking.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from lamina.log import checkpoints
 from lamina.log.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
@@ -58,10 +58,12 @@ class Remembered:
         self.high_watermarks |= high_watermarks
         return {checkpoints.HIGH_WATERMARK: dict(self.high_watermarks)}
 
-    def of_cleaner_offsets(self, offsets: Mapping[TopicPartition, int], logs: Logs) -> Checkpoints:
+    def of_cleaner_offsets(
+        self, offsets: Mapping[TopicPartition, int], existing: Container[TopicPartition]
+    ) -> Checkpoints:
         """Fact 89: an update keeps only partitions that still exist."""
         known = self.cleaner_offsets | dict(offsets)
-        self.cleaner_offsets = {key: offset for key, offset in known.items() if key in logs}
+        self.cleaner_offsets = {key: offset for key, offset in known.items() if key in existing}
         return {checkpoints.CLEANER: dict(self.cleaner_offsets)}
 
     def log_start_at(self, key: TopicPartition, offset: int) -> Checkpoints:

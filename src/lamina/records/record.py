@@ -85,7 +85,7 @@ def build_batch(
         if not base_offset <= record.offset <= last_offset:
             raise ValueError(f"a record at offset {record.offset} lies outside [{base_offset}, {last_offset}]")
         _append_record(payload, record, base_offset, base_timestamp)
-    return _seal(
+    return seal_batch(
         BatchHeader(
             base_offset=base_offset,
             length=0,
@@ -108,7 +108,7 @@ def build_batch(
 def build_empty_batch(header: BatchHeader) -> bytearray:
     """The header-only batch that stands for one whose records are all gone (fact 73)."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
-    return _seal(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0), b"")
+    return seal_batch(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0), b"")
 
 
 def read_records(buffer: Buffer, position: int, header: BatchHeader, limit_bytes: int) -> list[Record]:
@@ -139,7 +139,8 @@ def iterate_records(buffer: Buffer, position: int, header: BatchHeader, limit_by
         raise CorruptMessage(f"{len(payload) - at} bytes follow the last record of a batch")
 
 
-def _seal(header: BatchHeader, payload: Buffer) -> bytearray:
+def seal_batch(header: BatchHeader, payload: Buffer) -> bytearray:
+    """The batch of a header and its records as they are stored, with the right length and CRC."""
     length = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
     batch = bytearray(pack_header(header._replace(length=length)))
     batch += payload

@@ -27,7 +27,8 @@ class JobEngine:
         self.plans += plans
         answers: list[Answer] = []
         for plan in plans:
-            answers.append(self.failure(plan) or await asyncio.to_thread(_do, plan))
+            failed = self.failure(plan)
+            answers.append(await asyncio.to_thread(do, plan) if failed is None else failed)
             size_bytes = sum(segment.size_bytes for segment in plan.segments)
             progress(plan.plan_id, size_bytes, size_bytes)
         found = self.meanwhile()
@@ -40,7 +41,3 @@ class JobEngine:
 
     async def stop(self) -> None:
         self.is_stopped = True
-
-
-def _do(plan: Plan) -> Answer:
-    return do(plan)

@@ -78,7 +78,7 @@ def test_the_filthiest_logs_come_first_and_those_below_their_ratio_not_at_all(cl
     cleaning.roll("little")
     cleaning.compacted("new")
     del cleaning.engine.plans[:]
-    assert 0.5 < cleaning.cleaner.look(cleaning.partition("little")).cleanable.dirty_ratio <= 0.6
+    assert 0.5 < cleaning.cleaner.lookout.look(cleaning.partition("little")).cleanable.dirty_ratio <= 0.6
     assert cleaning.clean()
     assert [plan.topic for plan in cleaning.engine.plans] == ["new", "half"]
 
@@ -119,7 +119,7 @@ def test_an_overdue_log_is_cleaned_below_its_ratio(cleaning: CleaningBroker) -> 
     cleaning.write("t", b"a=old", timestamp_ms=old_ms)
     cleaning.roll("t")
     assert cleaning.clean()
-    assert cleaning.cleaner.max_overdue_ms > 0
+    assert cleaning.cleaner.lookout.max_overdue_ms > 0
 
 
 # Checkpoints that are no place in the log

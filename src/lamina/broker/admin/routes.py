@@ -9,7 +9,18 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin import brokers, connections, health, log_levels, logs, metrics, requests, settings, topics
+from lamina.broker.admin import (
+    brokers,
+    cleaner,
+    connections,
+    health,
+    log_levels,
+    logs,
+    metrics,
+    requests,
+    settings,
+    topics,
+)
 from lamina.broker.admin.answers import json_answer
 from lamina.broker.admin.subject import Subject
 
@@ -41,6 +52,9 @@ ROUTES = (
     AdminRoute("GET", "/metrics", metrics.metrics, "every number, in Prometheus's text format"),
     AdminRoute("GET", "/v1/", index, "these routes"),
     AdminRoute("GET", "/v1/brokers", brokers.brokers, "the cluster and its brokers"),
+    AdminRoute("GET", "/v1/cleaner", cleaner.status, "the compacted partitions: how dirty, since when, what is wrong"),
+    AdminRoute("GET", "/v1/cleaner/explain", cleaner.explained, "why a record is still there, and until when"),
+    AdminRoute("GET", "/v1/cleaner/history", cleaner.history, "the last passes, with their figures"),
     AdminRoute("GET", "/v1/connections", connections.connections, "who is connected"),
     AdminRoute("GET", "/v1/followed", requests.followed, "whose requests are logged one by one"),
     AdminRoute("PUT", "/v1/followed/{who:path}", requests.follow, "log those of one more", needs_token=True),
@@ -53,6 +67,7 @@ ROUTES = (
     AdminRoute("GET", "/v1/slow-requests", requests.slow_requests, "the last slow requests and where their time went"),
     AdminRoute("GET", "/v1/topics", topics.topics, "the topics"),
     AdminRoute("GET", "/v1/topics/{topic}", topics.topic, "one topic"),
+    AdminRoute("POST", "/v1/topics/{topic}/compact", cleaner.compact, "compact it now", needs_token=True),
     AdminRoute("GET", "/v1/topics/{topic}/partitions", topics.partitions, "its partitions"),
     AdminRoute("GET", _PARTITION, topics.partition, "one partition: leader, offsets, size"),
     AdminRoute("GET", f"{_PARTITION}/segments", logs.segments, "its segments: offsets, sizes, times"),

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from lamina.broker.cleaner.choosing import LOGS_AT_A_TIME, Choice, choose, choose_idle
 from lamina.broker.cleaner.engine import Engine
 from lamina.broker.cleaner.history import History, Outcome, describe
+from lamina.broker.cleaner.lookout import Lookout, Unseen
 from lamina.broker.cleaner.passes import Pass, discard_pass, gather_pass, install_pass, open_pass
-from lamina.broker.cleaner.sight import Sight, see
+from lamina.broker.cleaner.sight import Sight
 from lamina.broker.cleaner.states import CleaningStates, State
 from lamina.broker.cleaner.troubles import Troubles
 from lamina.broker.expiry import expire_segments
@@ -26,7 +27,6 @@ from lamina.cleaning.gather import NoRoom, PassRange
 from lamina.cleaning.install import Refused
 from lamina.errors import KafkaError, StorageError
 from lamina.log.checkpoints import TopicPartition
-from lamina.log.directory import LogDirectory
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE, LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TURN_MS = 1
+_IDLE_LOOK_MS = 3_600_000
 _STOP_SECONDS = 10.0
 
 
@@ -45,10 +45,7 @@ class Cleaner:
         self.states = CleaningStates()
         self.troubles = Troubles()
         self.history = History()
-        self.max_dirty_ratio = 0.0
-        """Over all compacted logs that hold anything, at the last look (fact 23)."""
-        self.max_overdue_ms = 0
-        self.looked_at_ms = node.now_ms()
+        self.lookout = Lookout(node)
         self._open: dict[TopicPartition, Pass] = {}
         self._wanted: set[TopicPartition] = set()
         self._horizons: dict[TopicPartition, int | None] = {}
@@ -110,54 +107,29 @@ class Cleaner:
 
     # Choosing
 
-    def compacted(self) -> list[Partition]:
-        """The partitions that are to be compacted and can be used."""
-        return [one for one in self._node.partitions if one.log.config.compact and one.log.failure is None]
-
     def why_not(self) -> str | None:
         """Why no topic at all is being compacted, in half a sentence."""
         if not self._node.settings[LOG_CLEANER_ENABLE]:
             return "log.cleaner.enable is false"
         return self.engine.missing()
 
-    def look(self, partition: Partition) -> Sight:
-        """What could be cleaned of a partition now. Raises for one whose files cannot be looked at."""
-        directory = self._directory_of(partition)
-        checkpoint = directory.remembered.cleaner_offsets.get((partition.topic, partition.index))
-        return see(partition, checkpoint, self._node.now_ms())
-
-    def _directory_of(self, partition: Partition) -> LogDirectory:
-        return self._node.publisher.directory_of[partition.topic, partition.index]
-
     async def _look_at_all(self) -> list[Sight]:
-        """Every log that may be cleaned now; one that cannot be looked at ends the round, uncleanable (fact 24)."""
-        sights: list[Sight] = []
-        began_ms = self._node.monotonic_ms()
-        self.looked_at_ms = now_ms = self._node.now_ms()
-        for partition in self.compacted():
-            key = (partition.topic, partition.index)
-            if not self._is_served(partition) or not self.states.may_begin(key):
-                continue
-            if self.troubles.is_waiting(key, now_ms):
-                continue
-            try:
-                sight = self.look(partition)
-            except Exception as error:
-                self._mark(key, f"it cannot be looked at: {error}", is_uncleanable=True)
-                return []
+        """Fact 24: one that cannot be looked at is uncleanable, and this round cleans nothing."""
+        now_ms = self._node.now_ms()
+        try:
+            sights = await self.lookout.look_at_all(
+                lambda key: self.states.may_begin(key) and not self.troubles.is_waiting(key, now_ms)
+            )
+        except Unseen as error:
+            self._mark(error.key, str(error), is_uncleanable=True)
+            return []
+        for sight in sights:
             await self._write_reset(sight)
-            sights.append(sight)
-            if self._node.monotonic_ms() - began_ms >= _TURN_MS:
-                await asyncio.sleep(0)
-                began_ms = self._node.monotonic_ms()
-        filled = [sight.cleanable for sight in sights if sight.cleanable.clean_bytes + sight.cleanable.cleanable_bytes]
-        self.max_dirty_ratio = max((one.dirty_ratio for one in filled), default=0.0)
-        self.max_overdue_ms = max((one.overdue_ms for one in filled), default=0)
         return sights
 
     async def _write_reset(self, sight: Sight) -> None:
         """Facts 12 and 13: a checkpoint that is no place in the log is written again at once."""
-        if not sight.first_dirty.is_reset:
+        if not sight.first_dirty.is_reset or not self.lookout.is_served(sight.partition):
             return
         log = sight.partition.log
         if not (log.config.delete and log.config.compact):
@@ -204,7 +176,7 @@ class Cleaner:
     async def _begin(self, sight: Sight, extent: PassRange) -> Pass | None:
         """Open a pass, up to the point where the engine can have it."""
         partition, key = sight.partition, sight.key
-        if not self._is_served(partition) or not self.states.may_begin(key) or not partition.log.config.compact:
+        if not self.lookout.is_served(partition) or not self.states.may_begin(key) or not partition.log.config.compact:
             return None
         try:
             one = open_pass(self._node, partition, extent, is_manual=key in self._wanted)
@@ -248,9 +220,17 @@ class Cleaner:
             await self._fail(one, str(error))
             return False
         self.troubles.clear(one.key)
-        self._horizons[one.key] = manifest.horizons.earliest_ms
+        self._horizons[one.key] = self._next_horizon(one, manifest)
         await self._end(one, Outcome.CLEANED, "", manifest)
         return bool(manifest.groups)
+
+    def _next_horizon(self, one: Pass, manifest: Manifest) -> int | None:
+        """A pass for horizons alone speaks only of the groups that it rewrote: the others are looked at again."""
+        earliest_ms = manifest.horizons.earliest_ms
+        if not one.plan.only_expired:
+            return earliest_ms
+        look_again_ms = self._node.now_ms() + _IDLE_LOOK_MS
+        return look_again_ms if earliest_ms is None else min(earliest_ms, look_again_ms)
 
     # What becomes of a pass
 
@@ -296,14 +276,11 @@ class Cleaner:
 
     async def _checkpoint(self, partition: Partition, offset: int) -> None:
         """Facts 88 and 89."""
-        directory = self._directory_of(partition)
         key = (partition.topic, partition.index)
+        directory = self._node.publisher.directory_of[key]
         await self._node.checkpoint(
             directory, lambda: directory.remembered.of_cleaner_offsets({key: offset}, directory.logs)
         )
-
-    def _is_served(self, partition: Partition) -> bool:
-        return self._node.partitions.find(partition.topic, partition.index) is partition
 
     def _is_aborted(self, one: Pass) -> bool:
         return self._open.get(one.key) is not one or self.states.state(one.key) is State.ABORTED
@@ -313,6 +290,10 @@ class Cleaner:
     def open_pass(self, key: TopicPartition) -> Pass | None:
         return self._open.get(key)
 
+    @property
+    def open_passes(self) -> int:
+        return len(self._open)
+
     def is_wanted(self, key: TopicPartition) -> bool:
         return key in self._wanted
 
@@ -321,7 +302,7 @@ class Cleaner:
         if roll and partition.log.segments.active.size_bytes:
             partition.log.roll(self._node.now_ms())
         key = (partition.topic, partition.index)
-        sight = self.look(partition)
+        sight = self.lookout.look(partition)
         if sight.cleanable.cleanable_bytes:
             self._wanted.add(key)
             self.troubles.retry_now(key, self._node.now_ms())
@@ -365,7 +346,7 @@ class Cleaner:
 
         Not while a pass is open, whose sources would go, and not where a log is uncleanable (fact 92).
         """
-        for partition in self.compacted():
+        for partition in self.lookout.compacted():
             key = (partition.topic, partition.index)
             if self._is_stopping:
                 return
@@ -376,7 +357,7 @@ class Cleaner:
     async def expire(self, partition: Partition) -> None:
         """Run retention on a partition that no pass is open for, and let none begin meanwhile (fact 30)."""
         key = (partition.topic, partition.index)
-        if not self._is_served(partition) or not self.states.may_begin(key):
+        if not self.lookout.is_served(partition) or not self.states.may_begin(key):
             return
         self.states.pause(key)
         try:
@@ -384,5 +365,5 @@ class Cleaner:
         except KafkaError as error:
             logger.warning("%s", error)
         finally:
-            if self._is_served(partition):
+            if self.lookout.is_served(partition):
                 self.states.resume(key)

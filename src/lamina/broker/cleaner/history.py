@@ -3,7 +3,7 @@
 Must not know how a pass is made.
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -63,7 +63,7 @@ class History:
         self.records: deque[PassRecord] = deque(maxlen=REMEMBERED_PASSES)
         self.last_number = 0
         self.passes: Counter[Outcome] = Counter()
-        self.phase_seconds: Counter[str] = Counter()
+        self.phase_seconds: defaultdict[str, float] = defaultdict(float)
         """By phase; the job's as it tells them."""
         self.read_bytes = 0
         self.written_bytes = 0
@@ -119,7 +119,7 @@ class History:
             phases |= {"verdicts": said.verdicts, "keys": said.keys, "rewrite": said.rewrite}
             phases |= {"throttled": said.throttled}
         for name, seconds in phases.items():
-            self.phase_seconds[name] += seconds  # type: ignore[assignment]
+            self.phase_seconds[name] += seconds
 
     def last_of(self, key: TopicPartition) -> PassRecord | None:
         return self._last.get(key)

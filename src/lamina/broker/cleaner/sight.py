@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lamina.broker.partition import Partition
 from lamina.compaction.eligibility import Cleanable, FirstDirty, Lags, LogSight, SegmentSight, find_first_dirty, look
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
 from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, read_header
 from lamina.settings.log_config import LONG_MAX, LogConfig
@@ -32,17 +33,22 @@ class Sight:
 
 def see(partition: Partition, checkpoint: int | None, now_ms: int) -> Sight:
     """Look at a compacted partition. Raises whatever its files raise: it is uncleanable then (fact 24)."""
-    log = partition.log
+    return Sight(partition, *see_log(partition.log, partition.last_stable_offset, checkpoint, now_ms))
+
+
+def see_log(
+    log: PartitionLog, last_stable_offset: int, checkpoint: int | None, now_ms: int
+) -> tuple[FirstDirty, Cleanable]:
     config = log.config
     sight = LogSight(
         checkpoint=checkpoint,
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
-        last_stable_offset=partition.last_stable_offset,
+        last_stable_offset=last_stable_offset,
         segments=[_segment(segment, config, is_active=segment is log.segments.active) for segment in log.segments],
     )
     lags = Lags(config.min_compaction_lag_ms, config.max_compaction_lag_ms)
-    return Sight(partition, find_first_dirty(sight), look(sight, lags, now_ms))
+    return find_first_dirty(sight), look(sight, lags, now_ms)
 
 
 def _segment(segment: Segment, config: LogConfig, *, is_active: bool) -> SegmentSight:

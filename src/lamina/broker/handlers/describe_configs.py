@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 from lamina.broker.config_changes import find_resource
-from lamina.broker.config_entries import ConfigEntry, broker_entries, default_entries, topic_entries
+from lamina.broker.config_entries import ConfigEntry, broker_entries, default_entries, not_compacted, topic_entries
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
 from lamina.errors import ErrorCode, KafkaError
@@ -60,8 +60,14 @@ def _entries(node: Node, resource_type: int, name: str) -> list[ConfigEntry]:
     resource = find_resource(node, node.image, resource_type, name)
     configs = node.image.configs_of(resource)
     if resource.type is ResourceType.TOPIC:
-        return topic_entries(node.settings, configs)
+        return [*topic_entries(node.settings, configs), *_compaction(node, name)]
     return broker_entries(node.settings, node.actual_values) if resource.name else default_entries(configs)
+
+
+def _compaction(node: Node, topic: str) -> list[ConfigEntry]:
+    """A compacted topic that is not being compacted says so where people look."""
+    why_not = node.cleaner.why_not() if node.config_of(topic).compact else None
+    return [] if why_not is None else [not_compacted(why_not)]
 
 
 def _config(shape: Shape, entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) -> Any:

@@ -7,33 +7,23 @@ client may invent. Must not know any format.
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import NamedTuple
 
 from lamina import __version__
 from lamina.broker.connection import Ended
 from lamina.broker.metrics import definitions as m
+from lamina.broker.metrics.cleaning import collect_cleaning
 from lamina.broker.metrics.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.machine import Machine
+from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
 from lamina.errors import ErrorCode
 
 _NS = 1_000_000_000
 _BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
-
-
-class Sample(NamedTuple):
-    labels: tuple[str, ...]
-    value: float
-    suffix: str = ""
-    bound: str | None = None
-    """Of a bucket: its upper end."""
-
-
-Samples = Iterable[Sample]
 
 
 def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
@@ -44,6 +34,7 @@ def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
     yield from _connections(node)
     yield from _logs(node)
     yield from _machine(node, machine)
+    yield from collect_cleaning(node)
 
 
 def _one(value: float) -> Samples:

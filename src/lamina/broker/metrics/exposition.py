@@ -13,9 +13,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lamina.broker.metrics.collecting import Sample, Samples, collect
+from lamina.broker.metrics.collecting import collect
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.machine import Machine, look
+from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
 from lamina.broker.threads import giving_way
 

@@ -1,0 +1,178 @@
+"""One pass over one log, in one process: a plan → cleaned files in the pass folder and a manifest. No Spark in it.
+
+The steps are functions of their own, for a pass that is spread over several tasks: ``scan_headers`` for each segment,
+``judge_batches`` over all in order, ``NewestRecords`` or the two halves of the shuffle (``scan_segment`` and
+``find_superseded``), ``rewrite_group`` for each group, ``make_manifest``. The same files come of both ways. Must not
+touch a live file, nor know a clock but for the figures.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from lamina.cleaning.contract import Counts, Dropped, Horizons, Manifest, Plan, Seconds
+from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
+from lamina.cleaning.kernels import columns as c
+from lamina.cleaning.kernels.memory import Bytes
+from lamina.cleaning.newest import NewestRecords
+from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
+from lamina.cleaning.throttle import Meter, Throttle, unmetered
+from lamina.log.files import Disk
+
+T = TypeVar("T")
+
+
+def clean_log(
+    plan: Plan, attempt: str, *, threads: int = 1, meter: Meter = unmetered, disk: Disk | None = None
+) -> Manifest:
+    """Carry out a plan.
+
+    Raises :class:`~lamina.cleaning.failures.CleaningFailed`: ``CorruptLog`` for a bad batch, ``TooManyKeys`` where
+    the shuffle has to take over; ``OSError`` for the disk. ``meter`` is told of bytes read and written, may wait, and
+    may raise to end the pass. What a failed attempt wrote is gone.
+    """
+    disk = disk or Disk()
+    throttle = None if plan.throttle_bytes_per_second is None else Throttle(plan.throttle_bytes_per_second)
+    meter = _both(meter, throttle)
+    began = time.monotonic()
+    numbers = range(len(plan.segments))
+    with ThreadPoolExecutor(threads, thread_name_prefix="lamina-clean") as pool:
+        scans = _all(pool, [partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers])
+        verdicts = judge_batches(plan, scans)
+        judged = time.monotonic()
+        newest = NewestRecords(plan, verdicts, disk=disk, threads=threads, meter=meter)
+        superseded = newest.find()
+        found = time.monotonic()
+        groups = groups_to_rewrite(plan, verdicts)
+        rewritten = _rewrite_all(pool, plan, groups, verdicts, superseded, attempt, disk, meter)
+    ended = time.monotonic()
+    slept = throttle.slept_seconds if throttle else 0.0
+    return make_manifest(
+        plan,
+        attempt,
+        rewritten,
+        keys=newest.keys,
+        bytes_read=newest.bytes_read,
+        seconds=Seconds(judged - began, found - judged, ended - found, slept, ended - began),
+    )
+
+
+def groups_to_rewrite(plan: Plan, verdicts: Sequence[SegmentVerdicts]) -> list[list[int]]:
+    """All groups, or those that hold a passed horizon where the plan wants no other."""
+    groups = groups_of(plan)
+    if not plan.only_expired:
+        return groups
+    return [group for group in groups if any(verdicts[number].holds_passed_horizon for number in group)]
+
+
+def make_manifest(
+    plan: Plan,
+    attempt: str,
+    rewritten: Sequence[Rewritten],
+    *,
+    keys: int,
+    bytes_read: int,
+    seconds: Seconds,
+) -> Manifest:
+    """What a finished pass tells; ``bytes_read`` are those of finding keys, rewriting brings its own."""
+    counters = np.array([each.counters for each in rewritten], np.int64).reshape(-1, c.COUNTERS)
+    total = [int(value) for value in counters.sum(axis=0)]
+    horizons = total[c.HORIZONS]
+    sources = {base for each in rewritten for base in each.group.sources}
+    return Manifest(
+        plan_id=plan.plan_id,
+        attempt=attempt,
+        end_offset=plan.first_uncleanable_offset,
+        groups=tuple(each.group for each in rewritten),
+        before=Counts(
+            segments=len(sources),
+            bytes=sum(segment.size_bytes for segment in plan.segments if segment.base_offset in sources),
+            batches=total[c.BATCHES_IN],
+            records=total[c.RECORDS_IN],
+            tombstones=total[c.TOMBSTONES_IN],
+            markers=total[c.MARKERS_IN],
+            header_only_batches=total[c.EMPTY_IN],
+        ),
+        after=Counts(
+            segments=len(rewritten),
+            bytes=sum(each.group.files[0].size_bytes for each in rewritten),
+            batches=total[c.BATCHES_OUT],
+            records=total[c.RECORDS_OUT],
+            tombstones=total[c.TOMBSTONES_OUT],
+            markers=total[c.MARKERS_OUT],
+            header_only_batches=total[c.EMPTY_OUT],
+        ),
+        keys=keys,
+        dropped=Dropped(
+            superseded=total[c.SUPERSEDED_RECORDS],
+            expired_tombstones=total[c.EXPIRED_TOMBSTONES],
+            without_key=total[c.RECORDS_WITHOUT_KEY],
+            aborted=total[c.ABORTED_RECORDS],
+            expired_markers=total[c.EXPIRED_MARKERS],
+        ),
+        horizons=Horizons(
+            set_now=total[c.HORIZONS_SET],
+            batches=horizons,
+            earliest_ms=int(counters[:, c.EARLIEST_HORIZON].min()) if horizons else None,
+            latest_ms=int(counters[:, c.LATEST_HORIZON].max()) if horizons else None,
+        ),
+        bytes_read=bytes_read + sum(each.bytes_read for each in rewritten),
+        bytes_written=sum(each.bytes_written for each in rewritten),
+        seconds=seconds,
+    )
+
+
+def _rewrite_all(
+    pool: ThreadPoolExecutor,
+    plan: Plan,
+    groups: Sequence[Sequence[int]],
+    verdicts: Sequence[SegmentVerdicts],
+    superseded: Sequence[Bytes],
+    attempt: str,
+    disk: Disk,
+    meter: Meter,
+) -> list[Rewritten]:
+    """The groups side by side; where one fails, what the others wrote goes too."""
+
+    done: list[Rewritten] = []
+
+    def rewrite(group: Sequence[int]) -> Rewritten:
+        done.append(found := rewrite_group(plan, group, verdicts, superseded, attempt, disk=disk, meter=meter))
+        return found
+
+    try:
+        return _all(pool, [partial(rewrite, group) for group in groups])
+    except BaseException:
+        for each in done:
+            for file in each.group.files:
+                disk.unlink(f"{plan.pass_folder}/{file.name}")
+        raise
+
+
+def _all(pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of all tasks in order; after a failure, no more are begun and the running ones are waited for."""
+    futures = [pool.submit(task) for task in tasks]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        for future in futures:
+            if not future.cancelled():
+                future.exception()
+        raise
+
+
+def _both(meter: Meter, throttle: Throttle | None) -> Meter:
+    if throttle is None:
+        return meter
+
+    def spend(size_bytes: int) -> None:
+        meter(size_bytes)
+        throttle(size_bytes)
+
+    return spend

@@ -1,0 +1,30 @@
+"""Why a pass can fail, each in one sentence. All can be pickled: they come from another process.
+
+Must not know who is told.
+"""
+
+
+class CleaningFailed(Exception):
+    """The pass is over and has changed nothing."""
+
+
+class CorruptLog(CleaningFailed):
+    """A batch that is not what its header or its CRC says: nobody may rewrite around it (fact 93)."""
+
+    def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
+        super().__init__(path, position, offset, reason)
+        self.path = path
+        self.position = position
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path} is damaged at position {self.position}, after offset {self.offset - 1}: {self.reason}"
+
+
+class SourceLost(CleaningFailed):
+    """A segment of the plan is not there, or is not as long as the plan says; it is never taken for an empty one."""
+
+
+class TooManyKeys(CleaningFailed):
+    """The keys do not fit the memory of one task: the log has to go through the shuffle."""

@@ -1,0 +1,105 @@
+"""The keys of a slice of batches, hashed, in compiled code."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from lamina.cleaning.kernels.columns import (
+    BASE_OFFSET,
+    LAST_OFFSET,
+    MIN_RECORD_BYTES,
+    PAYLOAD_END,
+    PAYLOAD_START,
+    RECORD_COUNT,
+)
+from lamina.cleaning.kernels.headers import Rows
+from lamina.cleaning.kernels.memory import Bytes, u64
+from lamina.cleaning.kernels.numbers import BAD, read_record
+from lamina.cleaning.kernels.siphash import siphash
+from lamina.cleaning.kernels.sources import STAMP
+
+Words = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.uint8]
+Scan = Callable[[Bytes, Rows, Flags, int, int, int, int, int, int, int, Words, Words, Rows], tuple[int, int]]
+
+KEY_AT = 0
+KEY_LENGTH = 1
+ORDINAL = 2
+KEY_COLUMNS = 3
+
+_SIGNATURE = (
+    "UniTuple(int64, 2)(Array(uint8, 1, 'C', readonly=True), Array(int64, 2, 'C'), Array(uint8, 1, 'C'),"
+    " int64, int64, int64, uint64, uint64, int64, int64, Array(uint64, 1, 'C'), Array(uint64, 1, 'C'),"
+    " Array(int64, 2, 'C'))"
+)
+
+
+def _compile(stamp: int) -> Scan:
+    @njit(_SIGNATURE, cache=True, nogil=True)
+    def scan_keys(
+        payload: Bytes,
+        rows: Rows,
+        skips: Flags,
+        ordinal: int,
+        from_offset: int,
+        to_offset: int,
+        k0: int,
+        k1: int,
+        round_mask: int,
+        round_number: int,
+        firsts: Words,
+        seconds: Words,
+        keys: Rows,
+    ) -> tuple[int, int]:
+        """The keys of the records with an offset in ``[from_offset, to_offset)``, of batches that are not skipped.
+
+        ``ordinal`` is the number of the first record of the first batch, counted over all records of the pass. Of
+        several rounds over the keys, this one takes those whose hash has ``round_number`` in its masked low bits.
+        How many were found, and the number of a batch whose records are not well-formed, or BAD. ``seconds`` may be
+        empty where one half of the hash is enough.
+        """
+        found = 0
+        wants_second = len(seconds) > 0
+        mask = u64(round_mask)
+        wanted = u64(round_number)
+        for number in range(len(rows) if stamp else 0):
+            row = rows[number]
+            count = row[RECORD_COUNT]
+            base_offset = row[BASE_OFFSET]
+            if skips[number] or row[LAST_OFFSET] < from_offset or base_offset >= to_offset:
+                ordinal += count
+                continue
+            position = row[PAYLOAD_START]
+            end = row[PAYLOAD_END]
+            if count * MIN_RECORD_BYTES > end - position:
+                return found, number
+            next_delta = 0
+            last_delta = row[LAST_OFFSET] - base_offset
+            for _ in range(count):
+                position, _, _, delta, key_at, key_length, _ = read_record(payload, position, end)
+                if position == BAD or delta < next_delta or delta > last_delta:
+                    return found, number
+                next_delta = delta + 1
+                offset = base_offset + delta
+                if key_length >= 0 and from_offset <= offset < to_offset:
+                    first, second = siphash(payload, key_at, key_length, k0, k1, wants_second)
+                    if first & mask == wanted:
+                        firsts[found] = first
+                        if wants_second:
+                            seconds[found] = second
+                        keys[found, KEY_AT] = key_at
+                        keys[found, KEY_LENGTH] = key_length
+                        keys[found, ORDINAL] = ordinal
+                        found += 1
+                ordinal += 1
+            if position != end:
+                return found, number
+        return found, BAD
+
+    compiled: Scan = scan_keys
+    return compiled
+
+
+scan_keys = _compile(STAMP)

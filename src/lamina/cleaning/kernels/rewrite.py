@@ -1,0 +1,312 @@
+"""Judging and rewriting a slice of batches, in compiled code.
+
+The rules are ``compaction.keep`` and ``compaction.fate``, compiled from their own source; here are only bytes.
+"""
+
+from collections.abc import Callable
+
+from numba import njit
+
+from lamina.cleaning.kernels.checksum import checksum
+from lamina.cleaning.kernels.columns import (
+    ABORTED_RECORDS,
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    BASE_TIMESTAMP_AT,
+    BATCHES_IN,
+    BATCHES_OUT,
+    COVERED_AT,
+    CRC_AT,
+    EARLIEST_HORIZON,
+    EMPTY_IN,
+    EMPTY_OUT,
+    EXPIRED_MARKERS,
+    EXPIRED_TOMBSTONES,
+    FATE,
+    HEADER_BYTES,
+    HORIZONS,
+    HORIZONS_SET,
+    LAST_OFFSET,
+    LATEST_HORIZON,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MARKERS_IN,
+    MARKERS_OUT,
+    MAX_TIMESTAMP,
+    MAX_TIMESTAMP_AT,
+    MIN_RECORD_BYTES,
+    OUT_ATTRIBUTES,
+    OUT_BASE_TIMESTAMP,
+    OUT_END,
+    OUT_MAX_TIMESTAMP,
+    OUT_RECORDS,
+    OUT_START,
+    PAYLOAD_END,
+    PAYLOAD_START,
+    POSITION,
+    RECORD_COUNT,
+    RECORD_COUNT_AT,
+    RECORDS_IN,
+    RECORDS_OUT,
+    RECORDS_WITHOUT_KEY,
+    SIZE,
+    SUPERSEDED_RECORDS,
+    TOMBSTONES_IN,
+    TOMBSTONES_OUT,
+)
+from lamina.cleaning.kernels.headers import Rows
+from lamina.cleaning.kernels.keys import Flags
+from lamina.cleaning.kernels.memory import Bytes, Number, copy_bytes, i64
+from lamina.cleaning.kernels.numbers import (
+    BAD,
+    put_int16,
+    put_int32,
+    put_int64,
+    put_varint,
+    read_record,
+    varint_bytes,
+)
+from lamina.cleaning.kernels.sources import STAMP
+from lamina.compaction import fate, keep
+from lamina.compaction.times import NEVER_MS
+from lamina.compaction.verdicts import DISCARDABLE, DROPS_RECORDS, PROTECTED
+from lamina.records.batch import CODEC_MASK, CONTROL_BIT, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
+
+Counters = Rows
+Rewrite = Callable[
+    [Bytes, Bytes, Rows, Flags, int, int, Bytes, int, int, int, Bytes, Rows, Rows, Counters], tuple[int, int, int, bool]
+]
+
+judge_record = njit(forceinline=True)(keep.judge_record)
+judge_batch = njit(forceinline=True)(fate.judge_batch)
+new_horizon_ms = njit(forceinline=True)(fate.new_horizon_ms)
+
+_GONE, _HEADER_ONLY, _COPIED = fate.GONE, fate.HEADER_ONLY, fate.COPIED
+_WITH_NEW_HORIZON = fate.REBUILT_WITH_NEW_HORIZON
+_KEPT, _SUPERSEDED = keep.KEPT, keep.SUPERSEDED
+_EXPIRED_TOMBSTONE, _WITHOUT_KEY = keep.EXPIRED_TOMBSTONE, keep.WITHOUT_KEY
+
+RECORD_START, STAMP_END, RECORD_END, TIMESTAMP = range(4)
+RECORD_COLUMNS = 4
+
+MOST_GROWTH_BYTES = 11
+"""By which a record can grow: a timestamp delta from one byte to ten, and with it the length of the record."""
+
+_SIGNATURE = (
+    "Tuple((int64, int64, int64, boolean))(Array(uint8, 1, 'C', readonly=True), Array(uint8, 1, 'C', readonly=True),"
+    " Array(int64, 2, 'C'), Array(uint8, 1, 'C'), int64, int64, Array(uint8, 1, 'C', readonly=True), int64, int64,"
+    " int64, Array(uint8, 1, 'C'), Array(int64, 2, 'C'), Array(int64, 2, 'C'), Array(int64, 1, 'C'))"
+)
+
+
+@njit(forceinline=True)
+def _put_records(payload: Bytes, kept: Rows, count: Number, base_timestamp: Number, out: Bytes, at: Number) -> Number:
+    """The kept records with their timestamps relative to ``base_timestamp``; the position after them."""
+    for number in range(count):
+        record = kept[number]
+        delta = record[TIMESTAMP] - base_timestamp
+        rest = record[RECORD_END] - record[STAMP_END]
+        at = put_varint(out, at, 1 + varint_bytes(delta) + rest)
+        out[at] = 0
+        at = put_varint(out, at + 1, delta)
+        at = copy_bytes(out, at, payload, record[STAMP_END], record[RECORD_END])
+    return at
+
+
+@njit(forceinline=True)
+def _copy_runs(payload: Bytes, kept: Rows, count: Number, out: Bytes, at: Number) -> Number:
+    """The kept records as they are, neighbours together; the position after them."""
+    number = 0
+    while number < count:
+        start = kept[number, RECORD_START]
+        end = kept[number, RECORD_END]
+        number += 1
+        while number < count and kept[number, RECORD_START] == end:
+            end = kept[number, RECORD_END]
+            number += 1
+        at = copy_bytes(out, at, payload, start, end)
+    return at
+
+
+def _compile(stamp: int) -> Rewrite:
+    @njit(_SIGNATURE, cache=True, nogil=True)
+    def rewrite_batches(
+        data: Bytes,
+        payload: Bytes,
+        rows: Rows,
+        verdicts: Flags,
+        begin: int,
+        ordinal: int,
+        superseded: Bytes,
+        end_offset: int,
+        now_ms: int,
+        delete_retention_ms: int,
+        out: Bytes,
+        kept: Rows,
+        fates: Rows,
+        counters: Counters,
+    ) -> tuple[int, int, int, bool]:
+        """Judge the batches from row ``begin`` on and put what is left of them into ``out``, from its start.
+
+        Of a compressed batch that is rebuilt, its new records alone: header and CRC come after compressing. Returns
+        the row where it stopped, for want of room in ``out`` or ``kept`` or at a bad batch; the ordinal of that row's
+        first record; the bytes in ``out``; and whether it is a bad batch.
+        """
+        at = i64(0)
+        for number in range(begin, len(rows) if stamp else 0):
+            row = rows[number]
+            count = row[RECORD_COUNT]
+            base_offset = row[BASE_OFFSET]
+            attributes = row[ATTRIBUTES]
+            is_control = attributes & CONTROL_BIT != 0
+            is_log_append_time = attributes & LOG_APPEND_TIME_BIT != 0
+            has_horizon = attributes & DELETE_HORIZON_BIT != 0
+            horizon_ms = row[BASE_TIMESTAMP] if has_horizon else i64(NEVER_MS)
+            drops = verdicts[number] & DROPS_RECORDS != 0
+            payload_bytes = row[PAYLOAD_END] - row[PAYLOAD_START]
+            if not drops and count * MIN_RECORD_BYTES > payload_bytes:
+                return number, ordinal, at, True
+            most_bytes = HEADER_BYTES + max(payload_bytes + count * MOST_GROWTH_BYTES, row[SIZE])
+            if most_bytes > len(out) - at or count > len(kept):
+                return number, ordinal, at, False
+
+            # Each record.
+            position = row[PAYLOAD_START]
+            end = row[PAYLOAD_END]
+            last_delta = row[LAST_OFFSET] - base_offset
+            next_delta = 0
+            kept_count = 0
+            tombstones = 0
+            kept_tombstones = 0
+            lost_superseded = 0
+            lost_expired = 0
+            lost_keyless = 0
+            max_timestamp = i64(NO_TIMESTAMP)
+            if not drops:
+                for index in range(count):
+                    start = position
+                    position, stamp_end, stamp_delta, delta, _, key_length, value_length = read_record(
+                        payload, start, end
+                    )
+                    if position == BAD or delta < next_delta or delta > last_delta:
+                        return number, ordinal, at, True
+                    next_delta = delta + 1
+                    place = ordinal + index
+                    judged = judge_record(
+                        False,
+                        is_control,
+                        base_offset + delta,
+                        end_offset,
+                        key_length >= 0,
+                        superseded[place >> 3] >> (place & 7) & 1 != 0,
+                        value_length >= 0,
+                        horizon_ms,
+                        now_ms,
+                    )
+                    if value_length < 0:
+                        tombstones += 1
+                    if judged == _KEPT:
+                        timestamp = row[MAX_TIMESTAMP] if is_log_append_time else row[BASE_TIMESTAMP] + stamp_delta
+                        if value_length < 0:
+                            kept_tombstones += 1
+                        if kept_count == 0 or timestamp > max_timestamp:
+                            max_timestamp = timestamp
+                        kept[kept_count, RECORD_START] = start
+                        kept[kept_count, STAMP_END] = stamp_end
+                        kept[kept_count, RECORD_END] = position
+                        kept[kept_count, TIMESTAMP] = timestamp
+                        kept_count += 1
+                    elif judged == _SUPERSEDED:
+                        lost_superseded += 1
+                    elif judged == _EXPIRED_TOMBSTONE:
+                        lost_expired += 1
+                    elif judged == _WITHOUT_KEY:
+                        lost_keyless += 1
+                if position != end:
+                    return number, ordinal, at, True
+            ordinal += count
+
+            # The batch.
+            became = judge_batch(
+                count,
+                kept_count,
+                kept_tombstones,
+                verdicts[number] & PROTECTED != 0,
+                is_control and verdicts[number] & DISCARDABLE != 0,
+                has_horizon,
+            )
+            row_out = fates[number]
+            row_out[FATE] = became
+            row_out[OUT_START] = at
+            row_out[OUT_RECORDS] = kept_count
+            row_out[OUT_MAX_TIMESTAMP] = row[MAX_TIMESTAMP]
+            row_out[OUT_BASE_TIMESTAMP] = row[BASE_TIMESTAMP]
+            row_out[OUT_ATTRIBUTES] = attributes
+            if became == _COPIED:
+                at = copy_bytes(out, at, data, row[POSITION], row[POSITION] + row[SIZE])
+            elif became != _GONE:
+                if became == _HEADER_ONLY:
+                    row_out[OUT_ATTRIBUTES] = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
+                    row_out[OUT_BASE_TIMESTAMP] = NO_TIMESTAMP
+                else:
+                    if became == _WITH_NEW_HORIZON:
+                        row_out[OUT_ATTRIBUTES] = attributes | DELETE_HORIZON_BIT
+                        row_out[OUT_BASE_TIMESTAMP] = new_horizon_ms(now_ms, delete_retention_ms)
+                    elif not has_horizon:
+                        row_out[OUT_BASE_TIMESTAMP] = kept[0, TIMESTAMP]
+                    if not is_log_append_time:
+                        row_out[OUT_MAX_TIMESTAMP] = max_timestamp
+                codec = row_out[OUT_ATTRIBUTES] & CODEC_MASK
+                batch_at = at
+                if codec == 0:
+                    at += HEADER_BYTES
+                if is_log_append_time or row_out[OUT_BASE_TIMESTAMP] != row[BASE_TIMESTAMP]:
+                    at = _put_records(payload, kept, kept_count, row_out[OUT_BASE_TIMESTAMP], out, at)
+                else:
+                    at = _copy_runs(payload, kept, kept_count, out, at)
+                if codec == 0:
+                    copy_bytes(out, batch_at, data, row[POSITION], row[POSITION] + HEADER_BYTES)
+                    put_int32(out, batch_at + LENGTH_AT, at - batch_at - LOG_OVERHEAD_BYTES)
+                    put_int16(out, batch_at + COVERED_AT, row_out[OUT_ATTRIBUTES])
+                    put_int64(out, batch_at + BASE_TIMESTAMP_AT, row_out[OUT_BASE_TIMESTAMP])
+                    put_int64(out, batch_at + MAX_TIMESTAMP_AT, row_out[OUT_MAX_TIMESTAMP])
+                    put_int32(out, batch_at + RECORD_COUNT_AT, kept_count)
+                    put_int32(out, batch_at + CRC_AT, checksum(out, batch_at + COVERED_AT, at))
+            row_out[OUT_END] = at
+
+            # The figures.
+            counters[BATCHES_IN] += 1
+            counters[RECORDS_IN] += count
+            counters[TOMBSTONES_IN] += tombstones
+            counters[SUPERSEDED_RECORDS] += lost_superseded
+            counters[EXPIRED_TOMBSTONES] += lost_expired
+            counters[RECORDS_WITHOUT_KEY] += lost_keyless
+            if count == 0:
+                counters[EMPTY_IN] += 1
+            elif is_control:
+                counters[MARKERS_IN] += 1
+            if drops:
+                counters[EXPIRED_MARKERS if is_control else ABORTED_RECORDS] += count
+            if became != _GONE:
+                counters[BATCHES_OUT] += 1
+                counters[RECORDS_OUT] += kept_count
+                counters[TOMBSTONES_OUT] += kept_tombstones
+                if kept_count == 0:
+                    counters[EMPTY_OUT] += 1
+                elif is_control:
+                    counters[MARKERS_OUT] += 1
+                if became == _WITH_NEW_HORIZON:
+                    counters[HORIZONS_SET] += 1
+                if row_out[OUT_ATTRIBUTES] & DELETE_HORIZON_BIT:
+                    counters[HORIZONS] += 1
+                    left_ms = row_out[OUT_BASE_TIMESTAMP]
+                    counters[EARLIEST_HORIZON] = min(counters[EARLIEST_HORIZON], left_ms)
+                    counters[LATEST_HORIZON] = max(counters[LATEST_HORIZON], left_ms)
+        return len(rows), ordinal, at, False
+
+    compiled: Rewrite = rewrite_batches
+    return compiled
+
+
+rewrite_batches = _compile(STAMP)
