@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lamina.settings import broker, cleaner, log, network, topic, topics
+from lamina.settings import broker, cleaner, log, network, spark, topic, topics
 from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
@@ -31,6 +31,7 @@ AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("Listeners and requests", network),
     ("Making topics", topics),
     ("Compacting topics", cleaner),
+    ("Spark", spark),
     ("Every topic's default", log),
     ("One topic", topic),
 )
