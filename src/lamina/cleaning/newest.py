@@ -21,7 +21,7 @@ from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.kernels.columns import ATTRIBUTES, BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from lamina.cleaning.kernels.headers import Rows
-from lamina.cleaning.kernels.keys import KEY_COLUMNS, ORDINAL, Words, scan_keys
+from lamina.cleaning.kernels.keys import KEY_COLUMNS, KEY_LENGTH, ORDINAL, Words, scan_keys
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.numbers import BAD
 from lamina.cleaning.kernels.table import ARENA_USED, ENTRIES, STATE_COLUMNS, grow, insert, probe, reduce_hashes
@@ -38,6 +38,8 @@ _MOST_ROUNDS = 8
 """More rounds than these over the sources cost more than a shuffle."""
 _MOST_ORDINALS = 2**32
 _ARENA_GROWTH_BYTES = 1 << 20
+_ENTRY_ROOM_BYTES = 16
+"""What an entry of the arena takes beside its key, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,27 @@ class SegmentKeys:
     """Whether it can supersede others, or can only be superseded."""
 
 
+class _Buffers:
+    """Arrays for the keys of a slice, used again: fresh memory costs more than filling it."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[Words, Rows]] = []
+
+    def take(self, count: int) -> tuple[Words, Rows]:
+        try:
+            firsts, places = self._free.pop()
+        except IndexError:
+            firsts, places = np.empty(0, np.uint64), np.empty((0, KEY_COLUMNS), np.int64)
+        if len(firsts) < count:
+            return np.empty(count, np.uint64), np.empty((count, KEY_COLUMNS), np.int64)
+        return firsts, places
+
+    def give(self, found: SliceKeys) -> None:
+        self._free.append((found.firsts, found.places))
+
+
 class _Full(Exception):
-    """The table may not grow any more; ``share`` of the keys fitted."""
+    """The table may not grow any more; ``share`` of the keys that were given had been taken in."""
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -101,30 +122,28 @@ class KeyTable:
             )
             if done == found.count:
                 return
-            self._grow(int(found.places[done, 1]))
+            if not self._grow(int(found.places[done, KEY_LENGTH])):
+                raise _Full(done / found.count)
 
     def probe(self, found: SliceKeys, superseded: Bytes) -> None:
         probe(self._slots, self._arena, found.payload, found.firsts, found.places, found.count, superseded)
 
-    def _grow(self, key_bytes: int) -> None:
+    def _grow(self, key_bytes: int) -> bool:
+        """Make room for one more key of this size; whether the limit allows it, with old and new slots together."""
         if self.keys * 2 >= len(self._slots):
-            larger = len(self._slots) * 2
-            self._require(self._slots.nbytes + larger * 8 + len(self._arena))
-            slots = np.zeros(larger, np.uint64)
+            if self._slots.nbytes * 3 + len(self._arena) > self._limit_bytes:
+                return False
+            slots = np.zeros(len(self._slots) * 2, np.uint64)
             grow(self._slots, slots)
             self._slots = slots
         used = int(self._state[ARENA_USED])
-        if len(self._arena) - used < key_bytes + 64:
-            # Never moved by a copy of our own: the system remaps a large array.
-            wanted = used + max(used // 4, key_bytes + 64, _ARENA_GROWTH_BYTES)
-            least = used + key_bytes + 64
+        least = used + key_bytes + _ENTRY_ROOM_BYTES
+        if len(self._arena) < least:
             room = self._limit_bytes - self._slots.nbytes
-            self._require(self._slots.nbytes + least)
-            self._arena.resize(min(wanted, max(room, least)), refcheck=False)
-
-    def _require(self, size_bytes: int) -> None:
-        if size_bytes > self._limit_bytes:
-            raise _Full(0.0)
+            if least > room:
+                return False
+            self._arena.resize(min(max(least, used + used // 4 + _ARENA_GROWTH_BYTES), room), refcheck=False)
+        return True
 
 
 class NewestRecords:
@@ -145,6 +164,7 @@ class NewestRecords:
         self._threads = threads
         self._meter = meter
         self._starts = _bit_starts(verdicts)
+        self._buffers = _Buffers()
         self.keys = 0
         self.bytes_read = 0
 
@@ -180,17 +200,20 @@ class NewestRecords:
         plan = self._plan
         table = KeyTable(plan.memory_limit_bytes)
         first_dirty = plan.first_dirty_offset
-        done = 0
+        done = 0.0
         total = sum(segment.size_bytes for segment in plan.segments if segment.next_base_offset > first_dirty)
         try:
             for found in self._scan(first_dirty, OFFSET_AFTER_ALL, rounds, number):
+                at = found.size_bytes
                 table.insert(found, superseded)
+                self._buffers.give(found)
                 done += found.size_bytes
-        except _Full:
-            raise _Full(done / max(total, 1)) from None
+        except _Full as full:
+            raise _Full((done + full.share * at) / total) from None
         self.keys += table.keys
         for found in self._scan(0, first_dirty, rounds, number):
             table.probe(found, superseded)
+            self._buffers.give(found)
 
     def _scan(self, from_offset: int, to_offset: int, rounds: int, number: int) -> Iterator[SliceKeys]:
         """The keys of records in a range of offsets, in log order; the slices are scanned side by side."""
@@ -217,6 +240,7 @@ class NewestRecords:
                         piece,
                         flags,
                         start,
+                        self._buffers,
                         from_offset=from_offset,
                         to_offset=to_offset,
                         round_mask=rounds - 1,
@@ -234,6 +258,7 @@ def scan_slice(
     piece: Slice,
     flags: Bytes,
     ordinal: int,
+    buffers: _Buffers,
     *,
     from_offset: int,
     to_offset: int,
@@ -247,9 +272,8 @@ def scan_slice(
     skips = ((judged & DISCARDABLE != 0) | (rows[:, ATTRIBUTES] & CONTROL_BIT != 0)).astype(np.uint8)
     payload = source.payload(rows, skips)
     most = int(np.minimum(rows[:, RECORD_COUNT], len(payload)).sum())
-    firsts = np.empty(most, np.uint64)
+    firsts, places = buffers.take(most)
     seconds = np.empty(most if wants_seconds else 0, np.uint64)
-    places = np.empty((most, KEY_COLUMNS), np.int64)
     k0, k1 = _KEY.unpack(plan.hash_key)
     count, bad = scan_keys(
         payload,
@@ -282,6 +306,7 @@ def scan_segment(
 ) -> Iterator[SegmentKeys]:
     """The keys of the plan's segment ``number`` as hashes, in log order, about ``most_records`` at a time."""
     source = Source(disk or Disk(), plan, number)
+    buffers = _Buffers()
     found: list[SegmentKeys] = []
     held = 0
     for piece in source.slices():
@@ -298,6 +323,7 @@ def scan_segment(
                 Slice(piece.rows.copy(), piece.first_batch, piece.first_ordinal),
                 verdicts.flags,
                 piece.first_ordinal,
+                buffers,
                 from_offset=from_offset,
                 to_offset=to_offset,
                 wants_seconds=True,
@@ -305,7 +331,8 @@ def scan_segment(
             count = keys.count
             ordinals = keys.places[:count, ORDINAL].astype(np.uint32)
             dirty = np.full(count, is_dirty, np.uint8)
-            found.append(SegmentKeys(keys.firsts[:count].copy(), keys.seconds[:count].copy(), ordinals, dirty))
+            found.append(SegmentKeys(keys.firsts[:count].copy(), keys.seconds[:count], ordinals, dirty))
+            buffers.give(keys)
             held += count
         if held >= most_records:
             yield _together(found)

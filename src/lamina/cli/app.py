@@ -17,6 +17,8 @@ COMMANDS = {
     "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
     "bench": "Measure how fast records go to a cluster and come back.",
     "brokers": "Show the brokers of a cluster.",
+    "cleaner": "See what is being compacted, what was, and why a record is still there.",
+    "compact": "Compact topics now, or a directory that no broker uses.",
     "configs": "Show and change settings of topics and brokers.",
     "consume": "Print the records of a topic.",
     "doctor": "Look for what stops a broker, and say what to do.",
@@ -30,7 +32,7 @@ COMMANDS = {
 }
 """The modules of this room that hold a ``command``, with the line that help shows."""
 
-NOT_ON_WINDOWS = frozenset({"adopt", "backup", "doctor", "dump", "restore", "serve", "verify"})
+NOT_ON_WINDOWS = frozenset({"adopt", "backup", "compact", "doctor", "dump", "restore", "serve", "verify"})
 """Commands that touch a broker's files or run one; a client's work anywhere."""
 
 

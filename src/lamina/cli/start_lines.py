@@ -18,8 +18,6 @@ from lamina.settings.values import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
-_COMPACTION = "not built yet: compacted topics are not being compacted"
-
 
 def warn(settings: BrokerSettings) -> None:
     """Say what deserves attention before anything is opened."""
@@ -83,6 +81,7 @@ def _print_for_a_person(opened: Opened, addresses: list[str]) -> None:
         urls = ", ".join(f"http://{one.address}/v1/" for one in opened.admin)
         click.echo(f"  admin       {urls}")
     click.echo(f"  open files  up to {opened.open_files_limit}")
-    click.echo(f"  compaction  {_COMPACTION}")
+    why_not = opened.node.cleaner.why_not()
+    click.echo(f"  compaction  {'on' if why_not is None else f'off: {why_not}'}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
     click.echo(f"  try         kcat -b {addresses[0]} -L")

@@ -28,11 +28,11 @@ class AdminListener:
     def get(self, *path: str, **query: str) -> dict[str, Any]:
         return self._ask("GET", path, query, None)
 
-    def pages(self, rows: str, *path: str) -> Iterator[dict[str, Any]]:
+    def pages(self, rows: str, *path: str, **query: str) -> Iterator[dict[str, Any]]:
         """All rows of a list that comes in pages."""
         after: str | None = None
         while True:
-            page = self.get(*path, **({} if after is None else {"after": after}))
+            page = self.get(*path, **query, **({} if after is None else {"after": after}))
             yield from page[rows]
             if page["next_after"] is None:
                 return

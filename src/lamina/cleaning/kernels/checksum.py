@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from lamina.cleaning.kernels.memory import CRC_INSTRUCTION, Bytes, Number, crc_word, i64, load64, u64
+from lamina.cleaning.kernels.memory import CRC_INSTRUCTION, Number, crc_word, i64, load8, load64, u64
 
 _POLYNOMIAL = 0x82F63B78
 
@@ -42,14 +42,14 @@ _crc_word: Any = crc_word if CRC_INSTRUCTION else crc_word_by_tables
 
 
 @njit(forceinline=True)
-def checksum(data: Bytes, start: Number, end: Number) -> Number:
-    """The CRC-32C of ``data[start:end]``, which lies inside the array."""
+def checksum(start: Number, end: Number) -> Number:
+    """The CRC-32C of the bytes between two addresses."""
     crc = u64(0xFFFFFFFF)
     while start + 8 <= end:
-        crc = _crc_word(crc, load64(data, start))
+        crc = _crc_word(crc, load64(start))
         start += 8
     while start < end:
-        byte = (crc ^ u64(data[start])) & u64(0xFF)
+        byte = (crc ^ u64(load8(start))) & u64(0xFF)
         crc = (crc >> u64(8)) ^ _TABLES[0, byte]
         start += 1
-    return int(i64(crc ^ u64(0xFFFFFFFF)))
+    return i64(crc ^ u64(0xFFFFFFFF))

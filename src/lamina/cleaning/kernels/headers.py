@@ -33,7 +33,7 @@ from lamina.cleaning.kernels.columns import (
     RECORD_COUNT_AT,
     SIZE,
 )
-from lamina.cleaning.kernels.memory import Bytes
+from lamina.cleaning.kernels.memory import Bytes, address_of
 from lamina.cleaning.kernels.numbers import get_int16, get_int32, get_int64
 from lamina.cleaning.kernels.sources import STAMP
 
@@ -58,14 +58,15 @@ def _compile(stamp: int) -> Reading:
         """
         count = 0
         begin = position
+        address = address_of(data)
         size_of_data = len(data) if stamp else 0
         while position < size_of_data and count < len(rows) and (count == 0 or position - begin < most_bytes):
             if size_of_data - position < HEADER_BYTES:
                 return count, position, True
-            size = get_int32(data, position + LENGTH_AT) + LOG_OVERHEAD_BYTES
-            base_offset = get_int64(data, position)
-            delta = get_int32(data, position + LAST_OFFSET_DELTA_AT)
-            records = get_int32(data, position + RECORD_COUNT_AT)
+            size = get_int32(address, position + LENGTH_AT) + LOG_OVERHEAD_BYTES
+            base_offset = get_int64(address, position)
+            delta = get_int32(address, position + LAST_OFFSET_DELTA_AT)
+            records = get_int32(address, position + RECORD_COUNT_AT)
             if (
                 data[position + MAGIC_AT] != 2
                 or size < HEADER_BYTES
@@ -76,19 +77,19 @@ def _compile(stamp: int) -> Reading:
             ):
                 return count, position, True
             if checks_crc:
-                claimed = get_int32(data, position + CRC_AT) & 0xFFFFFFFF
-                if checksum(data, position + COVERED_AT, position + size) != claimed:
+                claimed = get_int32(address, position + CRC_AT) & 0xFFFFFFFF
+                if checksum(address + position + COVERED_AT, address + position + size) != claimed:
                     return count, position, True
             row = rows[count]
             row[POSITION] = position
             row[SIZE] = size
             row[BASE_OFFSET] = base_offset
             row[LAST_OFFSET] = base_offset + delta
-            row[ATTRIBUTES] = get_int16(data, position + COVERED_AT)
-            row[BASE_TIMESTAMP] = get_int64(data, position + BASE_TIMESTAMP_AT)
-            row[MAX_TIMESTAMP] = get_int64(data, position + MAX_TIMESTAMP_AT)
-            row[PRODUCER_ID] = get_int64(data, position + PRODUCER_ID_AT)
-            row[PRODUCER_EPOCH] = get_int16(data, position + PRODUCER_EPOCH_AT)
+            row[ATTRIBUTES] = get_int16(address, position + COVERED_AT)
+            row[BASE_TIMESTAMP] = get_int64(address, position + BASE_TIMESTAMP_AT)
+            row[MAX_TIMESTAMP] = get_int64(address, position + MAX_TIMESTAMP_AT)
+            row[PRODUCER_ID] = get_int64(address, position + PRODUCER_ID_AT)
+            row[PRODUCER_EPOCH] = get_int16(address, position + PRODUCER_EPOCH_AT)
             row[RECORD_COUNT] = records
             row[PAYLOAD_START] = position + HEADER_BYTES
             row[PAYLOAD_END] = position + size

@@ -15,7 +15,7 @@ from lamina.cleaning.kernels.columns import (
     RECORD_COUNT,
 )
 from lamina.cleaning.kernels.headers import Rows
-from lamina.cleaning.kernels.memory import Bytes, u64
+from lamina.cleaning.kernels.memory import Bytes, address_of, u64
 from lamina.cleaning.kernels.numbers import BAD, read_record
 from lamina.cleaning.kernels.siphash import siphash
 from lamina.cleaning.kernels.sources import STAMP
@@ -61,6 +61,7 @@ def _compile(stamp: int) -> Scan:
         empty where one half of the hash is enough.
         """
         found = 0
+        records = address_of(payload)
         wants_second = len(seconds) > 0
         mask = u64(round_mask)
         wanted = u64(round_number)
@@ -78,13 +79,13 @@ def _compile(stamp: int) -> Scan:
             next_delta = 0
             last_delta = row[LAST_OFFSET] - base_offset
             for _ in range(count):
-                position, _, _, delta, key_at, key_length, _ = read_record(payload, position, end)
+                position, _, _, delta, key_at, key_length, _ = read_record(records, position, end)
                 if position == BAD or delta < next_delta or delta > last_delta:
                     return found, number
                 next_delta = delta + 1
                 offset = base_offset + delta
                 if key_length >= 0 and from_offset <= offset < to_offset:
-                    first, second = siphash(payload, key_at, key_length, k0, k1, wants_second)
+                    first, second = siphash(records + key_at, key_length, k0, k1, wants_second)
                     if first & mask == wanted:
                         firsts[found] = first
                         if wants_second:

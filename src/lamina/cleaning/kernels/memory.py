@@ -1,6 +1,8 @@
-"""Unaligned words, prefetching and the processor's CRC-32C, for compiled code.
+"""Memory by address, prefetching and the processor's CRC-32C, for compiled code.
 
-Nothing here checks a bound: every caller has compared with the array's length before.
+Helpers of the kernels are given the address of an array's first byte, not the array: numba counts references to every
+array that is passed on, which costs more than reading a record. Nothing here checks a bound: every caller has compared
+with the array's length before, and holds the array.
 """
 
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 Bytes = npt.NDArray[np.uint8]
@@ -18,10 +21,11 @@ Number = Any
 """An integer of some width. numba tells widths apart, mypy would take them for other types than ``int``."""
 
 i64: Any = np.int64
+u8: Any = np.uint8
 u32: Any = np.uint32
 u64: Any = np.uint64
 
-_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+_INT8, _INT32, _INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def _find_crc_instruction() -> str:
@@ -38,57 +42,52 @@ CRC_INSTRUCTION = _find_crc_instruction()
 """LLVM's name of it; empty on a machine that has none."""
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any, word: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), word.as_pointer())
-
-
-def _loader(word: Any, result: Any) -> Any:
-    def load(_typing: Any, array: Any, _index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            value = builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], word))
-            value.align = 1
-            return value
-
-        return result(array, types.intp), generate
-
-    return load
-
-
-def _storer(word: Any, kind: Any) -> Any:
-    def store(_typing: Any, array: Any, _index: Any, _value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            done = builder.store(args[2], _pointer(context, builder, signature.args[0], args[0], args[1], word))
-            done.align = 1
-            return context.get_dummy_value()
-
-        return types.void(array, types.intp, kind), generate
-
-    return store
-
-
 def _named(function: Any, name: str) -> Any:
     function.__name__ = function.__qualname__ = name
     return intrinsic(function)
 
 
-load32: Callable[[Bytes, Number], Number] = _named(_loader(_INT32, types.uint32), "load32")
-"""Four bytes at an index, in the machine's order."""
-load64: Callable[[Bytes, Number], Number] = _named(_loader(_INT64, types.uint64), "load64")
-store32: Callable[[Bytes, Number, Number], None] = _named(_storer(_INT32, types.uint32), "store32")
-store64: Callable[[Bytes, Number, Number], None] = _named(_storer(_INT64, types.uint64), "store64")
+def _loader(word: Any, result: Any) -> Any:
+    def load(_typing: Any, _address: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            value = builder.load(builder.inttoptr(args[0], word.as_pointer()))
+            value.align = 1
+            return value
+
+        return result(types.int64), generate
+
+    return load
 
 
-def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _INT32, _INT32, _INT32])
-        function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), kind)
-        builder.call(function, [pointer, _INT32(0), _INT32(3), _INT32(1)])
+def _storer(word: Any, kind: Any) -> Any:
+    def store(_typing: Any, _address: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            done = builder.store(args[1], builder.inttoptr(args[0], word.as_pointer()))
+            done.align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.int64, kind), generate
+
+    return store
+
+
+def _copy(_typing: Any, _target: Any, _source: Any, _size: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        target, source = (builder.inttoptr(arg, _INT8.as_pointer()) for arg in args[:2])
+        cgutils.raw_memcpy(builder, target, source, args[2], 1)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
-    return types.void(array, types.intp), generate
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _prefetch(_typing: Any, _address: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_INT8.as_pointer(), _INT32, _INT32, _INT32])
+        function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), kind)
+        builder.call(function, [builder.inttoptr(args[0], _INT8.as_pointer()), _INT32(0), _INT32(3), _INT32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
 def _crc_word(_typing: Any, _crc: Any, _word: Any) -> Any:
@@ -105,39 +104,49 @@ def _crc_word(_typing: Any, _crc: Any, _word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-prefetch: Callable[[npt.NDArray[Any], Number], None] = _named(_prefetch, "prefetch")
-"""Ask for the cache line of an element that will be needed soon; any index is safe."""
+load8: Callable[[Number], Number] = _named(_loader(_INT8, types.uint8), "load8")
+load32: Callable[[Number], Number] = _named(_loader(_INT32, types.uint32), "load32")
+"""Four bytes at an address, in the machine's order."""
+load64: Callable[[Number], Number] = _named(_loader(_INT64, types.uint64), "load64")
+store8: Callable[[Number, Number], None] = _named(_storer(_INT8, types.uint8), "store8")
+store32: Callable[[Number, Number], None] = _named(_storer(_INT32, types.uint32), "store32")
+store64: Callable[[Number, Number], None] = _named(_storer(_INT64, types.uint64), "store64")
+copy_memory: Callable[[Number, Number, Number], None] = _named(_copy, "copy_memory")
+prefetch: Callable[[Number], None] = _named(_prefetch, "prefetch")
+"""Ask for the cache line of what will be needed soon; any address is safe."""
 crc_word: Callable[[Number, Number], Number] = _named(_crc_word, "crc_word")
 """The CRC register after eight more bytes; only where there is a CRC_INSTRUCTION."""
 
 
 @njit(forceinline=True)
-def copy_bytes(target: Bytes, at: Number, source: Bytes, start: Number, end: Number) -> Number:
-    """Copy ``source[start:end]`` to ``target[at:]``; where it ends there. Both ranges lie inside their arrays."""
-    size = end - start
-    if size > 256:
-        target[at : at + size] = source[start:end]
-        return at + size
-    done = 0
-    while done + 8 <= size:
-        store64(target, at + done, load64(source, start + done))
-        done += 8
-    while done < size:
-        target[at + done] = source[start + done]
-        done += 1
-    return at + size
+def address_of(array: Any) -> Number:
+    return i64(array.ctypes.data)
 
 
 @njit(forceinline=True)
-def equal_bytes(a: Bytes, a_start: Number, b: Bytes, b_start: Number, size: Number) -> bool:
-    """Whether two ranges that lie inside their arrays hold the same bytes."""
+def copy_bytes(target: Number, source: Number, size: Number) -> None:
+    """Copy ``size`` bytes; the ranges do not overlap."""
+    if size > 128:
+        copy_memory(target, source, size)
+        return
     done = 0
     while done + 8 <= size:
-        if load64(a, a_start + done) != load64(b, b_start + done):
+        store64(target + done, load64(source + done))
+        done += 8
+    while done < size:
+        store8(target + done, load8(source + done))
+        done += 1
+
+
+@njit(forceinline=True)
+def equal_bytes(a: Number, b: Number, size: Number) -> bool:
+    done = 0
+    while done + 8 <= size:
+        if load64(a + done) != load64(b + done):
             return False
         done += 8
     while done < size:
-        if a[a_start + done] != b[b_start + done]:
+        if load8(a + done) != load8(b + done):
             return False
         done += 1
     return True

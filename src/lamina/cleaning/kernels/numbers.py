@@ -1,12 +1,15 @@
 """The integers of batches and records in compiled code: big-endian fields and zigzag varints.
 
-A varint is read in one place, behind its own bounds check: the records of a batch whose CRC is right may still lie.
+``data`` is an address, ``position`` and ``end`` count from there. A varint is read behind its own bounds check: the
+records of a batch whose CRC is right may still lie.
 """
+
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from lamina.cleaning.kernels.memory import Bytes, Number, i64, load32, load64, store32, store64, u32, u64
+from lamina.cleaning.kernels.memory import Number, i64, load8, load32, load64, store8, store32, store64, u8, u32, u64
 
 BAD = -1
 """In place of a position: what should be there is not."""
@@ -23,45 +26,44 @@ def _swap64(x: Number) -> Number:
 
 
 @njit(forceinline=True)
-def get_int64(data: Bytes, at: Number) -> Number:
-    return int(i64(_swap64(load64(data, at))))
+def get_int64(data: Number, at: Number) -> Number:
+    return int(i64(_swap64(load64(data + at))))
 
 
 @njit(forceinline=True)
-def get_int32(data: Bytes, at: Number) -> Number:
-    return int(i64(np.int32(u32(_swap64(u64(load32(data, at))) >> u64(32)))))
+def get_int32(data: Number, at: Number) -> Number:
+    return int(i64(np.int32(u32(_swap64(u64(load32(data + at))) >> u64(32)))))
 
 
 @njit(forceinline=True)
-def get_int16(data: Bytes, at: Number) -> Number:
-    return int(i64(np.int16((np.uint16(data[at]) << np.uint16(8)) | np.uint16(data[at + 1]))))
+def get_int16(data: Number, at: Number) -> Number:
+    return int(i64(np.int16((np.uint16(load8(data + at)) << np.uint16(8)) | np.uint16(load8(data + at + 1)))))
 
 
 @njit(forceinline=True)
-def put_int64(data: Bytes, at: Number, value: Number) -> None:
-    store64(data, at, _swap64(u64(value)))
+def put_int64(data: Number, at: Number, value: Number) -> None:
+    store64(data + at, _swap64(u64(value)))
 
 
 @njit(forceinline=True)
-def put_int32(data: Bytes, at: Number, value: Number) -> None:
-    store32(data, at, u32(_swap64(u64(value) & u64(0xFFFFFFFF)) >> u64(32)))
+def put_int32(data: Number, at: Number, value: Number) -> None:
+    store32(data + at, u32(_swap64(u64(value) & u64(0xFFFFFFFF)) >> u64(32)))
 
 
 @njit(forceinline=True)
-def put_int16(data: Bytes, at: Number, value: Number) -> None:
-    data[at] = np.uint8((value >> 8) & 0xFF)
-    data[at + 1] = np.uint8(value & 0xFF)
+def put_int16(data: Number, at: Number, value: Number) -> None:
+    store8(data + at, u8((value >> 8) & 0xFF))
+    store8(data + at + 1, u8(value & 0xFF))
 
 
-@njit(forceinline=True)
-def _read_number(
-    data: Bytes, position: Number, end: Number, most_bytes: Number, largest_last: Number
-) -> tuple[Number, Number]:
+@njit()
+def _read_number(data: Number, position: Number, end: Number, most_bytes: Number, largest_last: Number) -> Any:
+    """A number of any length, for the few that are longer than two bytes."""
     zigzag = u64(0)
     shift = u64(0)
     last = position + most_bytes - 1
     while 0 <= position < end:
-        byte = u64(data[position])
+        byte = u64(load8(data + position))
         zigzag |= (byte & u64(0x7F)) << shift
         if byte < 0x80:
             if position == last and byte > largest_last:
@@ -75,13 +77,29 @@ def _read_number(
 
 
 @njit(forceinline=True)
-def read_varint(data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
-    """A 32-bit number that ends before ``end``, at most the array's length, and the position after it or BAD."""
+def read_varint(data: Number, position: Number, end: Number) -> Any:
+    """A 32-bit number that ends at or before ``end``, and the position after it or BAD."""
+    if 0 <= position < end - 1:
+        first = i64(load8(data + position))
+        if first < 0x80:
+            return (first >> 1) ^ -(first & 1), position + 1
+        second = i64(load8(data + position + 1))
+        if second < 0x80:
+            zigzag = (first & 0x7F) | (second << 7)
+            return (zigzag >> 1) ^ -(zigzag & 1), position + 2
     return _read_number(data, position, end, _INT32_BYTES, _INT32_LAST)
 
 
 @njit(forceinline=True)
-def read_varlong(data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+def read_varlong(data: Number, position: Number, end: Number) -> Any:
+    if 0 <= position < end - 1:
+        first = i64(load8(data + position))
+        if first < 0x80:
+            return (first >> 1) ^ -(first & 1), position + 1
+        second = i64(load8(data + position + 1))
+        if second < 0x80:
+            zigzag = (first & 0x7F) | (second << 7)
+            return (zigzag >> 1) ^ -(zigzag & 1), position + 2
     return _read_number(data, position, end, _INT64_BYTES, _INT64_LAST)
 
 
@@ -96,19 +114,19 @@ def varint_bytes(value: Number) -> Number:
 
 
 @njit(forceinline=True)
-def put_varint(data: Bytes, at: Number, value: Number) -> Number:
+def put_varint(data: Number, at: Number, value: Number) -> Number:
     """Write the shortest form, which takes :func:`varint_bytes`; the position after it."""
     zigzag = (u64(value) << u64(1)) ^ u64(value >> 63)
     while zigzag > u64(0x7F):
-        data[at] = np.uint8((zigzag & u64(0x7F)) | u64(0x80))
+        store8(data + at, u8((zigzag & u64(0x7F)) | u64(0x80)))
         zigzag >>= u64(7)
         at += 1
-    data[at] = np.uint8(zigzag)
+    store8(data + at, u8(zigzag))
     return at + 1
 
 
 @njit(forceinline=True)
-def _skip_field(data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+def _skip_field(data: Number, position: Number, end: Number) -> tuple[Number, Number]:
     """The length of a key or value, −1 being null, and the position where its bytes begin, or BAD."""
     length, position = read_varint(data, position, end)
     if position == BAD or length < -1 or length > end - position:
@@ -117,7 +135,7 @@ def _skip_field(data: Bytes, position: Number, end: Number) -> tuple[Number, Num
 
 
 @njit(forceinline=True)
-def _skip_headers(data: Bytes, position: Number, end: Number) -> Number:
+def _skip_headers(data: Number, position: Number, end: Number) -> Number:
     count, position = read_varint(data, position, end)
     if position == BAD or count < 0:
         return BAD
@@ -134,7 +152,7 @@ def _skip_headers(data: Bytes, position: Number, end: Number) -> Number:
 
 @njit(forceinline=True)
 def read_record(
-    data: Bytes, position: Number, limit: Number
+    data: Number, position: Number, limit: Number
 ) -> tuple[Number, Number, Number, Number, Number, Number, Number]:
     """A record that ends at or before ``limit``.
 

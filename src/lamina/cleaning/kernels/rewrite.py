@@ -57,7 +57,7 @@ from lamina.cleaning.kernels.columns import (
 )
 from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.keys import Flags
-from lamina.cleaning.kernels.memory import Bytes, Number, copy_bytes, i64
+from lamina.cleaning.kernels.memory import Bytes, Number, address_of, copy_bytes, i64, store8, u8
 from lamina.cleaning.kernels.numbers import (
     BAD,
     put_int16,
@@ -100,23 +100,26 @@ _SIGNATURE = (
 )
 
 
-@njit(forceinline=True)
-def _put_records(payload: Bytes, kept: Rows, count: Number, base_timestamp: Number, out: Bytes, at: Number) -> Number:
-    """The kept records with their timestamps relative to ``base_timestamp``; the position after them."""
+@njit()
+def _put_records(payload: Number, kept: Rows, count: Number, base_timestamp: Number, out: Number) -> Number:
+    """The kept records with their timestamps relative to ``base_timestamp``; how many bytes they take."""
+    at = i64(0)
     for number in range(count):
-        record = kept[number]
-        delta = record[TIMESTAMP] - base_timestamp
-        rest = record[RECORD_END] - record[STAMP_END]
+        delta = kept[number, TIMESTAMP] - base_timestamp
+        rest_at = kept[number, STAMP_END]
+        rest = kept[number, RECORD_END] - rest_at
         at = put_varint(out, at, 1 + varint_bytes(delta) + rest)
-        out[at] = 0
+        store8(out + at, u8(0))
         at = put_varint(out, at + 1, delta)
-        at = copy_bytes(out, at, payload, record[STAMP_END], record[RECORD_END])
+        copy_bytes(out + at, payload + rest_at, rest)
+        at += rest
     return at
 
 
-@njit(forceinline=True)
-def _copy_runs(payload: Bytes, kept: Rows, count: Number, out: Bytes, at: Number) -> Number:
-    """The kept records as they are, neighbours together; the position after them."""
+@njit()
+def _copy_runs(payload: Number, kept: Rows, count: Number, out: Number) -> Number:
+    """The kept records as they are, neighbours together; how many bytes they take."""
+    at = i64(0)
     number = 0
     while number < count:
         start = kept[number, RECORD_START]
@@ -125,7 +128,8 @@ def _copy_runs(payload: Bytes, kept: Rows, count: Number, out: Bytes, at: Number
         while number < count and kept[number, RECORD_START] == end:
             end = kept[number, RECORD_END]
             number += 1
-        at = copy_bytes(out, at, payload, start, end)
+        copy_bytes(out + at, payload + start, end - start)
+        at += end - start
     return at
 
 
@@ -154,6 +158,7 @@ def _compile(stamp: int) -> Rewrite:
         first record; the bytes in ``out``; and whether it is a bad batch.
         """
         at = i64(0)
+        file, records, out_at = address_of(data), address_of(payload), address_of(out)
         for number in range(begin, len(rows) if stamp else 0):
             row = rows[number]
             count = row[RECORD_COUNT]
@@ -187,7 +192,7 @@ def _compile(stamp: int) -> Rewrite:
                 for index in range(count):
                     start = position
                     position, stamp_end, stamp_delta, delta, _, key_length, value_length = read_record(
-                        payload, start, end
+                        records, start, end
                     )
                     if position == BAD or delta < next_delta or delta > last_delta:
                         return number, ordinal, at, True
@@ -244,7 +249,8 @@ def _compile(stamp: int) -> Rewrite:
             row_out[OUT_BASE_TIMESTAMP] = row[BASE_TIMESTAMP]
             row_out[OUT_ATTRIBUTES] = attributes
             if became == _COPIED:
-                at = copy_bytes(out, at, data, row[POSITION], row[POSITION] + row[SIZE])
+                copy_bytes(out_at + at, file + row[POSITION], row[SIZE])
+                at += row[SIZE]
             elif became != _GONE:
                 if became == _HEADER_ONLY:
                     row_out[OUT_ATTRIBUTES] = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
@@ -262,17 +268,18 @@ def _compile(stamp: int) -> Rewrite:
                 if codec == 0:
                     at += HEADER_BYTES
                 if is_log_append_time or row_out[OUT_BASE_TIMESTAMP] != row[BASE_TIMESTAMP]:
-                    at = _put_records(payload, kept, kept_count, row_out[OUT_BASE_TIMESTAMP], out, at)
+                    at += _put_records(records, kept, kept_count, row_out[OUT_BASE_TIMESTAMP], out_at + at)
                 else:
-                    at = _copy_runs(payload, kept, kept_count, out, at)
+                    at += _copy_runs(records, kept, kept_count, out_at + at)
                 if codec == 0:
-                    copy_bytes(out, batch_at, data, row[POSITION], row[POSITION] + HEADER_BYTES)
-                    put_int32(out, batch_at + LENGTH_AT, at - batch_at - LOG_OVERHEAD_BYTES)
-                    put_int16(out, batch_at + COVERED_AT, row_out[OUT_ATTRIBUTES])
-                    put_int64(out, batch_at + BASE_TIMESTAMP_AT, row_out[OUT_BASE_TIMESTAMP])
-                    put_int64(out, batch_at + MAX_TIMESTAMP_AT, row_out[OUT_MAX_TIMESTAMP])
-                    put_int32(out, batch_at + RECORD_COUNT_AT, kept_count)
-                    put_int32(out, batch_at + CRC_AT, checksum(out, batch_at + COVERED_AT, at))
+                    batch = out_at + batch_at
+                    copy_bytes(batch, file + row[POSITION], HEADER_BYTES)
+                    put_int32(batch, LENGTH_AT, at - batch_at - LOG_OVERHEAD_BYTES)
+                    put_int16(batch, COVERED_AT, row_out[OUT_ATTRIBUTES])
+                    put_int64(batch, BASE_TIMESTAMP_AT, row_out[OUT_BASE_TIMESTAMP])
+                    put_int64(batch, MAX_TIMESTAMP_AT, row_out[OUT_MAX_TIMESTAMP])
+                    put_int32(batch, RECORD_COUNT_AT, kept_count)
+                    put_int32(batch, CRC_AT, checksum(batch + COVERED_AT, out_at + at))
             row_out[OUT_END] = at
 
             # The figures.

@@ -5,7 +5,7 @@ A keyed hash: who does not know the key of the plan cannot prepare two keys that
 
 from numba import njit
 
-from lamina.cleaning.kernels.memory import Bytes, Number, load64, u64
+from lamina.cleaning.kernels.memory import Number, load8, load64, u64
 
 
 @njit(forceinline=True)
@@ -29,17 +29,15 @@ def _round(v0: Number, v1: Number, v2: Number, v3: Number) -> tuple[Number, Numb
 
 
 @njit(forceinline=True)
-def siphash(
-    data: Bytes, start: Number, size: Number, k0: Number, k1: Number, wants_second: bool
-) -> tuple[Number, Number]:
-    """Both halves for ``data[start:start + size]``, which lies inside the array; the second, if not wanted, is 0."""
+def siphash(start: Number, size: Number, k0: Number, k1: Number, wants_second: bool) -> tuple[Number, Number]:
+    """Both halves for ``size`` bytes at an address; the second, if not wanted, is 0."""
     v0 = k0 ^ u64(0x736F6D6570736575)
     v1 = k1 ^ u64(0x646F72616E646F6D ^ 0xEE)
     v2 = k0 ^ u64(0x6C7967656E657261)
     v3 = k1 ^ u64(0x7465646279746573)
     done = 0
     while done + 8 <= size:
-        word = load64(data, start + done)
+        word = load64(start + done)
         v3 ^= word
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0 ^= word
@@ -47,7 +45,7 @@ def siphash(
     word = u64(size) << u64(56)
     shift = u64(0)
     while done < size:
-        word |= u64(data[start + done]) << shift
+        word |= u64(load8(start + done)) << shift
         shift += u64(8)
         done += 1
     v3 ^= word

@@ -24,6 +24,8 @@ from lamina.client.errors import ClientError, Unreachable
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
+_COMPACTION = "lamina.compaction"
+
 
 @click.command(
     "describe",
@@ -64,7 +66,7 @@ def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
 
 
 def _configs(cluster: Cluster, topic: str, attempts: Attempts) -> dict[str, Value]:
-    """What is set on the topic itself."""
+    """What is set on the topic itself, and why it is not compacted if it should be and is not."""
     from confluent_kafka.admin import ConfigResource, ConfigSource
 
     futures = cluster.admin().describe_configs([ConfigResource("topic", topic)])
@@ -76,7 +78,7 @@ def _configs(cluster: Cluster, topic: str, attempts: Attempts) -> dict[str, Valu
         attempts.fail(topic, error)
         return {}
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: entry.value for name, entry in sorted(entries.items()) if entry.source == own}
+    return {name: entry.value for name, entry in sorted(entries.items()) if entry.source == own or name == _COMPACTION}
 
 
 def _partitions(cluster: Cluster, topic: "TopicDescription", attempts: Attempts) -> list[dict[str, Value]]:

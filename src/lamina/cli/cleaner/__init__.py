@@ -1,0 +1,23 @@
+"""``lamina cleaner``: what a broker compacts, what it has compacted, and why a record is still there."""
+
+import click
+
+from lamina.cli.cleaner.explaining import explain
+from lamina.cli.cleaner.history import history
+from lamina.cli.cleaner.status import status
+
+
+@click.group(
+    "cleaner",
+    epilog="""\b
+Examples:
+  lamina cleaner status
+  lamina cleaner history orders
+  lamina cleaner explain orders --key customer-7""",
+)
+def command() -> None:
+    """See what is being compacted, what was, and why a record is still there."""
+
+
+for subcommand in (explain, history, status):
+    command.add_command(subcommand)

@@ -1,0 +1,64 @@
+"""``lamina cleaner history``: the last passes, with their figures."""
+
+from itertools import islice
+from typing import Any
+
+import click
+
+from lamina.cli.administering import admin_options
+from lamina.cli.connecting import as_json_option
+from lamina.cli.listing import time_text
+from lamina.cli.output import print_json, print_table
+from lamina.cli.progress import bytes_text
+from lamina.cli.status import FINE
+from lamina.client.admin_listener import AdminListener
+
+_HEADINGS = ("ended", "topic", "partition", "outcome", "offsets", "records", "bytes", "keys", "seconds", "job s", "why")
+
+
+@click.command(
+    "history",
+    epilog="""\b
+Examples:
+  lamina cleaner history
+  lamina cleaner history orders --limit 5
+  lamina cleaner history --json | jq '.dropped'""",
+)
+@click.argument("topic", required=False)
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="How many, at most.")
+@as_json_option
+@admin_options
+def history(listener: AdminListener, topic: str | None, limit: int, as_json: bool) -> int:
+    """Show the last passes of a broker's cleaner since it started, newest first."""
+    named = {} if topic is None else {"topic": topic}
+    rows = islice(listener.pages("passes", "v1", "cleaner", "history", **named), limit)
+    if as_json:
+        for row in rows:
+            print_json({"type": "pass", **row})
+        return FINE
+    if not print_table(_HEADINGS, map(_cells, rows)):
+        click.echo("nothing was compacted since the broker started")
+    return FINE
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    figures = ("", "", "", "")
+    if "before" in row:
+        before, after = row["before"], row["after"]
+        figures = (
+            f"{before['records']} → {after['records']}",
+            f"{bytes_text(before['bytes'])} → {bytes_text(after['bytes'])}",
+            str(row["keys"]),
+            f"{row['job_seconds']['total']:.2f}",
+        )
+    return (
+        time_text(row["ended_ms"]) or "",
+        row["topic"],
+        str(row["partition"]),
+        row["outcome"],
+        f"{row['first_dirty_offset']}-{row['first_uncleanable_offset']}",
+        *figures[:3],
+        f"{row['seconds']['total']:.2f}",
+        figures[3],
+        row["reason"] or "",
+    )

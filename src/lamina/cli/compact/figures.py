@@ -1,0 +1,54 @@
+"""The figures of passes, as a table: what was there before, what is there now, and what keeps the rest.
+
+Must not know where they come from.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from lamina.cli.listing import time_text
+from lamina.cli.output import print_table
+from lamina.cli.progress import bytes_text
+
+_HEADINGS = ("topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds")
+
+
+def print_figures(passes: Iterable[Mapping[str, Any]]) -> None:
+    """Each has ``topic``, ``partition``, ``before``, ``after``, ``keys``, ``total_seconds``."""
+    print_table(
+        _HEADINGS,
+        (
+            (
+                one["topic"],
+                str(one["partition"]),
+                _change(one, "records"),
+                f"{bytes_text(one['before']['bytes'])} → {bytes_text(one['after']['bytes'])}",
+                _change(one, "segments"),
+                str(one["keys"]),
+                _change(one, "tombstones"),
+                f"{one['total_seconds']:.2f}",
+            )
+            for one in passes
+        ),
+    )
+
+
+def _change(one: Mapping[str, Any], name: str) -> str:
+    return f"{one['before'][name]} → {one['after'][name]}"
+
+
+def print_remains(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
+    """Why what remained could not go."""
+    lines = []
+    tombstones, markers = one["after"]["tombstones"], one["after"]["markers"]
+    horizons = one["horizons"]
+    if tombstones or markers:
+        earliest = horizons["earliest_ms"]
+        when = "" if earliest is None else f", the first at {time_text(earliest) or 'the end of time'}"
+        lines.append(f"{tombstones} tombstones and {markers} markers stay until their delete horizons{when}")
+    if one["after"]["header_only_batches"]:
+        lines.append(f"{one['after']['header_only_batches']} empty batches keep the place of their producers")
+    for line in (*lines, *held_back):
+        click.echo(f"  {one['topic']}-{one['partition']}: {line}")

@@ -1,0 +1,105 @@
+"""Compacting a directory that no broker uses, with a bar for whoever watches.
+
+Must not know how a log is compacted.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamina.cli.compact.figures import print_figures, print_remains
+from lamina.cli.connecting import warn
+from lamina.cli.output import print_json
+from lamina.cli.pairs import pairs_from
+from lamina.cli.progress import Progress, bytes_text
+from lamina.cli.status import FINE, SOMETHING_WRONG
+
+if TYPE_CHECKING:
+    from lamina.broker.cleaner.process_engine import ProcessEngine
+    from lamina.broker.offline_compaction import Result
+    from lamina.cleaning.answers import Answer
+    from lamina.cleaning.contract import Plan
+
+
+def compact_offline(
+    directory: str,
+    topics: tuple[str, ...],
+    partition: int | None,
+    sets: tuple[str, ...],
+    *,
+    roll: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    from lamina.broker.cleaner.process_engine import ProcessEngine
+    from lamina.broker.offline_compaction import OfflineError, Wish, compact_directory
+
+    if roll and dry_run:
+        raise click.UsageError("--roll closes a segment, which --dry-run promises not to do.")
+    engine = ProcessEngine()
+    missing = engine.missing()
+    if missing is not None:
+        warn(f"nothing can be compacted: {missing}")
+        return SOMETHING_WRONG
+    overrides = pairs_from(sets, "--set")
+    wish = Wish(frozenset(topics), partition, overrides or None, dry_run, roll)
+    status = FINE
+    done: list[Result] = []
+    progress = Progress()
+    try:
+        for result in compact_directory(directory, wish, _clean(engine, progress)):
+            progress.clear()
+            if result.manifest is None:
+                status = SOMETHING_WRONG if result.is_failure else status
+                if not as_json:
+                    warn(f"{result.topic}-{result.partition}: {result.reason}")
+            done.append(result)
+            if as_json:
+                print_json({"type": "pass", "dry_run": dry_run, **_row(result)})
+    except OfflineError as error:
+        progress.clear()
+        warn(str(error))
+        return SOMETHING_WRONG
+    rows = [_row(result) for result in done if result.manifest is not None]
+    if not as_json:
+        print_figures(rows)
+        for row in rows:
+            print_remains(row, [])
+        if dry_run and rows:
+            click.echo("nothing was changed: without --dry-run the directory is compacted like this")
+        if not done:
+            click.echo("there is no compacted topic in it")
+    return status
+
+
+def _clean(engine: "ProcessEngine", progress: Progress) -> Callable[["Plan"], "Answer"]:
+    """Does a plan in a process of its own, showing how far it is."""
+
+    def clean(plan: "Plan") -> "Answer":
+        def told(_plan_id: str, done_bytes: int, total_bytes: int) -> None:
+            name = f"{plan.topic}-{plan.partition}"
+            progress.show(lambda: f"{name}: {bytes_text(done_bytes)} of {bytes_text(total_bytes)}")
+
+        (answer,) = asyncio.run(engine.clean([plan], told))
+        return answer
+
+    return clean
+
+
+def _row(result: "Result") -> dict[str, Any]:
+    manifest = result.manifest
+    row: dict[str, Any] = {"topic": result.topic, "partition": result.partition, "reason": result.reason}
+    if manifest is None:
+        return row
+    return row | {
+        "before": asdict(manifest.before),
+        "after": asdict(manifest.after),
+        "keys": manifest.keys,
+        "dropped": asdict(manifest.dropped),
+        "horizons": asdict(manifest.horizons),
+        "total_seconds": manifest.seconds.total,
+        "end_offset": manifest.end_offset,
+    }

@@ -1,0 +1,114 @@
+"""Asking a running broker to compact, and waiting for it.
+
+Must not know how a log is compacted.
+"""
+
+import time
+from typing import Any
+
+import click
+
+from lamina.cli.compact.figures import print_figures, print_remains
+from lamina.cli.connecting import warn
+from lamina.cli.output import print_json
+from lamina.cli.progress import Progress, bytes_text
+from lamina.cli.status import FINE, SOMETHING_WRONG
+from lamina.client.admin_listener import AdminListener
+from lamina.client.errors import ClientError
+
+_POLL_SECONDS = 0.2
+
+Passes = dict[tuple[str, int], dict[str, Any]]
+
+
+def compact_online(
+    listener: AdminListener, topics: tuple[str, ...], partition: int | None, *, roll: bool, wait: bool, as_json: bool
+) -> int:
+    wanted: list[tuple[str, int]] = []
+    since: int | None = None
+    status = FINE
+    for topic in dict.fromkeys(topics):
+        body: dict[str, Any] = {"roll": roll} if partition is None else {"roll": roll, "partition": partition}
+        answer = listener.post("v1", "topics", topic, "compact", body=body)
+        since = answer["since"] if since is None else since
+        for row in answer["partitions"]:
+            if row["is_wanted"]:
+                wanted.append((topic, row["partition"]))
+            if as_json and not wait:
+                print_json({"type": "compaction", "topic": topic, **row})
+            elif not row["is_wanted"]:
+                warn(f"{topic}-{row['partition']}: {row['reason']}")
+    if not wait:
+        if wanted and not as_json:
+            click.echo(
+                f"{len(wanted)} partitions are compacted as soon as possible: lamina cleaner status shows how far"
+            )
+        return status
+    passes = _await(listener, wanted, since or 0)
+    for one in passes.values():
+        if one["outcome"] != "cleaned":
+            status = SOMETHING_WRONG
+            warn(f"{one['topic']}-{one['partition']} was not compacted: {one['reason']}")
+    _show(listener, [one for one in passes.values() if one["outcome"] == "cleaned"], as_json=as_json)
+    return status
+
+
+def _await(listener: AdminListener, wanted: list[tuple[str, int]], since: int) -> Passes:
+    """Wait until each has had a pass, showing how far they are."""
+    found: Passes = {}
+    progress = Progress()
+    topics = list(dict.fromkeys(topic for topic, _ in wanted))
+    while len(found) < len(wanted):
+        for topic in topics:
+            for one in listener.get("v1", "cleaner", "history", topic=topic, since=str(since), limit="1000")["passes"]:
+                key = (topic, one["partition"])
+                if key in wanted:
+                    found.setdefault(key, one)
+        if len(found) < len(wanted):
+            left = [key for key in wanted if key not in found]
+            _check_still_wanted(listener, left, found, progress)
+            time.sleep(_POLL_SECONDS)
+    progress.clear()
+    return dict(sorted(found.items()))
+
+
+def _check_still_wanted(
+    listener: AdminListener, left: list[tuple[str, int]], found: Passes, progress: Progress
+) -> None:
+    rows = {
+        (row["topic"], row["partition"]): row
+        for topic in dict.fromkeys(topic for topic, _ in left)
+        for row in listener.get("v1", "cleaner", topic=topic, limit="1000")["partitions"]
+    }
+    for topic, partition in left:
+        if (topic, partition) not in rows:
+            raise ClientError(f"{topic}-{partition} is gone, or is no longer compacted")
+    open_rows = [row for row in rows.values() if row["phase"] is not None]
+    done = sum(row["done_bytes"] for row in open_rows)
+    total = sum(row["total_bytes"] for row in open_rows)
+    progress.show(
+        lambda: (
+            f"{len(found)} of {len(found) + len(left)} partitions compacted; {_bar(done, total)} "
+            f"{bytes_text(done)} of {bytes_text(total)}"
+        )
+    )
+
+
+def _bar(done: int, total: int, width: int = 24) -> str:
+    filled = width * done // total if total else 0
+    return "█" * filled + "░" * (width - filled)
+
+
+def _show(listener: AdminListener, passes: list[dict[str, Any]], *, as_json: bool) -> None:
+    held_back = {
+        (row["topic"], row["partition"]): row.get("held_back", [])
+        for topic in dict.fromkeys(one["topic"] for one in passes)
+        for row in listener.get("v1", "cleaner", topic=topic, limit="1000")["partitions"]
+    }
+    if as_json:
+        for one in passes:
+            print_json({"type": "pass", **one, "held_back": held_back.get((one["topic"], one["partition"]), [])})
+        return
+    print_figures({**one, "total_seconds": one["seconds"]["total"]} for one in passes)
+    for one in passes:
+        print_remains(one, held_back.get((one["topic"], one["partition"]), []))

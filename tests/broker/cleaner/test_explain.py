@@ -1,0 +1,180 @@
+"""Why a record is still there, and when it can go at the earliest."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from lamina.broker.cleaner.explain import Explanation, Standing, explain
+from lamina.broker.cleaner.finding import Finder, Found
+from lamina.broker.cleaner.remains import Holder, moment_text, why_uncleanable
+from lamina.broker.cleaner.sight import see
+from lamina.broker.cleaner.states import State
+from lamina.broker.cleaner.troubles import Trouble
+from lamina.broker.disk_room import DiskRoom
+from lamina.broker.metrics.counters import TopicCounters
+from lamina.broker.partition import Partition
+from lamina.log.flushing import Flusher
+from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
+from tests.log.story import run_inline
+
+HOUR_MS = 3_600_000
+
+
+class Explaining:
+    def __init__(self, builder: LogBuilder) -> None:
+        self.builder = builder
+
+    @property
+    def partition(self) -> Partition:
+        log = self.builder.log
+        return Partition(
+            log,
+            UUID(int=1),
+            0,
+            Flusher(log, run_inline),
+            LIMIT_BYTES,
+            TopicCounters(),
+            DiskRoom(str(self.builder.path)),
+        )
+
+    def standing(self, checkpoint: int | None = None, **changed: object) -> Standing:
+        facts = {
+            "sight": see(self.partition, checkpoint, NOW_MS),
+            "state": State.NONE,
+            "trouble": None,
+            "why_not": None,
+            "expires_idle": False,
+            "now_ms": NOW_MS,
+        }
+        return Standing(**(facts | changed))  # type: ignore[arg-type]
+
+    def find(self, wanted: int | bytes) -> Found | None:
+        log = self.builder.log
+        leases = [segment.lease(0, segment.size_bytes) for segment in log.segments]
+        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
+        finder = Finder(leases, aborted, LIMIT_BYTES)
+        found = finder.at(wanted) if isinstance(wanted, int) else finder.last_of(wanted)
+        for lease in leases:
+            lease.give_back()
+        return found
+
+    def why(self, wanted: int | bytes, checkpoint: int | None = None, **changed: object) -> Explanation:
+        found = self.find(wanted)
+        assert found is not None
+        return explain(found, self.standing(checkpoint, **changed))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Explaining:
+    """Offsets 0 and 1 in a closed segment, 2 in the active one."""
+    builder = a_log(tmp_path, compact=True, delete=False, delete_retention_ms=HOUR_MS)
+    builder.append(b"a=0", b"b=0")
+    builder.log.roll(builder.now_ms)
+    builder.append(b"a=1")
+    return Explaining(builder)
+
+
+def test_the_latest_of_its_key_stays(log: Explaining) -> None:
+    assert log.why(b"b") == Explanation(False, ("it is the latest of its key and stays until a newer one comes",), None)
+
+
+def test_a_record_whose_successor_is_in_the_active_segment_waits_for_that_to_close(log: Explaining) -> None:
+    told = log.why(0)
+    assert told.goes
+    assert told.reasons[0] == "a newer record of its key is at offset 2"
+    assert "from offset 2 on are in the active segment" in told.reasons[1]
+    log.builder.log.roll(NOW_MS)
+    assert log.why(0).reasons[1] == "the next round of the cleaner takes this log"
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"state": State.IN_PROGRESS}, "a pass is under way"),
+        ({"state": State.PAUSED}, "its cleaning is paused"),
+        ({"why_not": "numba not installed"}, "no topic is being compacted: numba not installed"),
+        (
+            {"trouble": Trouble("damaged", True, 1, 0, 1_700_000_060_000)},
+            "the last pass failed and is tried again at 2023-11-14T22:14:20Z: damaged",
+        ),
+    ],
+)
+def test_what_keeps_the_next_pass_away_is_said(log: Explaining, changed: dict[str, object], sentence: str) -> None:
+    log.builder.log.roll(NOW_MS)
+    assert log.why(0, None, **changed).reasons[1] == sentence
+
+
+def test_a_log_that_is_not_dirty_enough_is_said_to_be_so(log: Explaining) -> None:
+    log.builder.log.roll(NOW_MS)
+    told = log.why(0, checkpoint=2)
+    assert told.reasons[1].startswith("the log is not dirty enough: 0.4")
+    assert told.reasons[1].endswith("of it is dirty, min.cleanable.dirty.ratio = 0.5")
+
+
+def test_a_tombstone_waits_for_its_horizon_and_then_for_a_pass(log: Explaining) -> None:
+    builder = log.builder
+    builder.append(b"b")
+    told = log.why(b"b")
+    assert "the next pass sets its delete horizon" in told.reasons[0]
+    assert told.earliest_ms == NOW_MS + HOUR_MS
+    for horizon_ms, words in ((NOW_MS + 5, "stays until"), (NOW_MS, "has passed")):
+        found = Found(3, NOW_MS, b"b", True, False, False, horizon_ms)
+        told = explain(found, log.standing())
+        assert words in told.reasons[0]
+        assert told.earliest_ms == horizon_ms
+    found = Found(0, NOW_MS, b"b", True, False, False, NOW_MS)
+    assert "nothing in this log is dirty" in explain(found, log.standing(checkpoint=2)).reasons[1]
+    assert "lamina.cleaner.expire.idle" in explain(found, log.standing(checkpoint=2, expires_idle=True)).reasons[1]
+
+
+def test_a_record_without_key_and_one_of_an_aborted_transaction_go(log: Explaining) -> None:
+    builder = log.builder
+    builder.append(b"t=1", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.abort(5)
+    told = log.why(3)
+    assert told.reasons[0] == "it belongs to an aborted transaction, which no committed reader sees"
+    assert "it is a transaction's marker" in log.why(4).reasons[0]
+    assert explain(Found(0, NOW_MS, None, False, False, False, None), log.standing()).reasons[0] == "it has no key"
+
+
+def test_an_aborted_record_does_not_count_as_newer(log: Explaining) -> None:
+    builder = log.builder
+    builder.append(b"b=9", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.abort(5)
+    assert not log.why(1).goes
+    found = log.find(b"b")
+    assert found is not None
+    assert found.offset == 1
+
+
+def test_an_open_transaction_holds_back_all_that_comes_after_it(log: Explaining) -> None:
+    builder = log.builder
+    builder.append(b"x=1", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.log.roll(NOW_MS)
+    builder.append(b"a=3")
+    builder.log.roll(NOW_MS)
+    holds = why_uncleanable(log.standing().sight, NOW_MS)
+    assert [hold.holder for hold in holds] == [Holder.TRANSACTION]
+    assert holds[0].sentence == "producer 5 has a transaction open since offset 3: nothing behind it goes"
+    assert log.why(2).reasons[1] == holds[0].sentence
+
+
+def test_the_lag_says_until_when(tmp_path: Path) -> None:
+    builder = a_log(tmp_path, compact=True, delete=False, min_compaction_lag_ms=HOUR_MS)
+    builder.append(b"a=0")
+    builder.log.roll(NOW_MS)
+    builder.append(b"a=1")
+    builder.log.roll(NOW_MS)
+    told = Explaining(builder).why(0)
+    assert told.earliest_ms == NOW_MS + HOUR_MS
+    assert "too young until 2023-11-14T23:13:20Z" in told.reasons[1]
+
+
+def test_where_no_record_is_none_is_found(log: Explaining) -> None:
+    assert log.find(7) is None
+    assert log.find(b"nobody") is None
+
+
+def test_a_time_that_no_calendar_holds_is_far_away() -> None:
+    assert moment_text(2**63 - 1) == "the end of time"

@@ -1,0 +1,99 @@
+"""Both ways to find superseded records say the same, within their limits."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamina.cleaning.contract import Plan
+from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
+from lamina.cleaning.newest import NewestRecords, find_superseded
+from lamina.cleaning.rewriting import groups_of, rewrite_group
+from lamina.pipeline.shuffle import Packed, gather_group, reduce_bucket, scan_into_buckets
+from lamina.records.batch import Codec
+from tests.cleaning.passes import plan_of, read_group, run_pass
+from tests.cleaning.test_clean_log import SLOW
+from tests.compaction.story import Step, Story, take, writing_steps
+
+
+def verdicts_of(plan: Plan) -> list[SegmentVerdicts]:
+    return judge_batches(plan, [scan_headers(plan, number) for number in range(len(plan.segments))])
+
+
+def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts], bits: int = 2) -> list[bytes]:
+    """As the shuffle does it: hashes divided by their bits, each bucket in log order, masks of what came back."""
+    buckets: list[list[Packed]] = [[] for _ in range(1 << bits)]
+    for number in range(len(plan.segments)):
+        for bucket, row in scan_into_buckets(plan, number, verdicts[number], bits):
+            buckets[bucket].insert(0, row)  # Rows come in any order.
+    group_of = [0] * len(plan.segments)
+    rows = [row for bucket in buckets for _, row in reduce_bucket(bucket, group_of)]
+    gathered = gather_group(rows, range(len(plan.segments)), verdicts)
+    return [gathered.masks[number].tobytes() for number in range(len(plan.segments))]
+
+
+@SLOW
+@given(st.lists(writing_steps(), max_size=30), st.floats(0, 1))
+def test_the_shuffle_marks_the_records_that_one_task_marks(life: list[Step], share: float) -> None:
+    story = Story()
+    for step in life:
+        take(story, step)
+    if not story.cleanable:
+        return
+    with TemporaryDirectory() as directory:
+        first_dirty = int(share * story.first_uncleanable_offset)
+        plan = plan_of(Path(directory), story, story.pass_at(first_dirty, 0, frozenset()))
+        verdicts = verdicts_of(plan)
+        in_one_task = [mask.tobytes() for mask in NewestRecords(plan, verdicts).find()]
+        assert masks_by_hash(plan, verdicts) == in_one_task
+
+
+def a_story(keys: int, codec: Codec = Codec.NONE) -> Story:
+    story = Story()
+    for start in range(0, 2 * keys, 100):
+        pairs = [(b"key %d" % (number * 7 % keys), b"value") for number in range(start, start + 100)]
+        story.write(list(pairs), codec=codec)
+    story.roll()
+    return story
+
+
+@pytest.mark.parametrize("limit_bytes", [120_000, 200_000, 1 << 24])
+def test_keys_that_do_not_fit_are_taken_in_rounds_with_the_same_result(tmp_path: Path, limit_bytes: int) -> None:
+    story = a_story(5000)
+    plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=limit_bytes)
+    newest = NewestRecords(plan, verdicts_of(plan), threads=2)
+    (mask,) = newest.find()
+    superseded = np.unpackbits(mask, bitorder="little")[:10_000]
+    assert newest.keys == 5000
+    assert superseded.sum() == 5000
+    assert not superseded[5000:].any()
+    assert (newest.bytes_read > plan.segments[0].size_bytes) == (limit_bytes < 1 << 24)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_a_group_rewritten_by_hash_is_the_one_that_one_task_writes(tmp_path: Path, codec: Codec) -> None:
+    story = a_story(1000, codec)
+    plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()))
+    _, (one,) = run_pass(plan)
+    verdicts = verdicts_of(plan)
+    masks = [np.frombuffer(mask, np.uint8) for mask in masks_by_hash(plan, verdicts)]
+    (group,) = groups_of(plan)
+    other = rewrite_group(plan, group, verdicts, masks, "1")
+    assert read_group(plan, other.group).data == one.data
+
+
+def test_a_short_hash_that_collides_takes_another_key_for_the_same() -> None:
+    firsts = np.array([5, 5, 9], np.uint64)
+    same, different = np.array([1, 1, 1], np.uint64), np.array([1, 2, 1], np.uint64)
+    dirty = np.ones(3, np.uint8)
+    assert find_superseded(firsts, same, dirty).tolist() == [True, False, False]
+    assert find_superseded(firsts, different, dirty).tolist() == [False, False, False]
+
+
+def test_a_clean_key_is_superseded_and_supersedes_nothing() -> None:
+    firsts = np.array([5, 5, 5, 6, 6], np.uint64)
+    dirty = np.array([0, 0, 1, 0, 0], np.uint8)
+    assert find_superseded(firsts, firsts, dirty).tolist() == [True, True, False, False, False]

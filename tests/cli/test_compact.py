@@ -1,0 +1,204 @@
+"""``lamina compact`` and ``lamina cleaner``, against a broker of their own and on directories that no broker uses."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.log.directory import LogDirectory
+from lamina.settings.log_config import LogConfig
+from tests.broker.process import BrokerProcess
+from tests.broker.raw import RawClient, batch_of
+from tests.cli.running import Lamina, Outcome
+from tests.fixtures.kafka_data import load_fixture
+from tests.log.building import records_of
+
+START = Callable[..., BrokerProcess]
+QUIET = ("--set", "log.cleaner.backoff.ms=3600000", "--set", "log.cleaner.min.cleanable.ratio=1")
+"""No pass comes by itself."""
+
+
+def fill(lamina: Lamina, broker: BrokerProcess, *configs: str, topic: str = "t", rounds: int = 3) -> None:
+    """Keys ``a`` and ``b`` again and again, then a tombstone for ``b``, all in the active segment."""
+    given = [part for config in ("cleanup.policy=compact", *configs) for part in ("--config", config)]
+    made = lamina("topics", "create", topic, *given, "--bootstrap-server", broker.address)
+    assert made.status == 0, made.err
+    now_ms = time.time_ns() // 1_000_000
+    with RawClient(broker) as raw:
+        for number in range(rounds):
+            values = [(b"a", b"%d" % number), (b"b", b"%d" % number)]
+            assert raw.produce(topic, batch_of(*values, now_ms=now_ms)).error_code == 0
+        assert raw.produce(topic, batch_of((b"b", None), now_ms=now_ms)).error_code == 0
+
+
+class Commands:
+    def __init__(self, broker: BrokerProcess, lamina: Lamina) -> None:
+        self.broker = broker
+        self.lamina = lamina
+
+    def __call__(self, *args: str) -> Outcome:
+        token = str(self.broker.data_dir / "admin.token")
+        return self.lamina(*args, "--bootstrap-server", self.broker.address, "--token-file", token)
+
+
+@pytest.fixture
+def quiet(own_broker: START, lamina: Lamina) -> Commands:
+    return Commands(own_broker(*QUIET), lamina)
+
+
+def test_a_topic_is_compacted_now_and_the_table_says_what_came_of_it(quiet: Commands) -> None:
+    fill(quiet.lamina, quiet.broker)
+    nothing = quiet("compact", "t", "--wait")
+    assert nothing.status == 0
+    assert "in the active segment" in nothing.err
+    assert "--roll" in nothing.err
+    done = quiet("compact", "t", "--roll", "--wait")
+    assert done.status == 0, done.err
+    heading, row, *remains = done.out.splitlines()
+    assert heading.split() == ["topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds"]
+    assert row.split()[:5] == ["t", "0", "7", "→", "2"]
+    assert "1 tombstones and 0 markers stay until their delete horizons" in remains[0]
+    [told] = quiet("cleaner", "history", "--json").objects
+    assert (told["outcome"], told["is_manual"], told["keys"]) == ("cleaned", True, 2)
+    assert (told["before"]["records"], told["after"]["records"], told["after"]["tombstones"]) == (7, 2, 1)
+    assert told["dropped"]["superseded"] == 5
+    assert "cleaned" in quiet("cleaner", "history", "t").out
+
+
+def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
+    assert quiet("cleaner", "status").out == "there are no compacted topics\n"
+    fill(quiet.lamina, quiet.broker)
+    [row] = quiet("cleaner", "status", "t", "--json").objects
+    assert row["state"] == "none"
+    assert (row["first_dirty_offset"], row["first_uncleanable_offset"], row["log_end_offset"]) == (0, 0, 7)
+    assert (row["dirty_ratio"], row["is_eligible"]) == (0.0, False)
+    quiet("compact", "t", "--roll", "--wait")
+    [row] = quiet("cleaner", "status", "--json").objects
+    assert (row["first_dirty_offset"], row["last_pass"]["outcome"]) == (7, "cleaned")
+    assert "cleaned" in quiet("cleaner", "status").out
+
+
+def explained(quiet: Commands, *args: str) -> dict[str, Any]:
+    [row] = quiet("cleaner", "explain", "t", *args, "--json").objects
+    return row
+
+
+def test_why_a_record_is_still_there_is_explained(quiet: Commands) -> None:
+    fill(quiet.lamina, quiet.broker, "delete.retention.ms=3600000")
+    first = explained(quiet, "--offset", "0")
+    assert first["goes"]
+    assert first["reasons"][0] == "a newer record of its key is at offset 2, and the last so far at 4"
+    assert "active segment" in first["reasons"][1]
+    latest = explained(quiet, "--key", "a")
+    assert (latest["offset"], latest["goes"]) == (4, False)
+    assert latest["reasons"] == ["it is the latest of its key and stays until a newer one comes"]
+    tombstone = explained(quiet, "--key", "b")
+    assert tombstone["is_tombstone"]
+    assert "the next pass sets its delete horizon" in tombstone["reasons"][0]
+    quiet("compact", "t", "--roll", "--wait")
+    tombstone = explained(quiet, "--key", "b")
+    assert "stays until its delete horizon" in tombstone["reasons"][0]
+    assert "nothing in this log is dirty" in tombstone["reasons"][1]
+    assert tombstone["earliest_ms"] == tombstone["delete_horizon_ms"] > time.time_ns() // 1_000_000
+    gone = explained(quiet, "--offset", "0")
+    assert not gone["is_there"]
+    assert "compaction removed it" in gone["reasons"][0]
+    assert "nothing was written there yet" in explained(quiet, "--offset", "99")["reasons"][0]
+    shown = quiet("cleaner", "explain", "t", "--key", "b").out
+    assert shown.startswith("t-0 offset 6, key b, a tombstone: goes\n")
+    assert quiet("cleaner", "explain", "t", "--key", "no-such-key").status == 1
+    assert quiet("cleaner", "explain", "t").status == 2
+    assert quiet("cleaner", "explain", "no-such-topic", "--key", "a").status == 1
+
+
+def test_what_cannot_be_compacted_is_refused_with_one_sentence(quiet: Commands) -> None:
+    assert quiet("compact").status == 2
+    assert quiet("compact", "t", "--dry-run").status == 2
+    assert quiet("compact", "t", "--dir", "x", "--wait").status == 2
+    missing = quiet("compact", "no-such-topic")
+    assert (missing.status, missing.err.count("\n")) == (1, 1)
+    quiet.lamina("topics", "create", "plain", "--bootstrap-server", quiet.broker.address)
+    refused = quiet("compact", "plain")
+    assert refused.status == 1
+    assert "the cleanup.policy of plain does not compact" in refused.err
+    fill(quiet.lamina, quiet.broker)
+    assert "3 partitions" not in quiet("compact", "t", "--partition", "3").out
+    assert "no 3" in quiet("compact", "t", "--partition", "3").err
+    file = quiet.broker.data_dir / "wrong.token"
+    file.write_text("not-the-token-at-all")
+    wrong = quiet.lamina("compact", "t", "--bootstrap-server", quiet.broker.address, "--token-file", file)
+    assert wrong.status == 1
+    assert "token" in wrong.err
+
+
+def test_a_topic_that_is_not_compacted_says_so_where_people_look(own_broker: START, lamina: Lamina) -> None:
+    """Decision 12."""
+    quiet = Commands(own_broker("--set", "log.cleaner.enable=false"), lamina)
+    fill(lamina, quiet.broker)
+    described = lamina("topics", "describe", "t", "--bootstrap-server", quiet.broker.address)
+    assert "lamina.compaction = off: log.cleaner.enable is false" in described.out
+    refused = quiet("compact", "t")
+    assert refused.status == 1
+    assert "no topic is being compacted: log.cleaner.enable is false" in refused.err
+    assert "no topic is being compacted" in quiet("cleaner", "status").err
+
+
+# Directories that no broker uses
+
+
+def texts_in(directory: Path, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    opened = LogDirectory.open(str(directory), node_id=1)
+    try:
+        config = LogConfig(compact=True, delete=False)
+        log = opened.open_partition(topic, 0, config, 0)
+        return [(record.key, record.value) for record in records_of(log)]
+    finally:
+        opened.close()
+
+
+def test_the_directory_of_a_stopped_broker_is_compacted(own_broker: START, lamina: Lamina) -> None:
+    broker = own_broker(*QUIET)
+    fill(lamina, broker, "segment.ms=1")
+    fill(lamina, broker, topic="other")
+    refused = lamina("compact", "--dir", broker.data_dir)
+    assert refused.status == 1
+    assert "in use" in refused.err
+    broker.stop()
+    tried = lamina("compact", "--dir", broker.data_dir, "t", "--dry-run")
+    assert "in the active segment" in tried.err
+    before = texts_in(broker.log_dir, "t")
+    done = lamina("compact", "--dir", broker.data_dir, "--roll", "--json")
+    assert done.status == 0, done.err
+    rows = {row["topic"]: row for row in done.objects}
+    assert set(rows) == {"t", "other"}
+    assert (rows["t"]["before"]["records"], rows["t"]["after"]["records"]) == (7, 2)
+    assert len(before) == 7
+    assert texts_in(broker.log_dir, "t") == [(b"a", b"2"), (b"b", None)]
+    assert not list(broker.log_dir.glob("*/*.deleted"))
+    assert (broker.log_dir / "cleaner-offset-checkpoint").read_text().splitlines()[2:] == ["other 0 7", "t 0 7"]
+    assert lamina("verify", "--dir", broker.log_dir).status == 0
+    broker.start()
+    [row] = Commands(broker, lamina)("cleaner", "status", "t", "--json").objects
+    assert row["first_dirty_offset"] == 7
+
+
+def test_a_directory_that_kafka_wrote_is_compacted_once_its_settings_are_given(tmp_path: Path, lamina: Lamina) -> None:
+    directory = load_fixture(tmp_path).clean.directory
+    asked = lamina("compact", "--dir", directory)
+    assert asked.status == 1
+    assert "--set cleanup.policy=compact" in asked.err
+    before = texts_in(directory, "__consumer_offsets")
+    args = ("compact", "--dir", directory, "__consumer_offsets", "--set", "cleanup.policy=compact")
+    assert lamina(*args[:3], "no-such-topic", *args[4:]).status == 1
+    done = lamina(*args, "--roll", "--json")
+    assert done.status == 0, done.err
+    assert done.objects[0]["after"]["records"] < done.objects[0]["before"]["records"]
+    after = texts_in(directory, "__consumer_offsets")
+    assert dict(after) == dict(before)
+    assert len(after) < len(before)
+    again = lamina(*args, "--dry-run")
+    assert again.status == 0
+    assert "nothing in it can be cleaned" in again.err
+    assert lamina("verify", "--dir", directory).status == 0
