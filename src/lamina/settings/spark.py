@@ -11,7 +11,7 @@ from lamina.settings.kinds import LONG, STRING, Rule, at_least
 from lamina.settings.values import BrokerSettings
 
 _MASTER = re.compile(
-    r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+", re.ASCII
+    r"none|local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+", re.ASCII
 )
 
 LAMINA_SPARK_MASTER = broker_setting(
@@ -19,8 +19,9 @@ LAMINA_SPARK_MASTER = broker_setting(
     STRING,
     "local[*]",
     "Where Spark runs: `local[*]` is a process beside the broker, with as many slots as there are cores; or the master "
-    "of a cluster whose executors see the log directories under the same paths.",
-    rule=Rule("local[N], spark://…, yarn or k8s://…", lambda value: _MASTER.fullmatch(value) is not None),
+    "of a cluster whose executors see the log directories under the same paths; or `none`: then logs are cleaned one "
+    "after the other by a plain process, without Java, and not those whose keys do not fit its memory.",
+    rule=Rule("local[N], spark://…, yarn, k8s://… or none", lambda value: _MASTER.fullmatch(value) is not None),
     difference="Kafka has no such setting",
 )
 LAMINA_SPARK_IDLE_STOP_MS = broker_setting(

@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 
 from lamina.broker.cleaner.engine import Progress
@@ -37,9 +37,9 @@ class SparkEngine:
     def __init__(
         self,
         directory: str,
-        master: Callable[[], str],
-        conf: Callable[[], Mapping[str, str]],
-        idle_stop_ms: Callable[[], int],
+        master: str,
+        conf: Mapping[str, str],
+        idle_stop_ms: int,
         module: str = "lamina.pipeline",
     ) -> None:
         self._directory = os.path.abspath(directory)
@@ -96,8 +96,8 @@ class SparkEngine:
 
     async def _ready_child(self) -> "_Child":
         if self._child is None or self._child.is_over:
-            conf = tuple(Entry(name, value) for name, value in self._conf().items())
-            order = Start(self._master(), conf, self._directory)
+            conf = tuple(Entry(name, value) for name, value in self._conf.items())
+            order = Start(self._master, conf, self._directory)
             self._child = child = _Child(await _spawn(self._module))
             self._keep(child.listen())
             self._keep(child.hear_grumbling())
@@ -110,7 +110,7 @@ class SparkEngine:
             self._idle = None
         if is_idle and self.is_running and not self._is_stopped:
             loop = asyncio.get_running_loop()
-            self._idle = loop.call_later(self._idle_stop_ms() / 1000, lambda: self._keep(self._send_home()))
+            self._idle = loop.call_later(self._idle_stop_ms / 1000, lambda: self._keep(self._send_home()))
 
     async def _send_home(self) -> None:
         """There was nothing to do for a while. Now is the time to make the next start a quicker one."""
