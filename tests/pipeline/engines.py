@@ -73,6 +73,18 @@ class Hold:
         os.replace(whole, self._path)
 
 
+class HoldRewriting:
+    """Stops a pass that goes through the shuffle where it begins to rewrite its first group, for good."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._folder = Path(plan.pass_folder)
+        os.mkfifo(self._folder / f"rewrite-0{PROGRESS}")
+
+    def is_reached(self) -> bool:
+        """The keys are being scanned, or more than that: it is somewhere in the middle."""
+        return any(self._folder.glob(f"scan-*{PROGRESS}"))
+
+
 def processes_of(directory: Path, *words: str) -> set[int]:
     """The processes that were started for an engine in ``directory``, and have all the words in their command."""
     mark = str(directory).encode()

@@ -14,7 +14,7 @@ from lamina.cleaning.rewriting import groups_of
 from lamina.pipeline.session import Session
 from lamina.pipeline.spread import clean_spread
 from lamina.pipeline.tasks import clean_alone, share, threads_of
-from lamina.pipeline.trouble import sentence_of
+from lamina.pipeline.trouble import SparkEnded, has_ended, sentence_of
 
 _SPREAD_BYTES = 256 * 1024 * 1024
 """A smaller log is done before its pieces are handed out."""
@@ -28,7 +28,7 @@ def size_of(plan: Plan) -> int:
 
 
 def clean_batch(session: Session, plans: Sequence[Plan], say: Say) -> None:
-    """Clean some logs; ``say`` gets one answer for each as soon as there is one."""
+    """Clean some logs; ``say`` gets one answer for each as soon as there is one. Raises :class:`SparkEnded`."""
     plans = sorted(plans, key=size_of, reverse=True)
     apart = [plan for plan in plans if _pays_to_spread(session, plan, len(plans))]
     together = [plan for plan in plans if plan not in apart]
@@ -52,8 +52,9 @@ def _clean_together(session: Session, plans: Sequence[Plan]) -> list[Alone]:
     try:
         return _clean_alone(session, plans)
     except Exception as error:
-        if len(plans) == 1 or not session.is_alive:
-            return [Failure(plan.plan_id, sentence_of(error)) for plan in plans]
+        _check_alive(session, error)
+        if len(plans) == 1:
+            return [Failure(plans[0].plan_id, sentence_of(error))]
     return [result for plan in plans for result in _clean_together(session, [plan])]
 
 
@@ -70,9 +71,14 @@ def _clean_alone(session: Session, plans: Sequence[Plan]) -> list[Alone]:
 
 
 def _spread(session: Session, plan: Plan) -> Answer:
-    if not session.is_alive:
-        return Failure(plan.plan_id, "Spark ended before this log had its turn")
     try:
         return clean_spread(session.context, share(plan, session.slots), session.slots)
     except Exception as error:
+        _check_alive(session, error)
         return Failure(plan.plan_id, sentence_of(error))
+
+
+def _check_alive(session: Session, error: Exception) -> None:
+    """Who has lost Spark answers for no log: with the engine's end all that it had not answered is failed."""
+    if has_ended(error) or not session.is_alive:
+        raise SparkEnded("Spark ended in the middle of a pass") from error

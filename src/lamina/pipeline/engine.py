@@ -91,9 +91,7 @@ class Engine:
             clean_batch(self._session, plans, self._answer)
         except Exception as error:
             traceback.print_exc()
-            self._end(f"a batch of passes failed unexpectedly: {error!r}")
-        if not self._session.is_alive:
-            self._end("Java ended")
+            self._end(str(error) or type(error).__name__)
 
     def _cancel(self, plan_id: str) -> None:
         """Tell the tasks of a plan where they look: in its folder."""

@@ -66,9 +66,10 @@ def read_progress(plan: Plan) -> int:
     """The bytes that all tasks of a plan together have read and written, as far as they have said."""
     done_bytes = 0
     try:
-        names = [name for name in os.listdir(plan.pass_folder) if name.endswith(PROGRESS)]
-        for name in names:
-            with open(f"{plan.pass_folder}/{name}", "rb") as file:
+        with os.scandir(plan.pass_folder) as entries:
+            paths = [entry.path for entry in entries if entry.name.endswith(PROGRESS) and entry.is_file()]
+        for path in paths:
+            with open(path, "rb") as file:
                 said = file.read(_DONE.size)
             if len(said) == _DONE.size:
                 done_bytes += _DONE.unpack(said)[0]

@@ -5,23 +5,27 @@ Must not know what the job was about.
 
 import re
 
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 _LONGEST = 400
 _NOISE = re.compile(r"\s+")
 
 
+class SparkEnded(Exception):
+    """Java is gone, and with it all that was under way."""
+
+
+def has_ended(error: BaseException) -> bool:
+    """Whether a job failed because there is nobody any more to run it."""
+    return isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
+
+
 def sentence_of(error: BaseException) -> str:
     if isinstance(error, Py4JJavaError):
-        try:
-            said = str(error.java_exception.getMessage())
-        except Exception:
-            return "Spark ended in the middle of the pass"
+        said = str(error.java_exception.getMessage())
         if "No space left on device" in said:
             return "Spark's scratch disk is full (lamina.spark.conf.spark.local.dir names another)"
         return f"Spark failed the pass: {_short(said)}"
-    if isinstance(error, Py4JNetworkError | Py4JError | ConnectionError | EOFError):
-        return "Spark ended in the middle of the pass"
     return f"the pass failed unexpectedly: {type(error).__name__}: {_short(str(error))}"
 
 
