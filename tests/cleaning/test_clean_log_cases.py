@@ -1,7 +1,9 @@
 """Passes over logs made by hand: one fact each, and what a pass tells about itself."""
 
+import errno
 import os
 import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +11,11 @@ import pytest
 from crc32c import crc32c
 
 from lamina.cleaning.contract import Manifest, Plan, dump, load
-from lamina.cleaning.failures import CorruptLog, SourceLost, TooManyKeys
+from lamina.cleaning.failures import CorruptLog, EngineMissing, SourceLost, TooManyKeys
+from lamina.cleaning.job import run_plan
 from lamina.compaction.times import NEVER_MS
 from lamina.log.entries import OpenMaps
-from lamina.log.files import Disk
+from lamina.log.files import Disk, File
 from lamina.log.index_pair import IndexShape
 from lamina.log.segment import Segment as LogSegment
 from lamina.records.batch import HEADER_BYTES, Codec, read_header
@@ -364,7 +367,7 @@ def test_a_bad_batch_fails_the_pass_and_is_named(tmp_path: Path, position: int, 
     with pytest.raises(CorruptLog, match=said) as caught:
         run_pass(plan)
     assert (caught.value.position, caught.value.offset) == (0, 0)
-    assert caught.value.path.endswith(plan.segments[0].log_name)
+    assert caught.value.path == f"{plan.directory}/{0:020d}.log"
     assert outputs(plan) == []
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
@@ -411,6 +414,37 @@ def test_keys_beyond_the_memory_limit_are_refused_and_nothing_is_left(tmp_path: 
     with pytest.raises(TooManyKeys, match="10000 bytes"):
         run_pass(plan)
     assert outputs(plan) == []
+
+
+def test_a_full_disk_fails_the_pass_and_its_room_is_given_back(tmp_path: Path) -> None:
+    class FullFile(File):
+        def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> int:
+            raise OSError(errno.ENOSPC, "no space left on device", self.path)
+
+    class FullDisk(Disk):
+        def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
+            file = super().open(path, write=write, create=create)
+            return FullFile(path, file.fd) if create else file
+
+    plan = a_plan(tmp_path)
+    with pytest.raises(OSError, match="no space left"):
+        run_pass(plan, disk=FullDisk())
+    assert outputs(plan) == []
+
+
+def test_a_machine_without_the_engine_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lamina.cleaning.clean_log", None)
+    with pytest.raises(EngineMissing, match=r"lamina\[spark\]"):
+        run_plan(a_plan(tmp_path), "0")
+
+
+def test_a_plan_runs_by_name(tmp_path: Path) -> None:
+    assert run_plan(a_plan(tmp_path), "7", threads=2).attempt == "7"
+
+
+def test_a_throttled_plan_ends_and_says_how_long_it_waited(tmp_path: Path) -> None:
+    manifest, _ = run_pass(a_plan(tmp_path, throttle_bytes_per_second=1e12))
+    assert manifest.seconds.throttled == 0
 
 
 def test_a_meter_that_raises_ends_the_pass_and_nothing_is_left(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
-from lamina.cleaning.newest import NewestRecords, find_superseded
+from lamina.cleaning.key_hashes import find_superseded
+from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import groups_of, rewrite_group
 from lamina.pipeline.shuffle import Packed, gather_group, reduce_bucket, scan_into_buckets
 from lamina.records.batch import Codec

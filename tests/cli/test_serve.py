@@ -52,7 +52,7 @@ def test_the_first_line_is_for_programs_and_the_rest_for_people(tmp_path: Path) 
     assert facts["log_dirs"] == [str(tmp_path / "lamina-data" / "logs")]
     assert (facts["node_id"], facts["version"], facts["recovered_partitions"]) == (1, __version__, 0)
     address = facts["listening"][0]["address"]
-    for said in (address, facts["data_dir"], __version__, "compacted topics are not being compacted", "Ctrl-C", "kcat"):
+    for said in (address, facts["data_dir"], __version__, "compaction  on", "Ctrl-C", "kcat"):
         assert said in outcome.out.partition("\n")[2]
     assert {path.name for path in (tmp_path / "lamina-data").iterdir()} >= {"logs", "metadata.db", ".gitignore"}
     assert "*" in (tmp_path / "lamina-data" / ".gitignore").read_text().splitlines()

@@ -32,6 +32,7 @@ class Story:
     writers: dict[int, Writer] = field(default_factory=dict)
     next_offset: int = 0
     now_ms: int = START_MS
+    leader_epoch: int = 5
 
     # What clients do
 
@@ -52,7 +53,7 @@ class Story:
             Record(base + n, self.now_ms + n * timestamp_step, key, value, headers)
             for n, (key, value) in enumerate(pairs)
         ]
-        fields: dict[str, Any] = {"codec": codec, "leader_epoch": 5}
+        fields: dict[str, Any] = {"codec": codec, "leader_epoch": self.leader_epoch}
         if log_append_time:
             fields["log_append_time_ms"] = self.now_ms + 3
         if producer is not None:
@@ -82,7 +83,7 @@ class Story:
             producer_id=producer,
             producer_epoch=writer.epoch,
             coordinator_epoch=1,
-            leader_epoch=5,
+            leader_epoch=self.leader_epoch,
         )
         since, writer.open_since = writer.open_since, None
         if since is not None and not commit:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lamina.log import files
-from lamina.log.files import Disk, File, read_file, sync_file, write_fully, write_new_file
+from lamina.log.files import Disk, File, forget_pages, read_file, sync_file, write_fully, write_new_file
 from lamina.log.lease import Lease
 
 
@@ -34,6 +34,18 @@ def test_positions_are_given_and_reads_end_with_the_file(tmp_path: Path) -> None
     assert (file.pread_into(buffer, 7), bytes(buffer[:3])) == (3, b"789")
     assert file.size() == 10
     file.close()
+    file.close()
+
+
+def test_pages_of_a_map_that_were_forgotten_come_back_when_they_are_touched(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 1024)
+    file = Disk().open(str(tmp_path / "file"))
+    mapped = file.map(file.size())
+    before = mapped[:]
+    forget_pages(mapped, 1, file.size())
+    forget_pages(mapped, 5, 9)
+    assert mapped[:] == before
+    mapped.close()
     file.close()
 
 

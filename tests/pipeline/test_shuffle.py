@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lamina.cleaning import newest
+from lamina.cleaning import key_hashes
 from lamina.cleaning.header_scan import judge_batches, scan_headers
-from lamina.cleaning.newest import NewestRecords, SegmentKeys
+from lamina.cleaning.key_hashes import SegmentKeys
+from lamina.cleaning.newest import NewestRecords
 from lamina.pipeline import shuffle
 from lamina.pipeline.shuffle import KEYS, Columns, Packed, bucket_bits, gather_group, pack, reduce_bucket, unpack
 from tests.pipeline.engines import a_plan
@@ -38,7 +39,7 @@ def test_128_bits_tell_keys_apart(tmp_path: Path) -> None:
 def test_16_bits_take_different_keys_for_the_same_and_lose_the_older_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = newest.scan_segment
+    whole = key_hashes.scan_segment
 
     def short(*arguments: object, **options: object) -> object:
         for keys in whole(*arguments, **options):  # type: ignore[arg-type]

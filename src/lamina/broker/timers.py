@@ -110,7 +110,7 @@ class Timers:
             if self._stopping.is_set():
                 return
             if not partition.log.config.compact:
-                await self._node.cleaner.expire(partition)
+                await self._node.cleaner.trimmer.expire(partition)
             if self._node.monotonic_ms() - began_ms >= _TURN_MS:
                 await asyncio.sleep(0)
                 began_ms = self._node.monotonic_ms()

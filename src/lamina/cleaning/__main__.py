@@ -10,9 +10,9 @@ import threading
 from functools import partial
 from typing import BinaryIO
 
+from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan, load
-from lamina.cleaning.job import do
 
 _BAD_PLAN, _ALONE = 2, 3
 

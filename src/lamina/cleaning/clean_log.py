@@ -1,8 +1,8 @@
 """One pass over one log, in one process: a plan → cleaned files in the pass folder and a manifest. No Spark in it.
 
 The steps are functions of their own, for a pass that is spread over several tasks: ``scan_headers`` for each segment,
-``judge_batches`` over all in order, ``NewestRecords`` or the two halves of the shuffle (``scan_segment`` and
-``find_superseded``), ``rewrite_group`` for each group, ``make_manifest``. The same files come of both ways. Must not
+``judge_batches`` over all in order, ``NewestRecords`` or the two halves of the shuffle (``key_hashes``),
+``rewrite_group`` for each of ``groups_to_rewrite``, ``make_manifest``. The same files come of both ways. Must not
 touch a live file, nor know a clock but for the figures.
 """
 

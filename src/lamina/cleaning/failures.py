@@ -9,7 +9,10 @@ class CleaningFailed(Exception):
 
 
 class CorruptLog(CleaningFailed):
-    """A batch that is not what its header or its CRC says: nobody may rewrite around it (fact 93)."""
+    """A batch that is not what its header or its CRC says: nobody may rewrite around it (fact 93).
+
+    ``path`` is the segment's name in the partition's directory, ``offset`` the first that the bad batch should hold.
+    """
 
     def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
         super().__init__(path, position, offset, reason)
@@ -19,11 +22,15 @@ class CorruptLog(CleaningFailed):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.path} is damaged at position {self.position}, after offset {self.offset - 1}: {self.reason}"
+        return f"{self.path} is damaged at position {self.position}, offset {self.offset}: {self.reason}"
 
 
 class SourceLost(CleaningFailed):
     """A segment of the plan is not there, or is not as long as the plan says; it is never taken for an empty one."""
+
+
+class EngineMissing(CleaningFailed):
+    """What a pass is made with is not installed."""
 
 
 class TooManyKeys(CleaningFailed):

@@ -1,45 +1,24 @@
-"""One plan, done in this process: whatever goes wrong is an answer too.
+"""Loading what a pass is made with, by name: numba and numpy, which only a job's process has to have.
 
-Owns what a failure means for the log. Must not know who asks.
+Must not know how a pass runs.
 """
 
-import os
-import threading
-import time
-from collections.abc import Callable
+import importlib
+from typing import Any
 
-from lamina.cleaning.answers import Answer, Failure
-from lamina.cleaning.clean_log import clean_log
-from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import CleaningFailed, CorruptLog
+from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.failures import EngineMissing
 
-_TOLD_SECONDS = 0.2
-_TIMES_OVER_THE_LOG = 3
-"""How often the sources' bytes go by, about: read for their keys, read again, written."""
+_CLEAN_LOG = "lamina.cleaning.clean_log"
 
 
-def do(plan: Plan, told: Callable[[int], None]) -> Answer:
-    """The answer to a plan; ``told`` hears now and then how many of the sources' bytes are done."""
+def run_plan(plan: Plan, attempt: str, **options: Any) -> Manifest:
+    """As :func:`lamina.cleaning.clean_log.clean_log`; raises :class:`EngineMissing` with what to install."""
     try:
-        return clean_log(plan, "1", threads=os.cpu_count() or 1, meter=_Meter(plan, told))
-    except CorruptLog as error:
-        return Failure(plan.plan_id, str(error), is_uncleanable=True)
-    except (CleaningFailed, OSError, MemoryError) as error:
-        return Failure(plan.plan_id, str(error) or type(error).__name__)
-
-
-class _Meter:
-    def __init__(self, plan: Plan, told: Callable[[int], None]) -> None:
-        self._told = told
-        self._lock = threading.Lock()
-        self._source_bytes = sum(segment.size_bytes for segment in plan.segments)
-        self._bytes = 0
-        self._told_at = 0.0
-
-    def __call__(self, size_bytes: int) -> None:
-        with self._lock:
-            self._bytes += size_bytes
-            now = time.monotonic()
-            if now - self._told_at >= _TOLD_SECONDS:
-                self._told_at = now
-                self._told(min(self._bytes // _TIMES_OVER_THE_LOG, self._source_bytes))
+        clean_log = importlib.import_module(_CLEAN_LOG).clean_log
+    except ModuleNotFoundError as error:
+        raise EngineMissing(
+            f'logs cannot be compacted here, {error.name} is missing: pip install "lamina[spark]" brings it'
+        ) from None
+    manifest: Manifest = clean_log(plan, attempt, **options)
+    return manifest

@@ -1,7 +1,8 @@
 """A source segment of a plan as slices of batches, ready for compiled code.
 
 Owns how a source is opened and checked, and where the records of its batches lie: in the file's map, or in a buffer
-when some of a slice are compressed. Must not decide anything about a batch.
+when some of a slice are compressed. Of a map only the pages about the current slice are held. Must not decide anything
+about a batch.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ from lamina.cleaning.kernels.headers import Rows, read_headers
 from lamina.cleaning.kernels.keys import Flags
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
-from lamina.log.files import Disk
+from lamina.log.files import Disk, Map, forget_pages
+from lamina.log.segment import LOG
 from lamina.records.batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -39,6 +41,8 @@ from lamina.records.codecs import decompress
 
 SLICE_BYTES = 2 * 1024 * 1024
 _SLICE_ROWS = 16 * 1024
+_HELD_BYTES = 32 * 1024 * 1024
+"""How much of a map stays behind the slice that was handed out last: threads may still be at work on it."""
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 
 _LIMIT_BYTES = 2**31 - 1
@@ -69,26 +73,30 @@ class Source:
 
     def __init__(self, disk: Disk, plan: Plan, number: int) -> None:
         self.segment = plan.segments[number]
-        self.path = f"{plan.pass_folder}/{self.segment.log_name}"
+        self.path = f"{plan.directory}/{self.segment.base_offset:020d}{LOG}"
+        """What a person knows it by; the job reads the link in the pass folder."""
+        self._link = f"{plan.pass_folder}/{self.segment.log_name}"
+        self._mapped: Map | None = None
         self.data = self._map(disk)
 
     def _map(self, disk: Disk) -> Bytes:
         try:
-            file = disk.open(self.path)
+            file = disk.open(self._link)
         except FileNotFoundError:
-            raise SourceLost(f"{self.path} is gone; the next pass begins with what is there") from None
+            raise SourceLost(f"{self._link} is gone; the next pass begins with what is there") from None
         try:
             if file.size() != self.segment.size_bytes:
-                raise SourceLost(f"{self.path} has {file.size()} bytes, the plan says {self.segment.size_bytes}")
+                raise SourceLost(f"{self._link} has {file.size()} bytes, the plan says {self.segment.size_bytes}")
             if not self.segment.size_bytes:
                 return np.empty(0, np.uint8)
-            return np.frombuffer(file.map(self.segment.size_bytes), np.uint8)
+            self._mapped = file.map(self.segment.size_bytes)
+            return np.frombuffer(self._mapped, np.uint8)
         finally:
             file.close()
 
     def slices(self, *, checks_crc: bool = False) -> Iterator[Slice]:
         """Every batch of the segment; raises :class:`CorruptLog` at one that cannot be."""
-        position = batch = ordinal = 0
+        position = batch = ordinal = forgotten = 0
         next_offset = self.segment.base_offset
         while position < len(self.data):
             rows = np.empty((_SLICE_ROWS, BATCH_COLUMNS), np.int64)
@@ -104,6 +112,9 @@ class Source:
             yield found
             batch += count
             ordinal += found.record_count
+            if self._mapped is not None and position - forgotten > 2 * _HELD_BYTES:
+                forget_pages(self._mapped, forgotten, position - _HELD_BYTES)
+                forgotten = position - _HELD_BYTES
 
     @property
     def _end_offset(self) -> int:

@@ -248,6 +248,13 @@ def read_file(disk: Disk, path: str) -> bytes:
         file.close()
 
 
+def forget_pages(mapped: Map, start: int, end: int) -> None:
+    """Let a process go of pages of a read-only map: they count as its memory no more, and come back when touched."""
+    start = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    if end > start and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+
 def write_fully(file: File, data: Bytes, position: int) -> None:
     """Write all of ``data`` in as many system calls as it takes."""
     view = memoryview(data)

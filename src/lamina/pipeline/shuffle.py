@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts
-from lamina.cleaning.newest import SegmentKeys, find_superseded, mask_of, scan_segment
+from lamina.cleaning.key_hashes import SegmentKeys, find_superseded, mask_of, scan_segment
 from lamina.cleaning.throttle import Meter, unmetered
 
 ENTRY_BYTES = 8 + 8 + 4 + 1

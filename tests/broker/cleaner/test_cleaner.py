@@ -3,8 +3,10 @@
 import asyncio
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from lamina.broker.cleaner.history import Outcome
 from lamina.broker.cleaner.states import State
 from lamina.cleaning.answers import Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.install import installing
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.log.trimming import move_log_start_offset
@@ -239,6 +242,37 @@ def test_an_engine_that_forgets_a_plan_fails_it(cleaning: CleaningBroker) -> Non
     assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
 
 
+def test_an_engine_that_raises_fails_its_plans_and_not_the_cleaner(cleaning: CleaningBroker) -> None:
+    cleaning.compacted()
+
+    async def broken(*_arguments: object) -> list[object]:
+        raise RuntimeError("a bug")
+
+    clean, cleaning.engine.clean = cleaning.engine.clean, broken  # type: ignore[assignment, method-assign]
+    assert not cleaning.clean()
+    assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
+    assert cleaning.node.unexpected_errors == 1
+    cleaning.engine.clean = clean  # type: ignore[method-assign]
+    cleaning.cleaner.troubles.retry_now(("t", 0), 0)
+    assert cleaning.clean()
+
+
+def test_an_install_that_fails_unexpectedly_fails_that_pass_alone(
+    cleaning: CleaningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaning.compacted()
+
+    def broken(*_arguments: object) -> object:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lamina.broker.cleaner.passes.installing", broken)
+        assert not cleaning.clean()
+    assert outcomes(cleaning) == [Outcome.FAILED]
+    assert cleaning.texts() == DIRTY
+    assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
+
+
 # Aborting
 
 
@@ -272,6 +306,33 @@ def test_a_topic_made_again_meanwhile_does_not_get_the_old_ones_records(cleaning
     cleaning.compacted(segments=1)
     assert cleaning.texts() == [b"a=0", b"b=0", b"c=last"]
     assert cleaning.clean()
+
+
+def test_a_topic_that_is_deleted_while_its_pass_is_installed_goes_without_a_trace(
+    cleaning: CleaningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaning.compacted()
+    deleting: list[asyncio.Task[object]] = []
+
+    def install_and_delete(*arguments: Any) -> Iterator[object]:
+        for number, step in enumerate(installing(*arguments)):
+            if number == 3:
+                topic = cleaning.node.image.topics["t"]
+                work = cleaning.node.publisher.delete(topic, cleaning.node._change)
+                deleting.append(asyncio.get_running_loop().create_task(work))
+            yield step
+
+    monkeypatch.setattr("lamina.broker.cleaner.passes.installing", install_and_delete)
+    assert not cleaning.clean()
+
+    async def deleted() -> None:
+        await asyncio.wait_for(asyncio.gather(*deleting), 30)
+
+    cleaning.run(deleted())
+    assert outcomes(cleaning) == [Outcome.ABORTED]
+    assert cleaning.node.directories[0].failure is None
+    assert cleaning.checkpoint() is None
+    assert not list(Path(cleaning.node.directories[0].path).glob("t-0/*"))
 
 
 def test_a_policy_that_changes_meanwhile_aborts_the_pass(cleaning: CleaningBroker) -> None:
@@ -326,7 +387,7 @@ def test_what_a_job_says_of_another_plan_is_not_installed(cleaning: CleaningBrok
 
 
 def retained(cleaning: CleaningBroker) -> None:
-    cleaning.run(cleaning.cleaner.trim())
+    cleaning.run(cleaning.cleaner.trimmer.trim())
 
 
 def test_a_compacted_log_loses_only_what_lies_below_its_start(cleaning: CleaningBroker) -> None:
@@ -356,7 +417,7 @@ def test_retention_leaves_the_sources_of_an_open_pass_alone(cleaning: CleaningBr
 
     async def meanwhile() -> None:
         move_log_start_offset(partition.log, 3)
-        await cleaning.cleaner.trim()
+        await cleaning.cleaner.trimmer.trim()
         seen.append(partition.log.segments.first.base_offset)
 
     cleaning.engine.meanwhile = meanwhile

@@ -7,25 +7,26 @@ Without an engine nothing is cleaned, and that is said. Must not know how a log 
 
 import asyncio
 import logging
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from lamina.broker.cleaner.choosing import LOGS_AT_A_TIME, Choice, choose, choose_idle
-from lamina.broker.cleaner.engine import Engine
+from lamina.broker.cleaner.engine import Engine, Progress
 from lamina.broker.cleaner.history import History, Outcome, describe
 from lamina.broker.cleaner.lookout import Lookout, Unseen
 from lamina.broker.cleaner.passes import Pass, discard_pass, gather_pass, install_pass, open_pass
 from lamina.broker.cleaner.sight import Sight
 from lamina.broker.cleaner.states import CleaningStates, State
+from lamina.broker.cleaner.trimming import Trimmer
 from lamina.broker.cleaner.troubles import Troubles
-from lamina.broker.expiry import expire_segments
 from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest
 from lamina.cleaning.gather import NoRoom, PassRange
 from lamina.cleaning.install import Refused
-from lamina.errors import KafkaError, StorageError
+from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE, LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 
@@ -46,6 +47,7 @@ class Cleaner:
         self.troubles = Troubles()
         self.history = History()
         self.lookout = Lookout(node)
+        self.trimmer = Trimmer(node, self.lookout, self.states, self.troubles)
         self._open: dict[TopicPartition, Pass] = {}
         self._wanted: set[TopicPartition] = set()
         self._horizons: dict[TopicPartition, int | None] = {}
@@ -90,12 +92,12 @@ class Cleaner:
             cleaned = False
             try:
                 cleaned = await self.clean_once()
-                await self.trim()
+                if not self._is_stopping:
+                    await self.trimmer.trim()
             except StorageError as error:
                 logger.warning("%s", error)
             except Exception as error:
-                self._node.count_unexpected(Place.TIMER)
-                logger.error("a round of the cleaner failed", exc_info=error)
+                self._count_fault("a round of the cleaner failed", error)
             if not cleaned and not self._is_stopping:
                 await self._wait(self._node.settings[LOG_CLEANER_BACKOFF_MS] / 1000)
 
@@ -165,13 +167,25 @@ class Cleaner:
             if plan_id in by_plan:
                 by_plan[plan_id].done_bytes, by_plan[plan_id].total_bytes = done_bytes, total_bytes
 
-        answers = await self.engine.clean([one.plan for one in passes], progress)
-        found = {answer.plan_id: answer for answer in answers}
-        settled = []
-        for one in passes:
-            answer = found.get(one.plan.plan_id) or Failure(one.plan.plan_id, "the engine gave no answer")
-            settled.append(await self._settle(one, answer))
+        found, reason = await self._ask_engine(passes, progress)
+        settled = [
+            await self._settle(one, found.get(one.plan.plan_id) or Failure(one.plan.plan_id, reason)) for one in passes
+        ]
+        self.lookout.tell_delays()
         return any(settled)
+
+    async def _ask_engine(self, passes: list[Pass], progress: Progress) -> tuple[dict[str, Answer], str]:
+        """The answers by plan id, and why those that are missing are."""
+        try:
+            answers = await self.engine.clean([one.plan for one in passes], progress)
+        except Exception as error:
+            self._count_fault("the engine failed", error)
+            return {}, f"the engine failed: {error!r}"
+        return {answer.plan_id: answer for answer in answers}, "the engine gave no answer"
+
+    def _count_fault(self, what: str, error: Exception) -> None:
+        self._node.count_unexpected(Place.TIMER)
+        logger.error("%s", what, exc_info=error)
 
     async def _begin(self, sight: Sight, extent: PassRange) -> Pass | None:
         """Open a pass, up to the point where the engine can have it."""
@@ -219,6 +233,10 @@ class Cleaner:
         except (StorageError, OSError) as error:
             await self._fail(one, str(error))
             return False
+        except Exception as error:
+            self._count_fault(f"{one.plan.topic}-{one.plan.partition}: a pass could not be installed", error)
+            await self._fail(one, repr(error))
+            return False
         self.troubles.clear(one.key)
         self._horizons[one.key] = self._next_horizon(one, manifest)
         await self._end(one, Outcome.CLEANED, "", manifest)
@@ -235,10 +253,12 @@ class Cleaner:
     # What becomes of a pass
 
     async def _fail(self, one: Pass, reason: str, *, is_uncleanable: bool = False) -> None:
-        if not self._is_aborted(one):
-            self._mark(one.key, reason, is_uncleanable=is_uncleanable)
-            if one.partition.log.failure is None:
-                await self._checkpoint(one.partition, one.plan.first_dirty_offset)  # Fact 90.
+        if self._is_aborted(one):
+            await self._end(one, Outcome.ABORTED, reason)
+            return
+        self._mark(one.key, reason, is_uncleanable=is_uncleanable)
+        with suppress(StorageError):
+            await self._checkpoint(one.partition, one.plan.first_dirty_offset)  # Fact 90.
         await self._end(one, Outcome.UNCLEANABLE if is_uncleanable else Outcome.FAILED, reason)
 
     def _mark(self, key: TopicPartition, reason: str, *, is_uncleanable: bool) -> None:
@@ -254,6 +274,9 @@ class Cleaner:
         logger.warning("%s-%d %s, tried again in %.0f s: %s", *key, what, wait_s, reason)
 
     async def _end(self, one: Pass, outcome: Outcome, reason: str, manifest: Manifest | None = None) -> None:
+        one.over.set()
+        seconds = one.seconds()
+        await discard_pass(self._node, one)
         record = self.history.add(
             one.plan,
             outcome,
@@ -261,18 +284,16 @@ class Cleaner:
             is_manual=one.is_manual,
             began_ms=one.began_ms,
             ended_ms=self._node.now_ms(),
-            seconds=one.seconds(),
+            seconds=seconds,
             manifest=manifest,
         )
         if self._open.get(one.key) is one:
             del self._open[one.key]
             self.states.finish(one.key)
-        one.over.set()
         if manifest is not None:
             logger.info("%s", describe(record))
             if manifest.dropped.without_key:
                 logger.warning("%s: %d records without key were dropped", one.plan.topic, manifest.dropped.without_key)
-        await discard_pass(self._node, one)
 
     async def _checkpoint(self, partition: Partition, offset: int) -> None:
         """Facts 88 and 89."""
@@ -338,32 +359,3 @@ class Cleaner:
         self.history.forget(key)
         self._horizons.pop(key, None)
         self._wanted.discard(key)
-
-    # Trimming
-
-    async def trim(self) -> None:
-        """Fact 94: what lies below the log start goes, and of ``compact,delete`` logs also what is old or too much.
-
-        Not while a pass is open, whose sources would go, and not where a log is uncleanable (fact 92).
-        """
-        for partition in self.lookout.compacted():
-            key = (partition.topic, partition.index)
-            if self._is_stopping:
-                return
-            if self.states.may_begin(key) and not self.troubles.is_uncleanable(key):
-                await self.expire(partition)
-                await asyncio.sleep(0)
-
-    async def expire(self, partition: Partition) -> None:
-        """Run retention on a partition that no pass is open for, and let none begin meanwhile (fact 30)."""
-        key = (partition.topic, partition.index)
-        if not self.lookout.is_served(partition) or not self.states.may_begin(key):
-            return
-        self.states.pause(key)
-        try:
-            await expire_segments(self._node, partition, self._node.now_ms())
-        except KafkaError as error:
-            logger.warning("%s", error)
-        finally:
-            if self.lookout.is_served(partition):
-                self.states.resume(key)

@@ -5,6 +5,7 @@ Must not decide what is cleaned.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from lamina.log.checkpoints import TopicPartition
 
 if TYPE_CHECKING:
     from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
 
 _TURN_MS = 1
 
@@ -32,6 +35,7 @@ class Lookout:
         self.max_dirty_ratio = 0.0
         """Over all logs that hold anything, eligible or not."""
         self.max_overdue_ms = 0
+        self._cleanable = self._overdue = 0
         self.looked_at_ms = node.now_ms()
 
     def compacted(self) -> list[Partition]:
@@ -65,4 +69,16 @@ class Lookout:
         filled = [one.cleanable for one in sights if one.cleanable.clean_bytes + one.cleanable.cleanable_bytes]
         self.max_dirty_ratio = max((one.dirty_ratio for one in filled), default=0.0)
         self.max_overdue_ms = max((one.overdue_ms for one in filled), default=0)
+        self._cleanable = sum(one.cleanable_bytes > 0 for one in filled)
+        self._overdue = sum(one.overdue_ms > 0 for one in filled)
         return sights
+
+    def tell_delays(self) -> None:
+        """Fact 101: what a round says of logs that wait beyond ``max.compaction.lag.ms``."""
+        if self._overdue:
+            logger.info(
+                "%d logs could be cleaned, %d of them were overdue, the longest by %d ms",
+                self._cleanable,
+                self._overdue,
+                self.max_overdue_ms,
+            )

@@ -47,7 +47,7 @@ def _compile(stamp: int) -> Scan:
         to_offset: int,
         k0: int,
         k1: int,
-        round_mask: int,
+        rounds: int,
         round_number: int,
         firsts: Words,
         seconds: Words,
@@ -56,14 +56,13 @@ def _compile(stamp: int) -> Scan:
         """The keys of the records with an offset in ``[from_offset, to_offset)``, of batches that are not skipped.
 
         ``ordinal`` is the number of the first record of the first batch, counted over all records of the pass. Of
-        several rounds over the keys, this one takes those whose hash has ``round_number`` in its masked low bits.
+        several rounds over the keys, this one takes those whose lower half of the hash falls to ``round_number``.
         How many were found, and the number of a batch whose records are not well-formed, or BAD. ``seconds`` may be
         empty where one half of the hash is enough.
         """
         found = 0
         records = address_of(payload)
         wants_second = len(seconds) > 0
-        mask = u64(round_mask)
         wanted = u64(round_number)
         for number in range(len(rows) if stamp else 0):
             row = rows[number]
@@ -86,7 +85,7 @@ def _compile(stamp: int) -> Scan:
                 offset = base_offset + delta
                 if key_length >= 0 and from_offset <= offset < to_offset:
                     first, second = siphash(records + key_at, key_length, k0, k1, wants_second)
-                    if first & mask == wanted:
+                    if ((first & u64(0xFFFFFFFF)) * u64(rounds)) >> u64(32) == wanted:
                         firsts[found] = first
                         if wants_second:
                             seconds[found] = second

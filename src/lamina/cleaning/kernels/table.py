@@ -48,7 +48,7 @@ UNIT_BYTES = 4
 
 _AHEAD = 16
 """How many keys before its turn a key's slot is asked for; its entry at half of that."""
-_MOST_LOAD_PERCENT = 60
+MOST_LOAD_PERCENT = 70
 
 
 @njit(forceinline=True)
@@ -96,7 +96,7 @@ def _compile_insert(stamp: int) -> Insert:
         size = len(slots) if stamp else 0
         slots_at, arena_at = address_of(slots), address_of(arena)
         payload_at, bits_at = address_of(payload), address_of(superseded)
-        most_entries = size * _MOST_LOAD_PERCENT // 100
+        most_entries = size * MOST_LOAD_PERCENT // 100
         for number in range(begin, count):
             if number + _AHEAD < count:
                 _look_ahead(slots_at, arena_at, firsts[number + _AHEAD], firsts[number + _AHEAD // 2], size)

@@ -1,0 +1,45 @@
+"""One plan, done in this process: whatever goes wrong is an answer too.
+
+Owns what a failure means for the log. Must not know who asks.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.contract import Plan
+from lamina.cleaning.failures import CleaningFailed, CorruptLog
+from lamina.cleaning.job import run_plan
+
+_TOLD_SECONDS = 0.2
+_TIMES_OVER_THE_LOG = 3
+"""How often the sources' bytes go by, about: read for their keys, read again, written."""
+
+
+def do(plan: Plan, told: Callable[[int], None]) -> Answer:
+    """The answer to a plan; ``told`` hears now and then how many of the sources' bytes are done."""
+    try:
+        return run_plan(plan, "1", threads=os.cpu_count() or 1, meter=_Meter(plan, told))
+    except CorruptLog as error:
+        return Failure(plan.plan_id, str(error), is_uncleanable=True)
+    except (CleaningFailed, OSError, MemoryError) as error:
+        return Failure(plan.plan_id, str(error) or type(error).__name__)
+
+
+class _Meter:
+    def __init__(self, plan: Plan, told: Callable[[int], None]) -> None:
+        self._told = told
+        self._lock = threading.Lock()
+        self._source_bytes = sum(segment.size_bytes for segment in plan.segments)
+        self._bytes = 0
+        self._told_at = 0.0
+
+    def __call__(self, size_bytes: int) -> None:
+        with self._lock:
+            self._bytes += size_bytes
+            now = time.monotonic()
+            if now - self._told_at >= _TOLD_SECONDS:
+                self._told_at = now
+                self._told(min(self._bytes // _TIMES_OVER_THE_LOG, self._source_bytes))

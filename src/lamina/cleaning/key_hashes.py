@@ -1,0 +1,110 @@
+"""Finding superseded records by hashes alone: the two halves of a shuffle, for keys that are too many for one task.
+
+``scan_segment`` gives 128 bits and a number for each record; whoever divides them does it by bits of the first half,
+keeps log order, and gives each part to ``find_superseded``. Two keys of one log are taken for one with odds of about
+n² / 2^129 for n keys: one in 10^20 for a billion of them. The hash is keyed by the plan, so nobody can prepare such a
+pair. Must not know how they are moved.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lamina.cleaning.contract import Plan
+from lamina.cleaning.header_scan import SegmentVerdicts
+from lamina.cleaning.kernels.columns import BASE_OFFSET, LAST_OFFSET
+from lamina.cleaning.kernels.keys import ORDINAL, Words
+from lamina.cleaning.kernels.memory import Bytes
+from lamina.cleaning.kernels.table import reduce_hashes
+from lamina.cleaning.key_scan import KeyBuffers, scan_slice
+from lamina.cleaning.slices import Slice, Source
+from lamina.cleaning.throttle import Meter, unmetered
+from lamina.compaction.times import OFFSET_AFTER_ALL
+from lamina.log.files import Disk
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentKeys:
+    """The keys of one segment as hashes: what goes through the shuffle."""
+
+    firsts: Words
+    seconds: Words
+    ordinals: npt.NDArray[np.uint32]
+    """The number of the record in its segment."""
+    is_dirty: npt.NDArray[np.uint8]
+    """Whether it can supersede others, or can only be superseded."""
+
+
+def scan_segment(
+    plan: Plan,
+    number: int,
+    verdicts: SegmentVerdicts,
+    *,
+    most_records: int,
+    disk: Disk | None = None,
+    meter: Meter = unmetered,
+) -> Iterator[SegmentKeys]:
+    """The keys of the plan's segment ``number`` as hashes, in log order, about ``most_records`` at a time."""
+    source = Source(disk or Disk(), plan, number)
+    buffers = KeyBuffers()
+    found: list[SegmentKeys] = []
+    held = 0
+    for piece in source.slices():
+        meter(piece.size_bytes)
+        for from_offset, to_offset, is_dirty in (
+            (0, plan.first_dirty_offset, 0),
+            (plan.first_dirty_offset, OFFSET_AFTER_ALL, 1),
+        ):
+            if piece.rows[-1, LAST_OFFSET] < from_offset or piece.rows[0, BASE_OFFSET] >= to_offset:
+                continue
+            keys = scan_slice(
+                plan,
+                source,
+                Slice(piece.rows.copy(), piece.first_batch, piece.first_ordinal),
+                verdicts.flags,
+                piece.first_ordinal,
+                buffers,
+                from_offset=from_offset,
+                to_offset=to_offset,
+                wants_seconds=True,
+            )
+            count = keys.count
+            ordinals = keys.places[:count, ORDINAL].astype(np.uint32)
+            dirty = np.full(count, is_dirty, np.uint8)
+            found.append(SegmentKeys(keys.firsts[:count].copy(), keys.seconds[:count], ordinals, dirty))
+            held += count
+            buffers.give(keys)
+        if held >= most_records:
+            yield _together(found)
+            found, held = [], 0
+    if held:
+        yield _together(found)
+
+
+def _together(parts: Sequence[SegmentKeys]) -> SegmentKeys:
+    return SegmentKeys(
+        np.concatenate([part.firsts for part in parts]),
+        np.concatenate([part.seconds for part in parts]),
+        np.concatenate([part.ordinals for part in parts]),
+        np.concatenate([part.is_dirty for part in parts]),
+    )
+
+
+def find_superseded(firsts: Words, seconds: Words, is_dirty: Bytes) -> npt.NDArray[np.bool_]:
+    """Which of some keys, in log order, are superseded: by a later dirty one with the same hash.
+
+    All entries of a hash must be among them: whoever divides them does it by bits of ``firsts``.
+    """
+    slots = np.zeros(1 << max(4, (2 * len(firsts)).bit_length()), np.uint64)
+    superseded = np.zeros(len(firsts), np.uint8)
+    reduce_hashes(firsts, seconds, is_dirty, slots, superseded)
+    return superseded.view(np.bool_)
+
+
+def mask_of(record_count: int, superseded_ordinals: npt.NDArray[np.uint32]) -> Bytes:
+    """One bit a record of a segment, from the numbers of those that are superseded."""
+    marks = np.zeros(record_count, np.uint8)
+    marks[superseded_ordinals] = 1
+    return np.packbits(marks, bitorder="little")
