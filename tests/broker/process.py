@@ -15,6 +15,8 @@ from typing import Any
 
 COMMAND = [sys.executable, "-c", "from lamina.cli import main; main()"]
 SOURCES = Path(__file__).parents[2] / "src"
+NO_SPARK = ("--set", "lamina.spark.master=none")
+"""Starting Spark takes ten seconds: a test that is not about it has its logs cleaned without."""
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 
@@ -38,7 +40,16 @@ class BrokerProcess:
 
     def start(self) -> "BrokerProcess":
         self._process = subprocess.Popen(
-            [*COMMAND, "serve", "--data-dir", str(self.data_dir), "--listen", self.listen, *self.arguments],
+            [
+                *COMMAND,
+                "serve",
+                "--data-dir",
+                str(self.data_dir),
+                "--listen",
+                self.listen,
+                *NO_SPARK,
+                *self.arguments,
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

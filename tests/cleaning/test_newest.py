@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
-from lamina.cleaning.key_hashes import find_superseded, mask_of, scan_segment
+from lamina.cleaning.key_hashes import find_superseded
 from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import groups_of, rewrite_group
+from lamina.pipeline.shuffle import Packed, gather_group, reduce_bucket, scan_into_buckets
 from lamina.records.batch import Codec
 from tests.cleaning.passes import plan_of, read_group, run_pass
 from tests.cleaning.test_clean_log import SLOW
@@ -23,26 +24,16 @@ def verdicts_of(plan: Plan) -> list[SegmentVerdicts]:
     return judge_batches(plan, [scan_headers(plan, number) for number in range(len(plan.segments))])
 
 
-def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts], buckets: int = 4) -> list[bytes]:
+def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts], bits: int = 2) -> list[bytes]:
     """As the shuffle does it: hashes divided by their bits, each bucket in log order, masks of what came back."""
-    scans = [scan_segment(plan, number, verdicts[number]) for number in range(len(plan.segments))]
-    superseded: list[list[int]] = [[] for _ in scans]
-    for bucket in range(buckets):
-        chosen = [scan.firsts % np.uint64(buckets) == bucket for scan in scans]
-        marks = find_superseded(
-            np.concatenate([scan.firsts[mine] for scan, mine in zip(scans, chosen, strict=True)]),
-            np.concatenate([scan.seconds[mine] for scan, mine in zip(scans, chosen, strict=True)]),
-            np.concatenate([scan.is_dirty[mine] for scan, mine in zip(scans, chosen, strict=True)]),
-        )
-        start = 0
-        for number, (scan, mine) in enumerate(zip(scans, chosen, strict=True)):
-            ordinals = scan.ordinals[mine]
-            superseded[number] += ordinals[marks[start : start + len(ordinals)]].tolist()
-            start += len(ordinals)
-    return [
-        mask_of(verdicts[number].record_count, np.array(found, np.uint32)).tobytes()
-        for number, found in enumerate(superseded)
-    ]
+    buckets: list[list[Packed]] = [[] for _ in range(1 << bits)]
+    for number in range(len(plan.segments)):
+        for bucket, row in scan_into_buckets(plan, number, verdicts[number], bits):
+            buckets[bucket].insert(0, row)  # Rows come in any order.
+    group_of = [0] * len(plan.segments)
+    rows = [row for bucket in buckets for _, row in reduce_bucket(bucket, group_of)]
+    gathered = gather_group(rows, range(len(plan.segments)), verdicts)
+    return [gathered.masks[number].tobytes() for number in range(len(plan.segments))]
 
 
 @SLOW

@@ -22,7 +22,7 @@ SECRET = "correct-horse-battery"
 @pytest.fixture(autouse=True)
 def _no_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Java there is, is no matter here, and asking it takes half a second."""
-    monkeypatch.setattr("lamina.cli.diagnosis.engine._release", lambda _: 21)
+    monkeypatch.setattr("lamina.pipeline.java._release", lambda _: 21)
 
 
 def found(outcome: Outcome) -> dict[str, dict[str, Any]]:

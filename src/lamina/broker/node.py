@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from random import getrandbits
 
 from lamina.broker.cleaner.cleaner import Cleaner
-from lamina.broker.cleaner.process_engine import ProcessEngine
+from lamina.broker.cleaner.engines import engine_for
 from lamina.broker.disk_room import DiskRoom
 from lamina.broker.fetch_sessions import FetchSessions
 from lamina.broker.group_coordinator import GroupCoordinator
@@ -74,7 +74,7 @@ class Node:
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.publisher = Publisher(self)
-        self.cleaner = Cleaner(self, ProcessEngine())
+        self.cleaner = Cleaner(self, engine_for(settings))
         self.fetch_sessions = FetchSessions(
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
         )

@@ -6,6 +6,7 @@ n² / 2^129 for n keys: one in 10^20 for a billion of them. The hash is keyed by
 pair. Must not know how they are moved.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,12 +38,19 @@ class SegmentKeys:
 
 
 def scan_segment(
-    plan: Plan, number: int, verdicts: SegmentVerdicts, *, disk: Disk | None = None, meter: Meter = unmetered
-) -> SegmentKeys:
-    """The keys of the plan's segment ``number`` as hashes, in log order."""
+    plan: Plan,
+    number: int,
+    verdicts: SegmentVerdicts,
+    *,
+    most_records: int,
+    disk: Disk | None = None,
+    meter: Meter = unmetered,
+) -> Iterator[SegmentKeys]:
+    """The keys of the plan's segment ``number`` as hashes, in log order, about ``most_records`` at a time."""
     source = Source(disk or Disk(), plan, number)
     buffers = KeyBuffers()
-    found: list[tuple[Words, Words, npt.NDArray[np.uint32], npt.NDArray[np.uint8]]] = []
+    found: list[SegmentKeys] = []
+    held = 0
     for piece in source.slices():
         meter(piece.size_bytes)
         for from_offset, to_offset, is_dirty in (
@@ -65,14 +73,23 @@ def scan_segment(
             count = keys.count
             ordinals = keys.places[:count, ORDINAL].astype(np.uint32)
             dirty = np.full(count, is_dirty, np.uint8)
-            found.append((keys.firsts[:count].copy(), keys.seconds[:count], ordinals, dirty))
+            found.append(SegmentKeys(keys.firsts[:count].copy(), keys.seconds[:count], ordinals, dirty))
+            held += count
             buffers.give(keys)
-    if not found:
-        return SegmentKeys(
-            np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint8)
-        )
-    firsts, seconds, all_ordinals, all_dirty = (np.concatenate(column) for column in zip(*found, strict=True))
-    return SegmentKeys(firsts, seconds, all_ordinals, all_dirty)
+        if held >= most_records:
+            yield _together(found)
+            found, held = [], 0
+    if held:
+        yield _together(found)
+
+
+def _together(parts: Sequence[SegmentKeys]) -> SegmentKeys:
+    return SegmentKeys(
+        np.concatenate([part.firsts for part in parts]),
+        np.concatenate([part.seconds for part in parts]),
+        np.concatenate([part.ordinals for part in parts]),
+        np.concatenate([part.is_dirty for part in parts]),
+    )
 
 
 def find_superseded(firsts: Words, seconds: Words, is_dirty: Bytes) -> npt.NDArray[np.bool_]:

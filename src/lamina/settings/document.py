@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
+from lamina.settings import spark
 from lamina.settings.definition import Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
 from lamina.settings.lists import AREAS, settings_of
@@ -63,7 +64,8 @@ def _sources() -> str:
 
 def _area(title: str, module: ModuleType) -> str:
     rows = sorted(_row(setting) for setting in settings_of(module) if not setting.hidden)
-    return _table(title, "", ("name", "type", "default", "must be", "update", "what it does"), rows)
+    text = spark.SPARK_CONF_DOC if module is spark else ""
+    return _table(title, text, ("name", "type", "default", "must be", "update", "what it does"), rows)
 
 
 def _row(setting: Setting[Any]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from lamina.settings.lists import (
     listener_setting,
     nearest_broker_name,
 )
+from lamina.settings.spark import check_spark_conf
 from lamina.settings.values import BrokerSettings, Layers, Source
 
 NOTHING: Mapping[str, str] = {}
@@ -78,6 +79,9 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     if of_listener is not None:
         replace(of_listener, name=name).parse(text)
         _check_update(name, of_listener.update, source)
+        return None
+    if check_spark_conf(name):
+        _check_update(name, Update.READ_ONLY, source)
         return None
     refusal = broker_refusal(name)
     if refusal is not None:

@@ -7,7 +7,7 @@ import pytest
 from lamina.cli.diagnosis.clock import judge_clock
 from lamina.cli.diagnosis.directory import DirectoryFacts, Metadata, judge_directory
 from lamina.cli.diagnosis.disk import DiskFacts, judge_disk, kind_of
-from lamina.cli.diagnosis.engine import Java, judge_engine, judge_java, judge_kernel_cache
+from lamina.cli.diagnosis.engine import judge_engine, judge_java, judge_kernel_cache
 from lamina.cli.diagnosis.examination import judge_settings
 from lamina.cli.diagnosis.finding import Finding, State, in_units
 from lamina.cli.diagnosis.machine import (
@@ -19,6 +19,7 @@ from lamina.cli.diagnosis.machine import (
 )
 from lamina.cli.diagnosis.port import PortFacts, judge_port
 from lamina.cli.diagnosis.probe import Answering
+from lamina.pipeline.java import Java
 from lamina.settings.resolve import resolve_broker
 
 FINE, WARNING, PROBLEM = State.FINE, State.WARNING, State.PROBLEM

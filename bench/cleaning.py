@@ -1,0 +1,120 @@
+"""Logs for the cleaners to clean, and the time that a broker takes for it.
+
+A log is written with compaction held off, then let go by one change of a setting; what is measured is from the answer
+to that change until the checkpoint says that everything up to the active segment is clean. Everything is done from
+outside, the same way for every broker. Must not know what is compared.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from bench.librdkafka import BATCH_MESSAGES, CALL_SECONDS, PRODUCER
+from bench.subjects import Subject
+
+MEBIBYTE = 1 << 20
+PASS_SECONDS = 900
+LOOK_SECONDS = 0.005
+HELD_OFF = "1.0"
+LET_GO = "0.01"
+_VALUES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A topic to be cleaned: keys drawn evenly from so many, by a generator that always draws the same."""
+
+    name: str
+    records: int
+    """In all its partitions."""
+    keys: int
+    """In all its partitions."""
+    value_bytes: int
+    segment_bytes: int = 128 * MEBIBYTE
+    partitions: int = 1
+    codec: str = "none"
+
+    def scaled(self, scale: float) -> Log:
+        if scale == 1:
+            return self
+        return Log(
+            self.name,
+            max(int(self.records * scale), 20_000),
+            max(int(self.keys * scale), 1000),
+            self.value_bytes,
+            max(int(self.segment_bytes * scale), MEBIBYTE),
+            self.partitions,
+            self.codec,
+        )
+
+
+def write_log(subject: Subject, topic: str, log: Log) -> None:
+    """Make the topic and fill it."""
+    admin = AdminClient({"bootstrap.servers": subject.bootstrap})
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(log.segment_bytes),
+        "min.cleanable.dirty.ratio": HELD_OFF,
+        "compression.type": "producer",
+    }
+    made = admin.create_topics([NewTopic(topic, log.partitions, 1, config=configs)])
+    made[topic].result(CALL_SECONDS)
+    producer = Producer({"bootstrap.servers": subject.bootstrap, **PRODUCER, "compression.type": log.codec})
+    for number, messages in enumerate(_messages(log)):
+        partition = number % log.partitions
+        while (taken := producer.produce_batch(topic, messages, partition=partition)) != len(messages):
+            messages = messages[taken:]
+            producer.poll(0.1)
+        producer.poll(0)
+    if producer.flush(CALL_SECONDS * 10):
+        raise TimeoutError(f"{topic}: messages were not acknowledged")
+
+
+def _messages(log: Log) -> Iterator[list[dict[str, bytes]]]:
+    chosen = random.Random(7)
+    # Half of a value compresses away, as values do; a few of them are enough.
+    values = [chosen.randbytes(log.value_bytes // 2).ljust(log.value_bytes, b".") for _ in range(_VALUES)]
+    size = min(BATCH_MESSAGES, log.records // log.partitions)
+    for _ in range(log.records // size):
+        yield [
+            {"key": b"key-%013d" % chosen.randrange(log.keys), "value": values[chosen.randrange(_VALUES)]}
+            for _ in range(size)
+        ]
+
+
+def clean_seconds(subject: Subject, logs: Path, topic: str, log: Log) -> float:
+    """Let the cleaner go, and wait until it has cleaned all that it may; ``logs`` is the broker's log directory."""
+    due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(log.partitions)}
+    admin = AdminClient({"bootstrap.servers": subject.bootstrap})
+    change = ConfigEntry("min.cleanable.dirty.ratio", LET_GO, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    (answer,) = admin.incremental_alter_configs([resource]).values()
+    answer.result(CALL_SECONDS)
+    began = time.perf_counter()
+    while not _is_clean(logs / "cleaner-offset-checkpoint", topic, due):
+        if time.perf_counter() - began > PASS_SECONDS:
+            raise TimeoutError(f"{topic} was not clean after {PASS_SECONDS} s")
+        time.sleep(LOOK_SECONDS)
+    return time.perf_counter() - began
+
+
+def _active_base(partition: Path) -> int:
+    return max(int(path.stem) for path in partition.glob("*.log"))
+
+
+def _is_clean(checkpoint: Path, topic: str, due: dict[int, int]) -> bool:
+    try:
+        text = checkpoint.read_text()
+    except FileNotFoundError:
+        return False
+    found = {int(line[1]): int(line[2]) for line in re.findall(rf"^({re.escape(topic)}) (\d+) (\d+)$", text, re.M)}
+    return all(found.get(partition, -1) >= offset for partition, offset in due.items())

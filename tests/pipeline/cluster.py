@@ -1,0 +1,75 @@
+"""A Spark standalone cluster for tests: a master and two workers, from what pip installed."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+
+from lamina.pipeline.gateway import spark_home
+from lamina.pipeline.java import find_java
+from tests.broker.process import SOURCES
+from tests.pipeline.engines import wait_until
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+class Cluster:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._port, self._web_port = _free_port(), _free_port()
+        self.master = f"spark://127.0.0.1:{self._port}"
+        self.work = [directory / "work-0", directory / "work-1"]
+
+    def __enter__(self) -> "Cluster":
+        self._directory.mkdir(parents=True)
+        web = ["--webui-port", str(self._web_port)]
+        self._run("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port), *web)
+        wait_until(lambda: self._state() is not None)
+        for work in self.work:
+            limits = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work)]
+            self._run("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *limits, self.master)
+        wait_until(lambda: (self._state() or {}).get("aliveworkers") == 2)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            process.wait(30)
+
+    def _run(self, main: str, *arguments: str) -> None:
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_LOCAL_DIRS": str(self._directory / "local"),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(SOURCES),
+        }
+        java = find_java().path
+        command = [java, "-Xmx256m", f"-Djava.io.tmpdir={self._directory}", "-cp", f"{spark_home()}/jars/*", main]
+        with (self._directory / "log").open("ab") as log:
+            self._processes.append(
+                subprocess.Popen([*command, *arguments], env=environment, stdout=log, stderr=log, cwd=self._directory)
+            )
+
+    def _state(self) -> dict[str, object] | None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._web_port}/json/", timeout=10) as answer:
+                state: dict[str, object] = json.load(answer)
+                return state
+        except OSError:
+            return None
