@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
@@ -206,6 +206,23 @@ class Transactions(RuleBasedStateMachine):
         is_lost = transaction.must_abort and client.versions.adds_itself
         self._start_anew(client, None if is_lost else answer.me)
 
+    @rule(
+        which=st.integers(0, 1),
+        is_commit=st.sampled_from((True, True, False)),
+        fault=st.sampled_from(("", "answer lost", "cut", "cut", "cut")),
+        is_late=st.booleans(),
+        seed=st.integers(0, 2**32),
+    )
+    def transact(self, which: int, is_commit: bool, fault: str, is_late: bool, seed: int) -> None:
+        """A whole transaction over two partitions to which nothing happens before its end."""
+        self.init(which, False, "", seed)
+        self.broker.settle()
+        self.init(which, False, "", seed)
+        for partition in PARTITIONS[:2]:
+            self.produce(which, partition, "", True, False, seed)
+        self.commit_offset(which, "", seed)
+        self.end(which, is_commit, fault, is_late, seed)
+
     @precondition(lambda self: self.late)
     @rule(data=st.data())
     def deliver_late(self, data: st.DataObject) -> None:
@@ -321,7 +338,12 @@ class MixedTransactions(Transactions):
 def test_readers_see_what_was_committed_through_power_cuts(machine: type[Transactions]) -> None:
     run_state_machine_as_test(
         machine,
+        # A failure is told as it was found: making it smaller would take many minutes.
         settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=EXAMPLES,
+            stateful_step_count=15,
+            deadline=None,
+            phases=(Phase.explicit, Phase.generate),
+            suppress_health_check=list(HealthCheck),
         ),
     )
