@@ -11,7 +11,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -27,6 +27,7 @@ LOOK_SECONDS = 0.005
 HELD_OFF = "1.0"
 LET_GO = "0.01"
 _VALUES = 64
+_FEWEST_RECORDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,18 @@ class Log:
     codec: str = "none"
 
     def scaled(self, scale: float) -> Log:
-        if scale == 1:
-            return self
-        return Log(
-            self.name,
-            max(int(self.records * scale), 20_000),
-            max(int(self.keys * scale), 1000),
-            self.value_bytes,
-            max(int(self.segment_bytes * scale), MEBIBYTE),
-            self.partitions,
-            self.codec,
+        """Fewer records, in smaller segments or, of a topic with many partitions, in fewer of them."""
+        if self.partitions > 1:
+            partitions = max(round(self.partitions * scale), 1)
+            each = partitions / self.partitions
+            return replace(
+                self, records=int(self.records * each), keys=max(int(self.keys * each), 1), partitions=partitions
+            )
+        return replace(
+            self,
+            records=max(int(self.records * scale), _FEWEST_RECORDS),
+            keys=max(int(self.keys * scale), 1000),
+            segment_bytes=max(int(self.segment_bytes * scale), MEBIBYTE),
         )
 
 
@@ -94,6 +97,8 @@ def _messages(log: Log) -> Iterator[list[dict[str, bytes]]]:
 def clean_seconds(subject: Subject, logs: Path, topic: str, log: Log) -> float:
     """Let the cleaner go, and wait until it has cleaned all that it may; ``logs`` is the broker's log directory."""
     due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(log.partitions)}
+    if not all(due.values()):
+        raise ValueError(f"{topic} has a partition of one segment, of which nothing can be cleaned")
     admin = AdminClient({"bootstrap.servers": subject.bootstrap})
     change = ConfigEntry("min.cleanable.dirty.ratio", LET_GO, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
