@@ -120,9 +120,9 @@ def test_a_topic_is_compacted_while_it_is_written_and_read(quick: BrokerProcess)
     finally:
         writing.stop()
     assert live(read_all(quick)) == live(model)
-    [row] = get(quick, "/v1/cleaner")["partitions"]
+    [row] = get(quick, "/v1/cleaner?topic=t")["partitions"]
     assert row["error"] is None
-    told = get(quick, "/v1/cleaner/history")["passes"]
+    told = get(quick, "/v1/cleaner/history?topic=t")["passes"]
     assert {one["outcome"] for one in told} == {"cleaned"}
     assert sum(one["dropped"]["superseded"] for one in told) > 0
     quick.restart()

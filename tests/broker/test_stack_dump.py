@@ -51,7 +51,7 @@ def test_threads_and_tasks_are_shown_again_and_again_and_the_broker_goes_on(
             os.kill(broker.pid, signal.SIGUSR1)
             broker.wait_for_log("tasks on the loop", since)
             broker.wait_for_log("Timers._repeat", since)
-            broker.wait_for_log("most recent call first", since)
+            broker.wait_for_log("Thread MainThread", since)
             broker.wait_for_log("in run", since)
             assert client.ask(metadata_request("t")).topics[0].error_code == 0
     assert not [line for line in broker.log if "Traceback" in line], broker.log

@@ -1,15 +1,17 @@
 """``kill -USR1``: what every thread and every task is doing, for whoever wonders why a broker hangs.
 
-Threads are written straight to standard error by the signal handler itself, so that a loop which no longer turns is
-seen as well; tasks follow in the log when the loop gets to it. The broker goes on. Must not know what the work is.
+Threads are written straight to standard error by the signal handler itself, which Python runs between two steps of the
+main thread, so that a loop which no longer turns is seen as well; tasks follow in the log when the loop gets to it. The
+broker goes on: frames are looked at with the interpreter's lock held, never behind its back. Must not know what the
+work is.
 """
 
 import asyncio
-import faulthandler
 import logging
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -27,14 +29,26 @@ def dumping_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # First the loop's handler, then the one that dumps at once and hands on to it.
-    loop.add_signal_handler(signal.SIGUSR1, _log_tasks, loop)
-    faulthandler.register(signal.SIGUSR1, file=sys.__stderr__ or sys.stderr, all_threads=True, chain=True)
+
+    def dump(_number: int, _frame: FrameType | None) -> None:
+        print(describe_threads(), file=sys.__stderr__ or sys.stderr, flush=True)
+        loop.call_soon_threadsafe(_log_tasks, loop)
+
+    before = signal.signal(signal.SIGUSR1, dump)
     try:
         yield
     finally:
-        faulthandler.unregister(signal.SIGUSR1)
-        loop.remove_signal_handler(signal.SIGUSR1)
+        signal.signal(signal.SIGUSR1, before)
+
+
+def describe_threads() -> str:
+    """What every thread is doing, innermost last."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    lines = []
+    for ident, frame in sys._current_frames().items():
+        lines.append(f"Thread {names.get(ident, '?')} ({ident}):")
+        lines += [line.rstrip("\n") for line in traceback.format_stack(frame)]
+    return "\n".join(lines)
 
 
 def _log_tasks(loop: asyncio.AbstractEventLoop) -> None:
