@@ -178,17 +178,24 @@ def compare(
     bench = Bench(scratch, scale, rounds, kafka, laminas, Console(stderr=True))
     try:
         results = bench.run(rows, measures_latency)
-        return results, [
-            line
-            for lamina in laminas.values()
-            if lamina.root.joinpath("log.txt").exists()
-            for line in lamina.logged().splitlines()
-            if "clean" in line and "-0" in line
-        ]
+        started = [lamina for lamina in laminas.values() if (lamina.root / "log.txt").exists()]
+        return results, [line for lamina in started for line in passes_in(lamina.logged())]
     finally:
         kafka.kill()
         for lamina in laminas.values():
             lamina.kill()
+
+
+def passes_in(logged: str) -> list[str]:
+    """What a broker logged of its passes: a line with the time, and those without one that follow."""
+    found: list[str] = []
+    is_wanted = False
+    for line in logged.splitlines():
+        if line[:1].isdigit():
+            is_wanted = "-0: cleaned offsets" in line
+        if is_wanted:
+            found.append(line)
+    return found
 
 
 def show(results: Sequence[Result], phases: Sequence[str]) -> None:
