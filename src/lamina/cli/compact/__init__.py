@@ -47,8 +47,8 @@ def command(
     """Compact topics now, or a directory that no broker uses.
 
     It is done whatever the dirty ratio. A running broker is asked through its admin listener, which wants the token;
-    without --wait it goes on by itself (`lamina cleaner status`). With --dir the files of a stopped broker are compacted
-    here.
+    without --wait it goes on by itself (`lamina cleaner status`). With --dir the files of a stopped broker are
+    compacted here.
     """
     if directory is not None:
         from lamina.cli.compact.offline import compact_offline
