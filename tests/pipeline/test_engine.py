@@ -39,6 +39,7 @@ async def _live(path: Path) -> None:
     engine = an_engine(home)
     try:
         await _both_ways(path, engine)
+        await eventually(lambda: not list((home / "scratch").glob("local/*/*/shuffle_*")))
         await _one_bad_log_among_good_ones(path, engine)
         await _a_killed_worker(path, home, engine)
         await _a_cancelled_pass(path, engine)
