@@ -20,6 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.librdkafka import BATCH_MESSAGES, CALL_SECONDS, PRODUCER
 from bench.subjects import Subject
+from lamina.records.batch import CODEC_MASK, HEADER_BYTES, Codec, read_header
 
 MEBIBYTE = 1 << 20
 PASS_SECONDS = 900
@@ -92,6 +93,19 @@ def _messages(log: Log) -> Iterator[list[dict[str, bytes]]]:
             {"key": b"key-%013d" % chosen.randrange(log.keys), "value": values[chosen.randrange(_VALUES)]}
             for _ in range(size)
         ]
+
+
+class WrongLog(Exception):
+    """What lies on disk is not the log that was to be measured; one sentence."""
+
+
+def check_codec(logs: Path, topic: str, log: Log) -> None:
+    """A client that finds a codec unsupported sends records plain and says nothing: look at what was stored."""
+    first = min((logs / f"{topic}-0").glob("*.log"))
+    with first.open("rb") as file:
+        codec = Codec(read_header(file.read(HEADER_BYTES)).attributes & CODEC_MASK)
+    if codec.name.lower() != log.codec:
+        raise WrongLog(f"{topic} was to be written with {log.codec} and is stored with {codec.name.lower()}")
 
 
 def clean_seconds(subject: Subject, logs: Path, topic: str, log: Log) -> float:
