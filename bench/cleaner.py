@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.cleaning import MEBIBYTE, Log, clean_seconds, write_log
+from bench.cleaning import MEBIBYTE, Log, WrongLog, check_codec, clean_seconds, write_log
 from bench.duel import Result
 from bench.librdkafka import create_topic, delete_topic, one_at_a_time_ms
 from bench.picture import draw
@@ -88,14 +88,18 @@ class Bench:
             self._warm(lamina)
             for row in here:
                 self.console.print(f"measuring {row.name} with {slots} slots …")
-                if row.log.name not in of_kafka:
-                    of_kafka[row.log.name] = tuple(self._measure(self.kafka, row) for _ in range(self.rounds))
-                rates = []
-                for _ in range(self.rounds):
-                    if row.is_cold:
-                        lamina.stop()
-                        lamina.start()
-                    rates.append(self._measure(lamina, row))
+                try:
+                    if row.log.name not in of_kafka:
+                        of_kafka[row.log.name] = tuple(self._measure(self.kafka, row) for _ in range(self.rounds))
+                    rates = []
+                    for _ in range(self.rounds):
+                        if row.is_cold:
+                            lamina.stop()
+                            lamina.start()
+                        rates.append(self._measure(lamina, row))
+                except WrongLog as wrong:
+                    self.console.print(f"{row.name} is left out: {wrong}")
+                    continue
                 figure = Figure(f"{row.name}, {slots} slots", "records/s", "≥", row.bar if slots == SLOTS[-1] else 0.0)
                 results.append(Result(row.name, figure, of_kafka[row.log.name], tuple(rates)))
             if measures_latency and slots == SLOTS[-1]:
@@ -111,6 +115,7 @@ class Bench:
         log = row.log.scaled(self.scale)
         topic = f"{row.name}-{uuid.uuid4().hex[:8]}"
         write_log(subject, topic, log)
+        check_codec(logs_of(subject), topic, log)
         seconds = clean_seconds(subject, logs_of(subject), topic, log)
         delete_topic(subject.bootstrap, topic)
         return log.records / seconds
@@ -178,17 +183,24 @@ def compare(
     bench = Bench(scratch, scale, rounds, kafka, laminas, Console(stderr=True))
     try:
         results = bench.run(rows, measures_latency)
-        return results, [
-            line
-            for lamina in laminas.values()
-            if lamina.root.joinpath("log.txt").exists()
-            for line in lamina.logged().splitlines()
-            if "clean" in line and "-0" in line
-        ]
+        started = [lamina for lamina in laminas.values() if (lamina.root / "log.txt").exists()]
+        return results, [line for lamina in started for line in passes_in(lamina.logged())]
     finally:
         kafka.kill()
         for lamina in laminas.values():
             lamina.kill()
+
+
+def passes_in(logged: str) -> list[str]:
+    """What a broker logged of its passes: a line with the time, and those without one that follow."""
+    found: list[str] = []
+    is_wanted = False
+    for line in logged.splitlines():
+        if line[:1].isdigit():
+            is_wanted = "-0: cleaned offsets" in line
+        if is_wanted:
+            found.append(line)
+    return found
 
 
 def show(results: Sequence[Result], phases: Sequence[str]) -> None:

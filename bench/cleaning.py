@@ -20,13 +20,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.librdkafka import BATCH_MESSAGES, CALL_SECONDS, PRODUCER
 from bench.subjects import Subject
+from lamina.records.batch import CODEC_MASK, HEADER_BYTES, Codec, read_header
 
 MEBIBYTE = 1 << 20
 PASS_SECONDS = 900
 LOOK_SECONDS = 0.005
 HELD_OFF = "1.0"
 LET_GO = "0.01"
-_VALUES = 64
 _FEWEST_RECORDS = 100_000
 
 
@@ -84,21 +84,36 @@ def write_log(subject: Subject, topic: str, log: Log) -> None:
 
 def _messages(log: Log) -> Iterator[list[dict[str, bytes]]]:
     chosen = random.Random(7)
-    # Half of a value compresses away, as values do; a few of them are enough.
-    values = [chosen.randbytes(log.value_bytes // 2).ljust(log.value_bytes, b".") for _ in range(_VALUES)]
+    half = log.value_bytes // 2  # The other half compresses away, as values do.
     size = min(BATCH_MESSAGES, log.records // log.partitions)
     for _ in range(log.records // size):
         yield [
-            {"key": b"key-%013d" % chosen.randrange(log.keys), "value": values[chosen.randrange(_VALUES)]}
+            {
+                "key": b"key-%013d" % chosen.randrange(log.keys),
+                "value": chosen.randbytes(half).ljust(log.value_bytes, b"."),
+            }
             for _ in range(size)
         ]
+
+
+class WrongLog(Exception):
+    """What lies on disk is not the log that was to be measured; one sentence."""
+
+
+def check_codec(logs: Path, topic: str, log: Log) -> None:
+    """A client that finds a codec unsupported sends records plain and says nothing: look at what was stored."""
+    first = min((logs / f"{topic}-0").glob("*.log"))
+    with first.open("rb") as file:
+        codec = Codec(read_header(file.read(HEADER_BYTES)).attributes & CODEC_MASK)
+    if codec.name.lower() != log.codec:
+        raise WrongLog(f"{topic} was to be written with {log.codec} and is stored with {codec.name.lower()}")
 
 
 def clean_seconds(subject: Subject, logs: Path, topic: str, log: Log) -> float:
     """Let the cleaner go, and wait until it has cleaned all that it may; ``logs`` is the broker's log directory."""
     due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(log.partitions)}
     if not all(due.values()):
-        raise ValueError(f"{topic} has a partition of one segment, of which nothing can be cleaned")
+        raise WrongLog(f"{topic} has a partition of one segment, of which nothing can be cleaned")
     admin = AdminClient({"bootstrap.servers": subject.bootstrap})
     change = ConfigEntry("min.cleanable.dirty.ratio", LET_GO, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])

@@ -76,7 +76,9 @@ def command(
 
 
 def _print_table(backup: "Backup") -> None:
+    """Partitions without a record are only counted: a broker keeps many of them for itself."""
     manifest = backup.manifest
+    filled = [one for one in manifest.partitions if one.end_offset > one.log_start_offset]
     print_table(
         ("topic", "partition", "start", "end", "segments", "bytes", "linked bytes"),
         (
@@ -85,9 +87,11 @@ def _print_table(backup: "Backup") -> None:
                 *map(str, (one.partition, one.log_start_offset, one.end_offset, len(one.segments))),
                 *map(str, (one.size_bytes, one.linked_bytes)),
             )
-            for one in manifest.partitions
+            for one in filled
         ),
     )
+    if len(filled) < len(manifest.partitions):
+        click.echo(f"empty partitions besides: {len(manifest.partitions) - len(filled)}")
     for name in backup.deleted:
         click.echo(f"{name} is left out: it was deleted meanwhile")
     for path in backup.unknown:

@@ -72,7 +72,9 @@ def _clean_alone(session: Session, plans: Sequence[Plan]) -> list[Alone]:
 
 def _spread(session: Session, plan: Plan) -> Answer:
     try:
-        return clean_spread(session.context, share(plan, session.slots), session.slots)
+        answer = clean_spread(session.context, share(plan, session.slots), session.slots)
+        session.forget_shuffles()
+        return answer
     except Exception as error:
         _check_alive(session, error)
         return Failure(plan.plan_id, sentence_of(error))

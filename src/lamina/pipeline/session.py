@@ -5,6 +5,7 @@ sockets between the processes of one machine are loopback or of the file system 
 Spark writes for itself lies in the engine's directory. Must not know what jobs are run.
 """
 
+import gc
 import os
 import re
 import secrets
@@ -16,7 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lamina
 from lamina.pipeline.class_archive import use_archive
@@ -168,6 +169,12 @@ class Session:
         self._context = SparkContext(conf=settings)
         self.java = f"Java {java.release} at {java.path}"
         self.seconds = time.monotonic() - began
+
+    def forget_shuffles(self) -> None:
+        """Have Spark remove what passed through its shuffles: it does so once both collectors have seen that it may."""
+        gc.collect()
+        jvm: Any = self.context._jvm
+        jvm.java.lang.System.gc()
 
     def close(self) -> None:
         """End Spark: a cluster is told, a local one is simply ended."""
