@@ -5,7 +5,6 @@ sockets between the processes of one machine are loopback or of the file system 
 Spark writes for itself lies in the engine's directory. Must not know what jobs are run.
 """
 
-import gc
 import os
 import re
 import secrets
@@ -169,12 +168,15 @@ class Session:
         self._context = SparkContext(conf=settings)
         self.java = f"Java {java.release} at {java.path}"
         self.seconds = time.monotonic() - began
+        self._first_shuffle_id = 0
 
     def forget_shuffles(self) -> None:
-        """Have Spark remove what passed through its shuffles: it does so once both collectors have seen that it may."""
-        gc.collect()
-        jvm: Any = self.context._jvm
-        jvm.java.lang.System.gc()
+        """Have Spark remove what passed through its shuffles at once, not when its collector comes by."""
+        spark: Any = self.context._jsc.sc()
+        cleaner, next_id = spark.cleaner().get(), spark.newShuffleId()
+        for shuffle_id in range(self._first_shuffle_id, next_id):
+            cleaner.doCleanupShuffle(shuffle_id, True)
+        self._first_shuffle_id = next_id + 1
 
     def close(self) -> None:
         """End Spark: a cluster is told, a local one is simply ended."""
