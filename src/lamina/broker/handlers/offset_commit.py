@@ -27,7 +27,7 @@ Outcome = dict[tuple[str, int], ErrorCode]
 def handle(node: Node, request: Request, message: Any) -> Any:
     known, outcome = sort_partitions(node, message)
     if not known:
-        return _answer(request, message, outcome)
+        return answer_with(API_KEY, request, message, outcome)
     retention_ms = milliseconds(message.retention_time) if hasattr(message, "retention_time") else _NO_RETENTION
     commit = OffsetCommitRequest(
         message.group_id,
@@ -42,7 +42,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
     def respond(errors: list[KafkaError | None]) -> Any:
         for one, error in zip(known, errors, strict=True):
             outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
-        return _answer(request, message, outcome)
+        return answer_with(API_KEY, request, message, outcome)
 
     shard = node.groups.shard_of(message.group_id)
     try:
@@ -74,8 +74,9 @@ def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition,
     return tuple(known), outcome
 
 
-def _answer(request: Request, message: Any, outcome: Outcome) -> Any:
-    shape = response_shape(API_KEY, request.api_version)
+def answer_with(api_key: int, request: Request, message: Any, outcome: Outcome) -> Any:
+    """What becomes of each partition that was named; TxnOffsetCommit answers alike."""
+    shape = response_shape(api_key, request.api_version)
     topic_shape = shape.of("topics")
     partition_shape = topic_shape.of("partitions")
     return shape(
@@ -97,7 +98,7 @@ def _answer(request: Request, message: Any, outcome: Outcome) -> Any:
 
 def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     outcome = {(topic.name, one.partition_index): error.code for topic in message.topics for one in topic.partitions}
-    return _answer(request, message, outcome)
+    return answer_with(API_KEY, request, message, outcome)
 
 
 API = Api(API_KEY, "OffsetCommit", range(2, 10), handle, error_answer)

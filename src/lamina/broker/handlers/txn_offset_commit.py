@@ -10,13 +10,12 @@ transaction here, before that AddOffsetsToTxn did so.
 from typing import Any
 
 from lamina.broker.commit_verification import verify_commit
-from lamina.broker.handlers.offset_commit import Outcome, sort_partitions
+from lamina.broker.handlers.offset_commit import answer_with, sort_partitions
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
 from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError, MessageTooLarge
-from lamina.wire.building import response_shape
 
 API_KEY = 28
 _FIRST_WITH_LOADING = 2
@@ -28,7 +27,7 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         raise InvalidGroupId("a group must have a name")
     known, outcome = sort_partitions(node, message)
     if not known:
-        return _answer(request, message, outcome)
+        return answer_with(API_KEY, request, message, outcome)
     commit = TransactionalCommitRequest(
         message.group_id,
         message.transactional_id,
@@ -44,7 +43,7 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
     def respond(errors: list[KafkaError | None]) -> Any:
         for one, error in zip(known, errors, strict=True):
             outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
-        return _answer(request, message, outcome)
+        return answer_with(API_KEY, request, message, outcome)
 
     shard = node.groups.shard_of(message.group_id)
     verification = await verify_commit(node, shard.log.partition, commit)
@@ -56,33 +55,12 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
     return await answer if hasattr(answer, "__await__") else answer
 
 
-def _answer(request: Request, message: Any, outcome: Outcome) -> Any:
-    shape = response_shape(API_KEY, request.api_version)
-    topic_shape = shape.of("topics")
-    partition_shape = topic_shape.of("partitions")
-    return shape(
-        throttle_time=0,
-        topics=tuple(
-            topic_shape(
-                name=topic.name,
-                partitions=tuple(
-                    partition_shape(
-                        partition_index=one.partition_index, error_code=outcome[topic.name, one.partition_index]
-                    )
-                    for one in topic.partitions
-                ),
-            )
-            for topic in message.topics
-        ),
-    )
-
-
 def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     code = error.code
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.api_version < _FIRST_WITH_LOADING:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     outcome = {(topic.name, one.partition_index): code for topic in message.topics for one in topic.partitions}
-    return _answer(request, message, outcome)
+    return answer_with(API_KEY, request, message, outcome)
 
 
 API = Api(API_KEY, "TxnOffsetCommit", range(6), handle, error_answer)
