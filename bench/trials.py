@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.group_trials import commits, loading, rebalance
+from bench.group_trials import LOADED_COMMITS, commits, loading, rebalance
 from bench.librdkafka import (
     consume_seconds,
     create_topic,
@@ -197,7 +197,7 @@ TRIALS = (
     Trial(
         "loading",
         (
-            Figure("restart with 1,000,000 commits to the first offset", "s", "≤", 1.0),
+            Figure(f"restart with {LOADED_COMMITS:,} commits to the first offset", "s", "≤", 1.0),
             Figure("  of it after the first answer", "s", "≤", 1.0),
         ),
         loading,
