@@ -12,9 +12,10 @@ from heapq import nsmallest
 from ipaddress import ip_address
 
 from lamina.broker.admission import Admission
-from lamina.broker.connection import Connection, Ended, Service
+from lamina.broker.connection import Connection, Ended
 from lamina.broker.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
 from lamina.broker.refusal_lines import RefusalLines
+from lamina.broker.service import Service
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
 
