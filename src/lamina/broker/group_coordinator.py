@@ -12,7 +12,8 @@ from lamina.broker.group_settings import group_settings
 from lamina.broker.internal_topics import make_internal_topic
 from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
-from lamina.broker.runtime import Runtime, Shard
+from lamina.broker.runtime import Runtime
+from lamina.broker.shard import Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes

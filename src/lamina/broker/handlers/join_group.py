@@ -9,10 +9,10 @@ is an empty one below v7.
 from typing import Any
 from uuid import uuid4
 
+from lamina.broker.asked import then
 from lamina.broker.group_requests import client_of
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import JoinAnswer, JoinRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape

@@ -9,9 +9,9 @@ Not done: v10 names topics by id, which no client needs.
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
 from lamina.wire.building import response_shape

@@ -6,9 +6,9 @@ does not exist UNKNOWN_TOPIC_OR_PARTITION.
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import OffsetDeleteRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
