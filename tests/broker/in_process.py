@@ -76,6 +76,10 @@ class InProcessBroker:
         """Stop cleanly and start again on the same files."""
         self.close()
         self._given |= settings
+        self.start()
+
+    def start(self) -> None:
+        """Start again after :meth:`close`."""
         self._opened = self._open()
 
     def settle(self) -> None:

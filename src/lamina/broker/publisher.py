@@ -216,13 +216,21 @@ class Publisher:
                 runtime.resign(index)
             if directory is not None and directory.failure is None:
                 directory.close_partition(topic.name, index)
-                renamed = await node.threads.run(
-                    lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
-                )
+                try:
+                    renamed = await node.threads.run(
+                        lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
+                    )
+                except StorageError as error:
+                    # As where its directory had failed before: the topic goes, and what lies there is nobody's.
+                    logger.error("%s-%d is not removed from the disk: %s", topic.name, index, error)
+                    continue
                 gone += [] if renamed is None else [renamed]
                 left.setdefault(directory.path, (directory, []))[1].append((topic.name, index))
         for directory, partitions in left.values():
-            await self._forget(directory, partitions)
+            try:
+                await self._forget(directory, partitions)
+            except StorageError as error:
+                logger.error("the checkpoints of %s still speak of %s: %s", directory.path, topic.name, error)
         node.partitions.forget_topic(UUID(bytes=topic.id))
         node.transactions.topic_deleted(topic.name)
         await change(lambda image: remove_topic(image, topic.name))

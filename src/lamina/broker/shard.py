@@ -51,7 +51,7 @@ class Shard(Generic[R, M]):
         self.log = log
         self.machine: M | None = None
         """``None`` while it is being loaded."""
-        self._timers = ShardTimers(node.loop, node.monotonic_ms, self._timer_due)
+        self._timers = ShardTimers(node.loop, lambda: node.monotonic_ms(), self._timer_due)
         self._asked = Asked(node.loop)
         self._loading: asyncio.Task[None] | None = None
         self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []

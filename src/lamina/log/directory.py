@@ -24,6 +24,7 @@ from lamina.log.names import deleted_directory, is_deleted_directory, parse_part
 from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.remembered import Checkpoints, Remembered
+from lamina.log.strays import set_stray_aside
 from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
@@ -142,11 +143,12 @@ class LogDirectory:
     def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
         """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
 
-        What an interrupted attempt left is taken over.
+        What an interrupted attempt left is taken over; what another topic left is set aside.
         """
         self._require_online()
         try:
             for topic, partition, topic_id in partitions:
+                set_stray_aside(self.disk, self.path, topic, partition, topic_id)
                 path = f"{self.path}/{partition_directory(topic, partition)}"
                 self.disk.make_dir(path)
                 write_topic_id(self.disk, path, topic_id)
