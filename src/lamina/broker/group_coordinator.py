@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from lamina.broker.group_settings import group_settings
 from lamina.broker.internal_topics import make_internal_topic
 from lamina.broker.metrics.counters import Place
-from lamina.broker.partition import Partition
 from lamina.broker.runtime import Runtime
 from lamina.broker.shard import Shard
 from lamina.coordinators.assignors import ASSIGNORS
@@ -84,11 +83,6 @@ class GroupCoordinator:
         """All groups that have a coordinator; raises CoordinatorLoadInProgress while some are not known yet."""
         led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
         return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
-
-    def log_failed(self, partition: Partition) -> None:
-        """Groups of a log that is offline have no coordinator."""
-        if partition.topic == CONSUMER_OFFSETS:
-            self.runtime.resign(partition.index)
 
     # The topic
 

@@ -10,11 +10,10 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from lamina.broker.partition import Partition
-from lamina.broker.runtime import Runtime
 from lamina.errors import StorageError
 from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes
@@ -155,15 +154,10 @@ class Publisher:
             node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
-        runtime = self._runtime(log.topic)
+        runtime = node.runtime_of(log.topic)
         if runtime is not None:
             runtime.lead(partition)
         return partition
-
-    def _runtime(self, topic: str) -> Runtime[Any, Any] | None:
-        """What lives in an internal topic."""
-        coordinators = (self._node.groups, self._node.transactions)
-        return next((one.runtime for one in coordinators if one.runtime.topic == topic), None)
 
     # Changing
 
@@ -211,7 +205,7 @@ class Publisher:
             node.cleaner.forget((topic.name, index))
             if partition is not None:
                 partition.release_all()
-            runtime = self._runtime(topic.name)
+            runtime = node.runtime_of(topic.name)
             if runtime is not None:
                 runtime.resign(index)
             if directory is not None and directory.failure is None:
