@@ -17,7 +17,7 @@ from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
 from lamina.coordinators.group_counts import GroupCounts
-from lamina.coordinators.group_requests import GroupListing
+from lamina.coordinators.group_requests import ClassicDescription, ConsumerDescription, GroupListing
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
 from lamina.coordinators.patterns import matching
@@ -83,6 +83,12 @@ class GroupCoordinator:
         """All groups that have a coordinator; raises CoordinatorLoadInProgress while some are not known yet."""
         led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
         return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
+
+    def describe(self, group_id: str) -> ClassicDescription:
+        return self.shard_of(group_id).look(lambda machine: machine.describe(group_id))
+
+    def describe_consumers(self, group_id: str) -> ConsumerDescription:
+        return self.shard_of(group_id).look(lambda machine: machine.describe_consumers(group_id))
 
     # The topic
 
