@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lamina.broker.metrics.definition import Kind
-from lamina.broker.metrics.definitions import METRICS
+from lamina.broker.metrics.sections import METRICS
 
 DASHBOARD = Path(__file__).parents[3] / "packaging" / "grafana-dashboard.json"
 ROWS = ["Health", "Traffic", "Requests and latency", "Log", "Machine"]

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as families
 
 from lamina.broker.metrics import exposition
 from lamina.broker.metrics.counters import Place
-from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.exposition import render
+from lamina.broker.metrics.sections import METRICS
 from tests.broker.in_process import InProcessBroker
 from tests.broker.in_thread import BrokerInThread
 from tests.broker.process import eventually
