@@ -19,7 +19,6 @@ from lamina.image.features import finalize_new
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic, TopicPartition
 from lamina.log.directory import LogDirectory
-from lamina.log.identity import IdentityError, read_topic_id
 from lamina.log.names import partition_directory
 from lamina.settings.broker import (
     NODE_ID,
@@ -120,7 +119,7 @@ def _find(opened: Opened, store: MetadataStore) -> dict[str, list[TopicPartition
             for key in directory.partitions():
                 path = f"{directory.path}/{partition_directory(*key)}"
                 other = publisher.directory_of.get(key)
-                if not _is_of(directory, path, store.image.topics.get(key[0]), key[1]):
+                if not _is_of(directory, store.image.topics.get(key[0]), key[1]):
                     opened.unknown.append(path)
                     continue
                 if other is not None:
@@ -136,11 +135,8 @@ def _find(opened: Opened, store: MetadataStore) -> dict[str, list[TopicPartition
     return found
 
 
-def _is_of(directory: LogDirectory, path: str, topic: Topic | None, index: int) -> bool:
-    try:
-        return topic is not None and index < len(topic.partitions) and read_topic_id(directory.disk, path) == topic.id
-    except IdentityError:
-        return False
+def _is_of(directory: LogDirectory, topic: Topic | None, index: int) -> bool:
+    return topic is not None and index < len(topic.partitions) and directory.takes_back(topic.name, index, topic.id)
 
 
 def _was_made_in(directory: LogDirectory, other: LogDirectory, key: TopicPartition) -> bool:
