@@ -1,4 +1,4 @@
-"""Topics of many partitions made while the power is cut: none is half there, and making one waits little for the disk."""
+"""Topics of many partitions made while the power is cut: none is half there, and making one seldom waits for a disk."""
 
 from pathlib import Path
 from random import Random
