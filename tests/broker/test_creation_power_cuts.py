@@ -69,3 +69,22 @@ def test_an_acknowledged_topic_and_what_was_flushed_into_it_survive_a_power_cut(
         assert written(broker, name) == [int(index in flushed) for index in range(PARTITIONS)]
         broker.delete(name)
     broker.close()
+
+
+def test_a_nameless_directory_is_not_taken_back_where_another_one_holds_the_partition(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    broker = InProcessBroker(tmp_path / "data", {"log.dirs": f"{one},{two}"})
+    broker.create("t", partitions=2)
+    assert broker.produce("t", 3, partition=1) == 0
+    (path,) = (where / "t-1" for where in (one, two) if (where / "t-1").exists())
+    other = (two if path.parent == one else one) / "t-1"
+    broker.close()
+    checkpoint = other.parent / "recovery-point-offset-checkpoint"
+    lines = checkpoint.read_text().splitlines()
+    checkpoint.write_text("\n".join([lines[0], str(int(lines[1]) + 1), *lines[2:], "t 1 0", ""]))
+    other.mkdir()
+    broker = InProcessBroker(tmp_path / "data", {"log.dirs": f"{one},{two}"})
+    assert broker.produce("t", 1, partition=1) == 3
+    assert str(other) in broker._opened.unknown
+    assert list(other.iterdir()) == []
+    broker.close()

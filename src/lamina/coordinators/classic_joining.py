@@ -4,6 +4,9 @@ Owns the rules for new members in two steps, for members that join again, and fo
 not know how the others are waited for.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from lamina.coordinators.classic_member import ClassicMember
 from lamina.coordinators.classic_rebalance import complete_if_joined, rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
@@ -15,6 +18,7 @@ from lamina.errors import (
     InconsistentGroupProtocol,
     MemberIdRequired,
     RebalanceInProgress,
+    UnknownServerError,
 )
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
@@ -163,6 +167,7 @@ def _replace(
 ) -> None:
     """A static member came back: it takes its old place, without a rebalance where the generation can stand."""
     old_leader = group.members.leader
+    undo = _undo_replacing(group, member, waiter)
     fenced = FencedInstanceId(f"another member has taken over the instance id {member.instance_id}")
     group.refuse(member, fenced, decision)
     group.has_synced(member, decision)
@@ -176,6 +181,7 @@ def _replace(
         rebalance(group, now, decision)
         return
     group.know_topics()
+    decision.if_too_large = undo
     decision.records.append(group.record())
     answer = group.join_answer(member)
     if request.may_skip_assignment:
@@ -184,3 +190,21 @@ def _replace(
         # A client that cannot be told to skip must not believe that it leads: it would assign anew.
         answer = answer._replace(leader=old_leader or "", members=())
     decision.reply(waiter, answer)
+
+
+def _undo_replacing(group: ClassicState, member: ClassicMember, waiter: Waiter) -> Callable[[], GroupDecision]:
+    """If the log does not take a generation with the new id, the old member stays."""
+    old, was_syncing = replace(member), member.member_id in group.syncing
+
+    def undo() -> GroupDecision:
+        group.members.rename(member, old.member_id)
+        member.client, member.protocols = old.client, old.protocols
+        member.rebalance_timeout_ms, member.session_timeout_ms = old.rebalance_timeout_ms, old.session_timeout_ms
+        if was_syncing:
+            group.syncing.add(member.member_id)
+        group.know_topics()
+        decision = GroupDecision()
+        decision.reply(waiter, UnknownServerError(f"{group.group_id} is too large to be stored"))
+        return decision
+
+    return undo

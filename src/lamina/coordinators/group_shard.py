@@ -243,7 +243,7 @@ class GroupShard:
             group.check_commit(request.member_id, request.generation, True, request.api_version)
         else:
             group.check_commit(request.member_id, request.generation, request.instance_id, is_transactional=True)
-        decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch))
+        decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch), has_soft_changes=False)
         limit_bytes = self._context_of(request.group_id).settings.offset_metadata_max_bytes
         decision.records, errors = self.offsets.commit(request.group_id, request.partitions, now.wall_ms, limit_bytes)
         decision.reply(waiter, errors)

@@ -169,20 +169,26 @@ class LogDirectory:
             raise
         return logs
 
-    def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
-        """Whether the directory of that name is this topic's.
-
-        One that was made here and never flushed may have lost its topic id to a power cut: it gets it again.
-        """
-        path = f"{self.path}/{partition_directory(topic, partition)}"
+    def topic_id_of(self, topic: str, partition: int) -> bytes | None:
+        """Whose the directory of that name is; ``None`` if it does not say so."""
         try:
-            found = read_topic_id(self.disk, path)
+            return read_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}")
         except IdentityError:
-            found = None
-        if found is None and self.remembered.recovery_points.get((topic, partition)) == 0:
-            write_topic_id(self.disk, path, topic_id)
-            found = topic_id
-        return found == topic_id
+            return None
+
+    def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Give a directory that does not say whose it is its topic id again, if it was made here and never flushed.
+
+        A power cut may have taken the id of such a one.
+        """
+        if self.failure is not None or self.remembered.recovery_points.get((topic, partition)) != 0:
+            return False
+        try:
+            write_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}", topic_id)
+        except OSError as error:
+            self.fail(error)
+            return False
+        return True
 
     def _open(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
