@@ -1,7 +1,7 @@
 """What Jepsen and others found in brokers that speak this protocol (reliability.md §4.3), each held off by one test.
 
-Left out are the two that need replicas: an election of a stale leader (Kafka 0.8) and a new leader that takes itself for
-up to date (Redpanda).
+Left out are the two that need replicas: the election of a stale leader (Kafka 0.8), and a new leader that takes itself
+for up to date (Redpanda).
 """
 
 from collections.abc import Iterator
