@@ -28,13 +28,13 @@ NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) -> GroupDecision:
     decision = GroupDecision()
     members = group.members
-    known = members.get(request.member_id) if request.member_id else members.of_instance(request.instance_id)
+    known = members.get(request.member_id)
     if not _has_room(group, known):
         _turn_away(group, request, known, waiter, now, decision)
         return decision
     _check_protocols(group, request)
     if not request.member_id:
-        _join_new(group, known, request, waiter, now, decision)
+        _join_new(group, members.of_instance(request.instance_id), request, waiter, now, decision)
     elif request.member_id in members.pending and request.instance_id is None:
         group.forget_pending(request.member_id, decision)
         _add(group, request, request.member_id, waiter, now, decision)
@@ -48,6 +48,7 @@ def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) ->
 
 
 def _has_room(group: ClassicState, known: ClassicMember | None) -> bool:
+    """As in Kafka, a static member that comes back without its id counts as new, although its place is kept."""
     members, limit = group.members, group.settings.max_size
     if len(members) < limit:
         return True
