@@ -3,12 +3,13 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamina.records.batch import read_header
 from lamina.records.record import Record, read_records
-from tests.cleaning.passes import assert_cleaned, install, plan_of, run_pass
+from tests.cleaning.passes import Way, assert_cleaned, install, plan_of, run_pass
 from tests.compaction.model import LIMIT_BYTES, Segment, clean
 from tests.compaction.story import Step, Story, steps, take, writing_steps
 
@@ -37,7 +38,13 @@ def table_of(records: list[Record]) -> dict[bytes, bytes]:
 
 
 def check_pass(
-    directory: Path, story: Story, first_dirty: int, retention: int, forgotten: frozenset[int], **changes: object
+    directory: Path,
+    story: Story,
+    first_dirty: int,
+    retention: int,
+    forgotten: frozenset[int],
+    way: Way = Way.ONE_TASK,
+    **changes: object,
 ) -> int:
     """One pass compared with the model and held to the invariants; the new first dirty offset."""
     p = story.pass_at(first_dirty, retention, forgotten)
@@ -46,7 +53,7 @@ def check_pass(
     before = committed(story.segments, story)
     expected = clean(story.cleanable, story.aborts, p)
     plan = plan_of(directory, story, p, **changes)
-    manifest, new = run_pass(plan, threads=2)
+    manifest, new = run_pass(plan, way, threads=2)
     assert_cleaned(plan, manifest, new, expected)
     assert manifest.end_offset == p.end_offset
     install(story, plan, new)
@@ -58,7 +65,7 @@ def check_pass(
     return p.end_offset
 
 
-def live(directory: Path, life: list[Step]) -> tuple[Story, int]:
+def live(directory: Path, life: list[Step], way: Way) -> tuple[Story, int]:
     story, first_dirty = Story(), 0
     for name, argument in life:
         if name == "pass":
@@ -69,6 +76,7 @@ def live(directory: Path, life: list[Step]) -> tuple[Story, int]:
                 min(dirty_from, story.first_uncleanable_offset),
                 argument["delete_retention_ms"],
                 argument["forgotten"],
+                way,
                 segment_bytes=argument["segment_bytes"],
             )
         else:
@@ -76,11 +84,12 @@ def live(directory: Path, life: list[Step]) -> tuple[Story, int]:
     return story, first_dirty
 
 
+@pytest.mark.parametrize("way", Way)
 @SLOW
-@given(steps())
-def test_every_pass_of_a_random_life_does_what_the_model_does(life: list[Step]) -> None:
+@given(life=steps())
+def test_every_pass_of_a_random_life_does_what_the_model_does(way: Way, life: list[Step]) -> None:
     with TemporaryDirectory() as directory:
-        live(Path(directory), life)
+        live(Path(directory), life, way)
 
 
 @SLOW

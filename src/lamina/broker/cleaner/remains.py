@@ -37,13 +37,16 @@ def why_uncleanable(sight: Sight, now_ms: int) -> list[Hold]:
     closed = [one for one in log.segments if one.base_offset >= first and one is not active]
     if closed and (open_since := _open_since(partition)) is not None and open_since < active.base_offset:
         producer_id = next(one.producer_id for one in log.producers.producers.values() if one.open_since == open_since)
-        sentence = f"producer {producer_id} has a transaction open since offset {open_since}: nothing behind it goes"
+        sentence = (
+            f"producer {producer_id} has a transaction open since offset {open_since}: nothing from offset {first} on, "
+            f"where that segment begins, goes before it ends"
+        )
         holds.append(Hold(Holder.TRANSACTION, sentence))
     young = _first_young(sight, closed, now_ms)
     if young is not None:
         until_ms = young.age_timestamp_ms() + config.min_compaction_lag_ms
         sentence = (
-            f"what comes from offset {young.base_offset} on is too young until {moment_text(until_ms)}: "
+            f"what comes from offset {young.base_offset} on is too young until {moment_text(until_ms, now_ms)}: "
             f"min.compaction.lag.ms = {config.min_compaction_lag_ms}"
         )
         holds.append(Hold(Holder.LAG, sentence, until_ms))
@@ -68,9 +71,26 @@ def _first_young(sight: Sight, closed: list[Segment], now_ms: int) -> Segment | 
     return next((segment for segment in closed if segment.age_timestamp_ms() > now_ms - lag_ms), None)
 
 
-def moment_text(moment_ms: int) -> str:
-    """A time for a person; far ones are said to be far."""
+def why_nothing(sight: Sight, now_ms: int) -> str:
+    """Why no pass over a log can do anything now."""
+    holds = [hold.sentence for hold in why_uncleanable(sight, now_ms)]
+    if not holds:
+        holds = ["it is empty"] if not sight.cleanable.clean_bytes else ["all of it is clean"]
+    return "; ".join(["nothing in it can be cleaned", *holds])
+
+
+def moment_text(moment_ms: int, now_ms: int) -> str:
+    """A time for a person, and how far away it is; very far ones are said to be so."""
     try:
-        return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return "the end of time"
+    return f"{text} (in {_span_text(moment_ms - now_ms)})" if moment_ms > now_ms else text
+
+
+def _span_text(span_ms: int) -> str:
+    """In the largest unit of which there is at least one and a half, rounded up."""
+    for unit, unit_ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if 2 * span_ms >= 3 * unit_ms:
+            return f"{-(-span_ms // unit_ms)} {unit}"
+    return f"{-(-span_ms // 1000)} s"
