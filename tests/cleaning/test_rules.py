@@ -229,6 +229,7 @@ def test_fact_52_a_commit_marker_stays_without_a_horizon_while_its_data_does(cle
 
 
 def test_facts_53_and_69_an_abort_marker_and_its_entry_outlive_their_data(clean: Clean) -> None:
+    """Fact 76: what is in the new transaction index comes from there alone."""
     story = a_transaction(commit=False, then=None)
     seen = []
     for _ in range(3):

@@ -1,10 +1,10 @@
-"""Whether a log is to be cleaned, and which stretch of it (facts 10-23).
+"""Whether a log is to be cleaned, and which stretch of it (facts 10-22).
 
 Owns the arithmetic of dirty bytes, ratio and lag. The caller shows a log as it is at one instant; a time is an
 argument. Must not know how the figures are had, nor what becomes of the answer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lamina.compaction.times import OFFSET_AFTER_ALL
@@ -108,11 +108,6 @@ def look(log: LogSight, lags: Lags, now_ms: int) -> Cleanable:
         overdue_ms=0 if overdue_at_ms is None else max(now_ms - overdue_at_ms, 0),
         overdue_at_ms=overdue_at_ms,
     )
-
-
-def by_filth(logs: Iterable[tuple[str, Cleanable]]) -> list[str]:
-    """The names of logs, those with the highest ratio first; being overdue gives no priority (fact 23)."""
-    return [name for name, _ in sorted(logs, key=lambda log: log[1].dirty_ratio, reverse=True)]
 
 
 def _first_uncleanable(log: LogSight, first_dirty: int, min_lag_ms: int, now_ms: int) -> int:
