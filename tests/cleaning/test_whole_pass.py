@@ -119,3 +119,60 @@ def test_fact_97_what_is_read_for_keys_and_for_copying_and_what_is_written_count
     headers, keys, copying = size_bytes, size_bytes, size_bytes
     assert manifest.bytes_read == keys + copying
     assert sum(spent) == headers + keys + copying + len(new.data)
+
+
+def states_at_one_instant(directory: Path, story: Story, way: Way, retention: int) -> list[list[tuple[int, bool]]]:
+    """What each pass leaves while the clock stands still, until one changes nothing: offset of every batch, and
+    whether it has a delete horizon."""
+    seen: list[list[tuple[int, bool]]] = []
+    while True:
+        before = [segment.data for segment in story.cleanable]
+        plan = plan_of(directory, story, story.pass_at(0, retention, frozenset({11})))
+        _, new = run_pass(plan, way)
+        install(story, plan, new)
+        headers = [read_header(batch) for segment in new for batch in segment.batches]
+        seen.append([(header.base_offset, header.delete_horizon_ms is not None) for header in headers])
+        if [segment.data for segment in new] == before:
+            return seen[:-1]
+
+
+def a_tombstone_in_a_transaction() -> Story:
+    """Offset 0 the value, 1 the tombstone, 2 its marker, 3 another key."""
+    story = Story()
+    story.write([(b"a", b"1")])
+    story.write([(b"a", None)], producer=11, transactional=True)
+    story.end(11, commit=True)
+    story.write([(b"z", b"last")])
+    story.roll()
+    return story
+
+
+@pytest.mark.parametrize("way", Way)
+def test_without_retention_a_tombstone_in_a_transaction_takes_four_passes_to_go_with_its_marker(
+    tmp_path: Path, way: Way
+) -> None:
+    """Facts 52, 66, 68 and 69: a tombstone outlives the pass that gives it its horizon; a marker is not discardable
+    in the pass that removes its last batch, for that was still met; and then it outlives the pass of its own horizon.
+    """
+    assert states_at_one_instant(tmp_path, a_tombstone_in_a_transaction(), way, retention=0) == [
+        [(1, True), (2, False), (3, False)],
+        [(2, False), (3, False)],
+        [(2, True), (3, False)],
+        [(3, False)],
+    ]
+
+
+@pytest.mark.parametrize("way", Way)
+def test_with_retention_a_log_is_settled_after_two_passes_while_the_clock_stands_still(
+    tmp_path: Path, way: Way
+) -> None:
+    assert len(states_at_one_instant(tmp_path, a_tombstone_in_a_transaction(), way, retention=1)) == 1
+    superseded = Story()
+    superseded.write([(b"a", b"1")], producer=11, transactional=True)
+    superseded.end(11, commit=True)
+    superseded.write([(b"a", b"2")])
+    superseded.roll()
+    assert states_at_one_instant(tmp_path, superseded, way, retention=1) == [
+        [(1, False), (2, False)],
+        [(1, True), (2, False)],
+    ]

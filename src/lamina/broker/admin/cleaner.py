@@ -126,6 +126,7 @@ def _pass(record: PassRecord) -> dict[str, Any]:
             "keys": manifest.keys,
             "dropped": asdict(manifest.dropped),
             "horizons": asdict(manifest.horizons),
+            "buffer_percent": record.buffer_percent,
             "read_bytes": manifest.bytes_read,
             "written_bytes": manifest.bytes_written,
             "job_seconds": asdict(manifest.seconds),
