@@ -161,6 +161,15 @@ def test_fact_65_a_batch_that_keeps_everything_is_copied_and_another_is_rebuilt(
     assert read_header(new[0].batches[0]).base_timestamp == START_MS + 1
 
 
+def test_fact_65_a_batch_is_copied_even_where_rebuilding_it_would_write_other_bytes(clean: Clean) -> None:
+    """Its records have times of their own below the broker's: nobody reads them, and they stay."""
+    story = Story()
+    story.write([(b"a", b"1"), (b"b", b"1")], log_append_time=True, timestamp_step=10)
+    ended(story)
+    before = list(story.segments[0].batches)
+    assert clean(story)[1][0].batches == before
+
+
 def test_fact_66_a_batch_that_only_loses_records_gets_no_horizon(clean: Clean) -> None:
     _, new = clean(a_log([(b"a", b"1"), (b"b", b"1")], [(b"a", b"2")]))
     assert horizons(new) == [None, None, None]

@@ -229,6 +229,12 @@ def test_a_directory_that_kafka_wrote_is_compacted_once_its_settings_are_given(t
     before = texts_in(directory, "__consumer_offsets")
     args = ("compact", "--dir", directory, "__consumer_offsets", "--set", "cleanup.policy=compact")
     assert lamina(*args[:3], "no-such-topic", *args[4:]).status == 1
+    assert "--set no.such: unknown" in lamina(*args, "--set", "no.such=1").err
+    nowhere = lamina(*args, "--partition", "9")
+    assert (nowhere.status, "has no partition 9 of __consumer_offsets" in nowhere.err) == (1, True)
+    tried = lamina(*args, "--dry-run", "--json")
+    assert "in the active segment" in tried.objects[0]["held_back"][0]
+    assert texts_in(directory, "__consumer_offsets") == before
     done = lamina(*args, "--roll", "--json")
     assert done.status == 0, done.err
     assert done.objects[0]["after"]["records"] < done.objects[0]["before"]["records"]
@@ -237,5 +243,5 @@ def test_a_directory_that_kafka_wrote_is_compacted_once_its_settings_are_given(t
     assert len(after) < len(before)
     again = lamina(*args, "--dry-run")
     assert again.status == 0
-    assert "nothing in it can be cleaned" in again.err
+    assert "nothing in it can be cleaned; all of it is clean" in again.err
     assert lamina("verify", "--dir", directory).status == 0

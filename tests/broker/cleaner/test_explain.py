@@ -112,7 +112,7 @@ def test_a_log_that_is_not_dirty_enough_is_said_to_be_so(log: Explaining) -> Non
     log.builder.log.roll(NOW_MS)
     told = log.why(0, checkpoint=2)
     assert told.reasons[1].startswith("the log is not dirty enough: 0.4")
-    assert told.reasons[1].endswith("of it is dirty, min.cleanable.dirty.ratio = 0.5")
+    assert told.reasons[1].endswith("of it is dirty, which has to be more than min.cleanable.dirty.ratio = 0.5")
 
 
 def test_a_tombstone_waits_for_its_horizon_and_then_for_a_pass(log: Explaining) -> None:
@@ -157,7 +157,7 @@ def test_an_open_transaction_holds_back_all_that_comes_after_it(log: Explaining)
     builder.log.roll(NOW_MS)
     builder.append(b"a=3")
     builder.log.roll(NOW_MS)
-    holds = why_uncleanable(log.standing().sight, NOW_MS)
+    holds = why_uncleanable(builder.log, log.standing().sight.cleanable, NOW_MS)
     assert [hold.holder for hold in holds] == [Holder.TRANSACTION]
     assert holds[0].sentence == (
         "producer 5 has a transaction open since offset 3: nothing from offset 2 on, where that segment begins, "
@@ -229,17 +229,17 @@ def test_a_log_below_its_ratio_says_when_it_is_overdue(tmp_path: Path) -> None:
         builder.log.roll(NOW_MS)
     told = Explaining(builder).why(0)
     assert told.reasons[1] == (
-        "the log is not dirty enough: 1.00 of it is dirty, min.cleanable.dirty.ratio = 1; whatever its ratio, it is "
-        "cleaned from 2023-11-14T23:13:20Z (in 60 min) on: max.compaction.lag.ms = 3600000"
+        "the log is not dirty enough: 1.00 of it is dirty, which has to be more than min.cleanable.dirty.ratio = 1; "
+        "whatever its ratio, it is cleaned from 2023-11-14T23:13:20Z (in 60 min) on: max.compaction.lag.ms = 3600000"
     )
 
 
 def test_what_leaves_nothing_to_clean_is_said(tmp_path: Path, log: Explaining) -> None:
     empty = Explaining(a_log(tmp_path / "empty", compact=True, delete=False))
-    assert why_nothing(empty.standing().sight, NOW_MS) == "nothing in it can be cleaned; it is empty"
-    assert "from offset 2 on are in the active segment" in why_nothing(log.standing(2).sight, NOW_MS)
-    log.builder.log.roll(NOW_MS)
-    assert why_nothing(log.standing(3).sight, NOW_MS) == "nothing in it can be cleaned; all of it is clean"
+    assert why_nothing(empty.standing().sight.cleanable, []) == "nothing in it can be cleaned; it is empty"
+    clean = log.standing(2).sight.cleanable
+    assert why_nothing(clean, []) == "nothing in it can be cleaned; all of it is clean"
+    assert why_nothing(clean, ["one", "two"]) == "nothing in it can be cleaned; one; two"
 
 
 def test_where_no_record_is_none_is_found(log: Explaining) -> None:

@@ -28,6 +28,7 @@ from lamina.broker.cleaner.explain import Standing, explain
 from lamina.broker.cleaner.finding import Finder, Found
 from lamina.broker.cleaner.history import Outcome, PassRecord
 from lamina.broker.cleaner.remains import why_nothing, why_uncleanable
+from lamina.broker.cleaner.sight import Sight
 from lamina.broker.partition import Partition
 from lamina.errors import CorruptMessage
 from lamina.image.topic import Topic
@@ -98,8 +99,13 @@ def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
         "clean_bytes": cleanable.clean_bytes,
         "cleanable_bytes": cleanable.cleanable_bytes,
         "overdue_ms": cleanable.overdue_ms,
-        "held_back": [hold.sentence for hold in why_uncleanable(sight, subject.node.now_ms())],
+        "held_back": _held_back(subject, sight),
     }
+
+
+def _held_back(subject: Subject, sight: Sight) -> list[str]:
+    holds = why_uncleanable(sight.partition.log, sight.cleanable, subject.node.now_ms())
+    return [hold.sentence for hold in holds]
 
 
 async def history(subject: Subject, request: Request) -> Response:
@@ -169,7 +175,7 @@ def _want(subject: Subject, partition: Partition, *, roll: bool) -> dict[str, An
     return {
         "partition": partition.index,
         "is_wanted": is_wanted,
-        "reason": None if is_wanted else why_nothing(sight, subject.node.now_ms()),
+        "reason": None if is_wanted else why_nothing(sight.cleanable, _held_back(subject, sight)),
     }
 
 

@@ -123,8 +123,9 @@ def _held_back(offset: int, standing: Standing) -> list[Hold]:
     """What keeps a pass from reaching ``offset``."""
     if offset < standing.sight.cleanable.first_uncleanable_offset:
         return []
-    holds = why_uncleanable(standing.sight, standing.now_ms)
-    if offset >= standing.sight.partition.log.segments.active.base_offset:
+    sight = standing.sight
+    holds = why_uncleanable(sight.partition.log, sight.cleanable, standing.now_ms)
+    if offset >= sight.partition.log.segments.active.base_offset:
         return holds
     return [hold for hold in holds if hold.holder is not Holder.ACTIVE_SEGMENT]
 
@@ -155,7 +156,8 @@ def _coming(standing: Standing, *, is_idle: bool) -> tuple[str, int | None]:
             None,
         )
     ratio = (
-        f"{cleanable.dirty_ratio:.2f} of it is dirty, min.cleanable.dirty.ratio = {config.min_cleanable_dirty_ratio:g}"
+        f"{cleanable.dirty_ratio:.2f} of it is dirty, which has to be more than min.cleanable.dirty.ratio = "
+        f"{config.min_cleanable_dirty_ratio:g}"
     )
     if cleanable.overdue_at_ms is None:
         return f"the log is not dirty enough: {ratio}", None
