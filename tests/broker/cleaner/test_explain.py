@@ -242,6 +242,16 @@ def test_what_leaves_nothing_to_clean_is_said(tmp_path: Path, log: Explaining) -
     assert why_nothing(clean, ["one", "two"]) == "nothing in it can be cleaned; one; two"
 
 
+def test_fact_96_the_latest_of_its_key_may_go_by_age_or_size_where_the_topic_deletes_too(tmp_path: Path) -> None:
+    builder = a_log(tmp_path, compact=True, delete=True, retention_ms=HOUR_MS, retention_bytes=1000)
+    builder.append(b"a=0")
+    assert Explaining(builder).why(0).reasons == (
+        "it is the latest of its key and stays until a newer one comes",
+        "its segment goes when all in it is older than retention.ms = 3600000",
+        "its segment goes when what comes after it fills retention.bytes = 1000",
+    )
+
+
 def test_where_no_record_is_none_is_found(log: Explaining) -> None:
     assert log.find(7) is None
     assert log.find(b"nobody") is None

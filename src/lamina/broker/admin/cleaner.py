@@ -3,7 +3,6 @@
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -27,7 +26,7 @@ from lamina.broker.admin.topics import find_topic
 from lamina.broker.cleaner.explain import Standing, explain
 from lamina.broker.cleaner.finding import Finder, Found
 from lamina.broker.cleaner.history import Outcome, PassRecord
-from lamina.broker.cleaner.remains import why_nothing, why_uncleanable
+from lamina.broker.cleaner.remains import why_deleted, why_nothing, why_uncleanable
 from lamina.broker.cleaner.sight import Sight
 from lamina.broker.partition import Partition
 from lamina.errors import CorruptMessage
@@ -287,7 +286,8 @@ def _explanation(subject: Subject, partition: Partition, found: Found | None, wa
     node, cleaner = subject.node, subject.node.cleaner
     key = (partition.topic, partition.index)
     if not partition.log.config.compact:
-        return {**row, "goes": False, "earliest_ms": None, "reasons": list(_not_compacted(partition))}
+        policy = f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
+        return {**row, "goes": False, "earliest_ms": None, "reasons": [policy, *why_deleted(partition.log.config)]}
     told = explain(
         found,
         Standing(
@@ -300,12 +300,6 @@ def _explanation(subject: Subject, partition: Partition, found: Found | None, wa
         ),
     )
     return {**row, "goes": told.goes, "earliest_ms": told.earliest_ms, "reasons": list(told.reasons)}
-
-
-def _not_compacted(partition: Partition) -> Iterator[str]:
-    yield f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
-    if partition.log.config.delete and partition.log.config.retention_ms >= 0:
-        yield f"its segment goes when all in it is older than retention.ms = {partition.log.config.retention_ms}"
 
 
 def _why_gone(partition: Partition, offset: int) -> str:

@@ -7,7 +7,7 @@ Must not read anything: it is shown the record and the log.
 from dataclasses import dataclass
 
 from lamina.broker.cleaner.finding import Found
-from lamina.broker.cleaner.remains import Hold, Holder, moment_text, why_uncleanable
+from lamina.broker.cleaner.remains import Hold, Holder, moment_text, why_deleted, why_uncleanable
 from lamina.broker.cleaner.sight import Sight
 from lamina.broker.cleaner.states import State
 from lamina.broker.cleaner.troubles import Trouble
@@ -46,6 +46,7 @@ def explain(found: Found, standing: Standing) -> Explanation:
             coming, not_before_ms = _coming(standing, is_idle=fate.is_idle)
             reasons.append(coming)
             times.append(not_before_ms)
+    reasons += why_deleted(standing.sight.partition.log.config)
     if found.looked_to is not None:
         reasons.append(
             f"only what comes before offset {found.looked_to} was looked at, then the time was over: a newer record of "

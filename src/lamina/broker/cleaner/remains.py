@@ -11,6 +11,7 @@ from enum import StrEnum
 from lamina.compaction.eligibility import Cleanable
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
+from lamina.settings.log_config import LogConfig
 
 
 class Holder(StrEnum):
@@ -69,6 +70,18 @@ def _first_young(log: PartitionLog, closed: list[Segment], now_ms: int) -> Segme
     if not lag_ms:
         return None
     return next((segment for segment in closed if segment.age_timestamp_ms() > now_ms - lag_ms), None)
+
+
+def why_deleted(config: LogConfig) -> list[str]:
+    """What retention does to a segment, whatever its keys (fact 96)."""
+    if not config.delete:
+        return []
+    sentences = []
+    if config.retention_ms >= 0:
+        sentences.append(f"its segment goes when all in it is older than retention.ms = {config.retention_ms}")
+    if config.retention_bytes >= 0:
+        sentences.append(f"its segment goes when what comes after it fills retention.bytes = {config.retention_bytes}")
+    return sentences
 
 
 def why_nothing(cleanable: Cleanable, held_back: Sequence[str]) -> str:
