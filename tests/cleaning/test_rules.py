@@ -210,6 +210,18 @@ def test_fact_50_an_abort_in_the_active_segment_counts(clean: Clean) -> None:
     assert left(new) == [(0, 1), (1, 0)]
 
 
+def test_fact_50_aborted_transactions_may_end_in_another_order_than_they_began(clean: Clean) -> None:
+    """The transaction index is in the order of their ends."""
+    story = Story()
+    story.write([(b"a", b"1")], producer=11, transactional=True)
+    story.write([(b"b", b"1")], producer=12, transactional=True)
+    story.end(12, commit=False)
+    story.end(11, commit=False)
+    manifest, new = clean(ended(story))
+    assert offsets(new) == [2, 3, 4]
+    assert manifest.dropped.aborted == 2
+
+
 def test_fact_50_another_producers_batches_and_later_ones_are_not_aborted(clean: Clean) -> None:
     story = Story()
     story.write([(b"a", b"1")], producer=11, transactional=True)

@@ -95,7 +95,7 @@ def test_fact_99_a_cleaner_that_should_run_and_does_not_is_dead(cleaning: Cleani
     assert task is not None
     assert metrics(cleaning)["dead"] == 0
     task.cancel()
-    cleaning.run(asyncio.wait({task}))  # type: ignore[arg-type]
+    cleaning.run(asyncio.wait({task}))
     assert metrics(cleaning)["dead"] == 1
 
 
