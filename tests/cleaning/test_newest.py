@@ -11,30 +11,18 @@ from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import TooManyKeys
-from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
+from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.key_hashes import find_superseded
 from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import groups_of, rewrite_group
-from lamina.pipeline.shuffle import Packed, gather_group, reduce_bucket, scan_into_buckets
 from lamina.records.batch import Codec
-from tests.cleaning.passes import plan_of, read_group, run_pass
+from tests.cleaning.passes import marks_by_hash, plan_of, read_group, run_pass, verdicts_of
 from tests.cleaning.test_clean_log import SLOW
 from tests.compaction.story import Step, Story, take, writing_steps
 
 
-def verdicts_of(plan: Plan) -> list[SegmentVerdicts]:
-    return judge_batches(plan, [scan_headers(plan, number) for number in range(len(plan.segments))])
-
-
-def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts], bits: int = 2) -> list[bytes]:
-    """As the shuffle does it: hashes divided by their bits, each bucket in log order, masks of what came back."""
-    buckets: list[list[Packed]] = [[] for _ in range(1 << bits)]
-    for number in range(len(plan.segments)):
-        for bucket, row in scan_into_buckets(plan, number, verdicts[number], bits):
-            buckets[bucket].insert(0, row)  # Rows come in any order.
-    group_of = [0] * len(plan.segments)
-    rows = [row for bucket in buckets for _, row in reduce_bucket(bucket, group_of)]
-    gathered = gather_group(rows, range(len(plan.segments)), verdicts)
+def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts]) -> list[bytes]:
+    gathered = marks_by_hash(plan, verdicts)
     return [gathered.masks[number].tobytes() for number in range(len(plan.segments))]
 
 
