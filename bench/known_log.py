@@ -118,22 +118,22 @@ class _Template:
         values = [self.batch.index(each, at + 8) for each, at in zip(mark, keys, strict=True)]
         self._key_runs, self._value_runs = _runs(keys), _runs(values)
 
-    def fill(self, start: int, end: int) -> npt.NDArray[np.uint8]:
+    def fill(self, start: int, end: int) -> memoryview:
         """The batches with these numbers."""
         count, size = end - start, len(self.batch)
         out = np.empty((count, size), np.uint8)
         out[:] = np.frombuffer(self.batch, np.uint8)
         first = np.arange(start, end, dtype=np.uint64) * np.uint64(self._log.batch_records)
-        offsets = first[:, None] + np.arange(self._log.batch_records, dtype=np.uint64)
+        offsets: Offsets = first[:, None] + np.arange(self._log.batch_records, dtype=np.uint64)[None, :]
         keys = self._log.keys_at(offsets)
         for runs, numbers in ((self._key_runs, keys), (self._value_runs, offsets)):
             for at, stride, begin, until in runs:
                 shape, strides = (count, until - begin), (size, stride)
                 np.ndarray(shape, ">u8", out.data, at, strides)[:] = numbers[:, begin:until]
         np.ndarray(count, ">u8", out.data, 0, (size,))[:] = first
-        crcs = [crc32c(memoryview(row)[_CRC_FROM:]) for row in out]
+        crcs = [crc32c(row.data[_CRC_FROM:]) for row in out]
         np.ndarray(count, ">u4", out.data, _CRC_AT, (size,))[:] = crcs
-        return out
+        return out.data
 
 
 def _runs(positions: list[int]) -> list[tuple[int, int, int, int]]:
@@ -204,7 +204,7 @@ def _batches(directory: Path, tell: Tell) -> Iterator[tuple[Path, int, memoryvie
     for path in sorted(directory.glob("*.log")):
         if not path.stat().st_size:
             continue
-        data = memoryview(np.memmap(path, np.uint8, "r"))
+        data = np.memmap(path, np.uint8, "r").data
         position = 0
         while position < len(data):
             size = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
