@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bench.family import await_end, family_of, parents
 from bench.known_log import KEY_BYTES, KnownLog, Survivors, Tell, WrongLog, check_survivors, write_segments
 from bench.peak_memory import ROLES, PeakMemory
 from tests.broker.process import COMMAND
@@ -43,6 +44,7 @@ SLOTS = 2
 BUFFER_BYTES = 128 * MEBIBYTE
 LOOK_SECONDS = 0.5
 CALL_SECONDS = 60
+END_SECONDS = 30
 LEAST_PASS_SECONDS = 300
 LEAST_BYTES_PER_SECOND = 2 * MEBIBYTE
 """A pass that is slower than this over its log is given up."""
@@ -147,9 +149,8 @@ class Soak:
                 again = check_survivors(log, self._partition, self._advance(bar))
             if again.digest != survivors.digest or not again.others:
                 raise WrongLog("a second pass changed what the first one had left")
-            self._lamina.stop()
         finally:
-            self._lamina.kill()
+            self._end()
         return Outcome(
             self._story.name,
             log.keys,
@@ -163,6 +164,13 @@ class Soak:
             len(memory.processes.get("worker", ())) - 1,
             {**self._seconds, "second pass, as the cleaner says": second["seconds"]["total"]},
         )
+
+    def _end(self) -> None:
+        """Kill the broker, and wait for the engine, which ends by itself: nobody writes in the directory after that."""
+        if self._lamina.is_running:
+            family = family_of(self._lamina.process_id, parents())
+            self._lamina.kill()
+            await_end(family, END_SECONDS)
 
     def _pass(self, bar: TaskID, *, roll: bool) -> dict[str, Any]:
         """Have the topic compacted; returns what the history says of it."""

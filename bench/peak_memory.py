@@ -8,15 +8,14 @@ the processes do beyond their roles.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
+
+from bench.family import PROC, family_of, parents
 
 ROLES = ("broker", "engine", "java", "worker")
 """The engine and Java are Spark's driver. With workers goes the process that they are forked from."""
 _LOOK_SECONDS = 0.1
-_PROC = Path("/proc")
 
 
 @dataclass(slots=True)
@@ -56,29 +55,8 @@ class PeakMemory:
             self.processes.setdefault(role, set()).add(process_id)
 
 
-def parents() -> dict[int, int]:
-    """Of every process on this machine its parent."""
-    found = {}
-    for path in _PROC.iterdir():
-        if path.name.isdigit():
-            try:
-                stat = (path / "stat").read_text()
-            except OSError:
-                continue
-            found[int(path.name)] = int(stat.rpartition(")")[2].split()[1])
-    return found
-
-
-def family_of(process_id: int, parent_of: Mapping[int, int]) -> list[int]:
-    """A process and all below it."""
-    family = [process_id]
-    for member in family:
-        family += [child for child, parent in parent_of.items() if parent == member]
-    return family
-
-
 def _role_of(process_id: int) -> str:
-    words = (_PROC / str(process_id) / "cmdline").read_bytes().split(b"\0")
+    words = (PROC / str(process_id) / "cmdline").read_bytes().split(b"\0")
     if words[0].endswith(b"java"):
         return "java"
     if b"lamina.pipeline.daemon" in words:
@@ -87,7 +65,7 @@ def _role_of(process_id: int) -> str:
 
 
 def _peak_bytes(process_id: int) -> int:
-    for line in (_PROC / str(process_id) / "status").read_text().splitlines():
+    for line in (PROC / str(process_id) / "status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     raise LookupError("it has ended")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bench.known_log import KEY_PREFIX, KnownLog, Survivors, WrongLog, check_survivors, write_segments
-from bench.peak_memory import family_of
 from lamina.records.batch import read_header
 from lamina.records.record import Record, build_batch, read_records
 
@@ -93,7 +92,3 @@ def test_a_record_that_was_changed_does_not_pass(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(WrongLog, match="CRC"):
         check_survivors(log, tmp_path, ignore)
-
-
-def test_a_family_is_a_process_and_all_below_it() -> None:
-    assert family_of(2, {2: 1, 3: 2, 4: 3, 5: 1, 6: 3}) == [2, 3, 4, 6]
