@@ -49,7 +49,7 @@ LEAST_PASS_SECONDS = 300
 LEAST_BYTES_PER_SECOND = 2 * MEBIBYTE
 """A pass that is slower than this over its log is given up."""
 
-LIMITS = {"broker": 256 * MEBIBYTE, "engine": 256 * MEBIBYTE, "java": 1400 * MEBIBYTE, "worker": 512 * MEBIBYTE}
+LIMITS = {"broker": 256 * MEBIBYTE, "engine": 320 * MEBIBYTE, "java": 1400 * MEBIBYTE, "worker": 512 * MEBIBYTE}
 """What each process may take at most: docs/compaction.md says the same."""
 
 
