@@ -75,7 +75,7 @@ bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
 
 # The cleaner with 100 million keys, and with a log of 20 GB: exactly the right records, within the memory that
-# docs/compaction.md states. About twenty minutes, with 42 GB of free disk (ARGS="--dir DIR"); needs no Kafka.
+# docs/compaction.md states. About a quarter of an hour, with 42 GB of free disk (ARGS="--dir DIR"); needs no Kafka.
 # ARGS="--keys 2000000 --gigabytes 1" for a try, "--only many-keys" or "--only large-log", "--json".
 soak-cleaner: venv
 	$(BIN)/python -m bench.large_logs $(ARGS)
