@@ -21,7 +21,7 @@ from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
 from lamina.cleaning.settling import run_all
-from lamina.cleaning.throttle import Meter, Throttle, unmetered
+from lamina.cleaning.throttle import Meter, Throttle, throttle_of, unmetered
 from lamina.log.files import Disk
 
 
@@ -35,7 +35,7 @@ def clean_log(
     may raise to end the pass. What a failed attempt wrote is gone.
     """
     disk = disk or Disk()
-    throttle = None if plan.throttle_bytes_per_second is None else Throttle(plan.throttle_bytes_per_second)
+    throttle = throttle_of(plan)
     meter = _both(meter, throttle)
     began = time.monotonic()
     numbers = range(len(plan.segments))
@@ -48,8 +48,8 @@ def clean_log(
     found = time.monotonic()
     groups = groups_to_rewrite(plan, verdicts)
     rewritten = _rewrite_all(threads, plan, groups, verdicts, superseded, attempt, disk, meter)
+    slept = throttle.finish() if throttle else 0.0
     ended = time.monotonic()
-    slept = throttle.slept_seconds if throttle else 0.0
     return make_manifest(
         plan,
         attempt,
