@@ -1,12 +1,14 @@
 """Why a record is still there, and when it can go at the earliest."""
 
+from functools import partial
+from itertools import count
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from lamina.broker.cleaner.explain import Explanation, Standing, explain
-from lamina.broker.cleaner.finding import Finder, Found
+from lamina.broker.cleaner.finding import Finder, Found, Search, Stretch
 from lamina.broker.cleaner.remains import Holder, moment_text, why_uncleanable
 from lamina.broker.cleaner.sight import see
 from lamina.broker.cleaner.states import State
@@ -49,15 +51,26 @@ class Explaining:
         }
         return Standing(**(facts | changed))  # type: ignore[arg-type]
 
-    def find(self, wanted: int | bytes) -> Found | None:
+    def search(self, wanted: int | bytes, deadline: float = 1000.0) -> Search:
+        """With a clock that goes on by one at every batch."""
         log = self.builder.log
-        leases = [segment.lease(0, segment.size_bytes) for segment in log.segments]
-        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
-        finder = Finder(leases, aborted, LIMIT_BYTES)
+        segments = list(log.segments)
+        ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
+        stretches = [
+            Stretch(segment.base_offset, end, segment.lease(0, segment.size_bytes))
+            for segment, end in zip(segments, ends, strict=True)
+        ]
+        aborted = [entry for segment in segments for entry in segment.aborted.entries()]
+        finder = Finder(stretches, aborted, LIMIT_BYTES, deadline, clock=partial(next, count(1.0)))
         found = finder.at(wanted) if isinstance(wanted, int) else finder.last_of(wanted)
-        for lease in leases:
-            lease.give_back()
+        for stretch in stretches:
+            stretch.lease.give_back()
         return found
+
+    def find(self, wanted: int | bytes) -> Found | None:
+        search = self.search(wanted)
+        assert search.unsearched is None
+        return search.found
 
     def why(self, wanted: int | bytes, checkpoint: int | None = None, **changed: object) -> Explanation:
         found = self.find(wanted)
@@ -174,6 +187,26 @@ def test_the_lag_says_until_when(tmp_path: Path) -> None:
 def test_where_no_record_is_none_is_found(log: Explaining) -> None:
     assert log.find(7) is None
     assert log.find(b"nobody") is None
+
+
+def test_a_search_for_what_came_after_says_where_it_had_no_time_to_look(log: Explaining) -> None:
+    search = log.search(0, deadline=1.0)
+    assert search.found is not None
+    assert search.found.newer == ()
+    assert search.unsearched == (2, 3)
+    told = explain(search.found, log.standing(), search.unsearched)
+    assert "from offset 2 to 2 nobody has looked" in told.reasons[0]
+    assert "the latest of its key" in told.reasons[1]
+
+
+def test_a_search_for_a_key_begins_at_the_newest_segment_and_ends_where_it_is(log: Explaining) -> None:
+    found, unsearched = log.search(b"a", deadline=1.0)
+    assert found is not None
+    assert (found.offset, unsearched) == (2, None)
+    assert log.search(b"b", deadline=1.0) == (None, (0, 2))
+    found, unsearched = log.search(b"b", deadline=3.0)
+    assert found is not None
+    assert (found.offset, unsearched) == (1, None)
 
 
 def test_a_time_that_no_calendar_holds_is_far_away() -> None:
