@@ -26,6 +26,7 @@ from lamina.errors import (
     MessageTooLarge,
     NotCoordinator,
     StorageError,
+    UnknownServerError,
 )
 from lamina.log.verification import Verification
 
@@ -185,9 +186,14 @@ class Shard(Generic[R, M]):
         except StorageError as error:
             self.close()
             raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
-        except MessageTooLarge:
+        except MessageTooLarge as error:
+            if decision.if_too_large is not None:
+                logger.warning("%s", error)
+                self._carry_out(machine, decision.if_too_large())
+                return
             if decision.has_soft_changes:
                 self.load()
+                raise UnknownServerError(str(error)) from error
             raise
         except (InvalidProducerEpoch, InvalidTransactionState):
             # The log takes nothing of this producer's now; nothing was written, and no machine keeps soft state of it.

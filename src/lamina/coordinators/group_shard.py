@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lamina.coordinators import hosted_classic, offset_requests
 from lamina.coordinators.classic import ClassicGroup
+from lamina.coordinators.classic_state import State
 from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import JOINING_EPOCH
@@ -243,17 +244,22 @@ class GroupShard:
 
     # Groups as a whole
 
-    def group_ids(self) -> list[str]:
-        return list(self._groups.keys() | self.offsets.groups())
+    def group_ids(self) -> Iterator[str]:
+        """All of them, as they were when this began: groups may come and go between two of them."""
+        yield from list(self._groups)
+        yield from (group_id for group_id in self.offsets.groups() if group_id not in self._groups)
 
     def listings(self) -> Iterator[GroupListing]:
+        """Of all groups; one that went since this began is left out."""
         for group_id in self.group_ids():
-            group = self._required(group_id)
+            group = self._groups.get(group_id)
             if isinstance(group, ClassicGroup):
                 state = group.state.value
                 yield GroupListing(group_id, group.protocol_type or "", state, "classic", len(group.members))
-            else:
+            elif group is not None:
                 yield group.listing()
+            elif self.offsets.has_any(group_id):
+                yield GroupListing(group_id, "", State.EMPTY.value, "classic", 0)
 
     def describe(self, group_id: str) -> ClassicDescription:
         group = self._group(group_id)

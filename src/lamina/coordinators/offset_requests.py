@@ -68,7 +68,7 @@ def commit_in_transaction(
         group.check_commit(request.member_id, request.generation, True, request.api_version)
     else:
         group.check_commit(request.member_id, request.generation, request.instance_id, is_transactional=True)
-    decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch))
+    decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch), has_soft_changes=False)
     decision.records, errors = offsets.commit(request.group_id, request.partitions, now.wall_ms, metadata_max_bytes)
     decision.reply(waiter, errors)
     return decision

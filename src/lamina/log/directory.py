@@ -17,7 +17,7 @@ from lamina.log.clean_shutdown import NO_BROKER_EPOCH, read_clean_shutdown, remo
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File, make_durable_dir
 from lamina.log.flushing import close_cleanly
-from lamina.log.identity import Identity, IdentityError, identify, write_topic_id
+from lamina.log.identity import Identity, IdentityError, identify, read_topic_id, write_topic_id
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
@@ -116,7 +116,7 @@ class LogDirectory:
                 lambda key: self._open(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms),
                 partitions,
             ):
-                self._adopt(log)
+                self.adopt(log)
                 logs.append(log)
                 if opened is not None:
                     opened(len(logs), len(partitions))
@@ -127,7 +127,7 @@ class LogDirectory:
     ) -> PartitionLog:
         """Open one partition that has a directory here; one without raises :class:`StorageError`."""
         self._require_online()
-        return self._adopt(self._open(topic, partition, config, now_ms, producer_expiration_ms))
+        return self.adopt(self._open(topic, partition, config, now_ms, producer_expiration_ms))
 
     def create_partition(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
@@ -143,7 +143,10 @@ class LogDirectory:
     def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
         """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
 
-        What an interrupted attempt left is taken over; what another topic left is set aside.
+        What an interrupted attempt left is taken over; what another topic left is set aside. The names of the
+        directories are durable when this returns, by one sync for all of them. What is in them is not: an empty
+        partition needs nothing but its name, and its first flush brings the topic id to the disk
+        (:meth:`takes_back`).
         """
         self._require_online()
         try:
@@ -151,10 +154,43 @@ class LogDirectory:
                 set_stray_aside(self.disk, self.path, topic, partition, topic_id)
                 path = f"{self.path}/{partition_directory(topic, partition)}"
                 self.disk.make_dir(path)
-                write_topic_id(self.disk, path, topic_id)
+                write_topic_id(self.disk, path, topic_id, sync=False)
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
+
+    def open_made(self, partitions: Iterable[tuple[str, int, LogConfig]], now_ms: int) -> list[PartitionLog]:
+        """Open new partitions, all or none. May run on any thread: they are not counted here before ``adopt``."""
+        logs: list[PartitionLog] = []
+        try:
+            for topic, partition, config in partitions:
+                logs.append(self._open(topic, partition, config, now_ms, DAY_MS))
+        except StorageError:
+            for log in logs:
+                log.close()
+            raise
+        return logs
+
+    def topic_id_of(self, topic: str, partition: int) -> bytes | None:
+        """Whose the directory of that name is; ``None`` if it does not say so."""
+        try:
+            return read_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}")
+        except IdentityError:
+            return None
+
+    def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Give a directory that does not say whose it is its topic id again, if it was made here and never flushed.
+
+        A power cut may have taken the id of such a one.
+        """
+        if self.failure is not None or self.remembered.recovery_points.get((topic, partition)) != 0:
+            return False
+        try:
+            write_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}", topic_id)
+        except OSError as error:
+            self.fail(error)
+            return False
+        return True
 
     def _open(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
@@ -187,7 +223,8 @@ class LogDirectory:
             )
         return PartitionLog(self.disk, topic, partition, path, config, shape, state)
 
-    def _adopt(self, log: PartitionLog) -> PartitionLog:
+    def adopt(self, log: PartitionLog) -> PartitionLog:
+        """Count an open log among those of the directory."""
         log.on_failure = self.fail
         self.logs[log.topic, log.partition] = log
         # Only now: a failure on another thread sees the log, or the log sees the failure.

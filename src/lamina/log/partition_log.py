@@ -221,6 +221,9 @@ class PartitionLog:
             write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
             old.seal()
             old.modified_ms = now_ms
+            if not self.recovery_point and len(self.segments) == 1:
+                # Never flushed: a power cut that took the first segment's name would move the start of the log.
+                self.disk.sync_dir(self.path)
             segment = Segment.create(
                 self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self.config)
             )

@@ -185,7 +185,8 @@ def _recover(
             report.removed_segments = len(later)
             _cut_after(disk, directory, segments, segment, later)
             break
-    epochs.save()
+    # A new partition has none, and does not wait for the disk: one that is missing or torn says the same.
+    epochs.save(sync=bool(epochs.entries))
     return opening.recovery_point
 
 

@@ -16,6 +16,7 @@ from lamina.broker.metrics.cleaning import collect_cleaning
 from lamina.broker.metrics.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.definitions import broker, connections, groups, logs, process, requests, topics, transactions
+from lamina.broker.metrics.group_tally import GroupTally
 from lamina.broker.metrics.machine import Machine
 from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
@@ -27,13 +28,13 @@ _NS = 1_000_000_000
 _BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
 
 
-def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
+def collect(node: Node, machine: Machine, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
     """Each metric of the list once, with its samples."""
     yield from _broker(node)
     yield from _topics(node)
     yield from _requests(node)
     yield from _connections(node)
-    yield from _groups(node)
+    yield from _groups(node, tally)
     yield from _transactions(node)
     yield from _logs(node)
     yield from _machine(node, machine)
@@ -155,26 +156,21 @@ _STATES = {
 }
 
 
-def _groups(node: Node) -> Iterator[tuple[Metric, Samples]]:
+def _groups(node: Node, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
     shards = list(node.groups.runtime)
-    active = [shard.machine for shard in shards if shard.machine is not None]
-    states: Counter[tuple[str, str]] = Counter()
-    members: Counter[str] = Counter()
-    for group in (group for machine in active for group in machine.listings()):
-        states[group.type, group.state] += 1
-        members[group.type] += group.member_count
+    active = sum(shard.machine is not None for shard in shards)
     loading = sum(shard.is_loading for shard in shards)
     counts = node.groups.counts
     yield (
         groups.GROUPS,
-        [Sample((kind, state), states[kind, state]) for kind, some in _STATES.items() for state in some],
+        [Sample((kind, state), tally.states[kind, state]) for kind, some in _STATES.items() for state in some],
     )
-    yield groups.GROUP_MEMBERS, [Sample((kind,), members[kind]) for kind in _STATES]
-    yield groups.GROUP_OFFSETS, _one(sum(len(machine.offsets) for machine in active))
+    yield groups.GROUP_MEMBERS, [Sample((kind,), tally.members[kind]) for kind in _STATES]
+    yield groups.GROUP_OFFSETS, _one(tally.offsets)
     yield groups.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
     yield groups.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
-    failed = max(node.groups.partitions - len(active) - loading, 0)
-    yield groups.COORDINATOR_PARTITIONS, _by_reason(active=len(active), loading=loading, failed=failed)
+    failed = max(node.groups.partitions - active - loading, 0)
+    yield groups.COORDINATOR_PARTITIONS, _by_reason(active=active, loading=loading, failed=failed)
     yield groups.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
 
 
