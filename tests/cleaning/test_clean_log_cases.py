@@ -12,6 +12,7 @@ from crc32c import crc32c
 
 from lamina.cleaning.contract import Manifest, Plan, dump, load
 from lamina.cleaning.failures import CorruptLog, EngineMissing, SourceLost, TooManyKeys
+from lamina.cleaning.header_scan import scan_headers
 from lamina.cleaning.job import run_plan
 from lamina.compaction.times import NEVER_MS
 from lamina.log.entries import OpenMaps
@@ -471,3 +472,16 @@ def test_a_meter_that_raises_ends_the_pass_and_nothing_is_left(tmp_path: Path) -
         with pytest.raises(Enough):
             run_pass(plan, meter=meter)
         assert outputs(plan) == []
+
+
+def test_of_a_batch_that_has_to_be_judged_some_tens_of_bytes_are_held(tmp_path: Path) -> None:
+    """A log may be made of small transactions alone."""
+    story = Story()
+    for number in range(500):
+        story.write([(b"%d" % number, b"v")], producer=7, transactional=True)
+        story.end(7, commit=True)
+    story.roll()
+    plan = plan_of(tmp_path, story, story.pass_at(0, DAY_MS, frozenset()))
+    scan = scan_headers(plan, 0)
+    assert scan.batch_count == 1000
+    assert len(pickle.dumps(scan)) < 48 * 1000

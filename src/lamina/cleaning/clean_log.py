@@ -20,7 +20,7 @@ from lamina.cleaning.kernels import columns as c
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
-from lamina.cleaning.settling import run_all
+from lamina.cleaning.side_by_side import run_all, run_in_order
 from lamina.cleaning.throttle import Meter, Throttle, throttle_of, unmetered
 from lamina.log.files import Disk
 
@@ -40,8 +40,8 @@ def clean_log(
     began = time.monotonic()
     numbers = range(len(plan.segments))
     with ThreadPoolExecutor(threads, thread_name_prefix="lamina-clean") as pool:
-        scans = run_all(pool, [partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers])
-    verdicts = judge_batches(plan, scans)
+        scans = run_in_order(pool, (partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers), threads)
+        verdicts = judge_batches(plan, scans)
     judged = time.monotonic()
     newest = NewestRecords(plan, verdicts, attempt=attempt, disk=disk, threads=threads, meter=meter)
     superseded = newest.find()

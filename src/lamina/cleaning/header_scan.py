@@ -4,7 +4,7 @@ Segments can be scanned side by side; judging them then follows log order (fact 
 ``compaction.verdicts``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,23 @@ from lamina.log.files import Disk
 from lamina.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
 from lamina.records.marker import ControlType, read_marker
 
+Sights = npt.NDArray[np.void]
+
+_SIGHT = np.dtype(
+    [
+        ("number", np.int64),
+        ("last_offset", np.int64),
+        ("producer_id", np.int64),
+        ("producer_epoch", np.int16),
+        ("is_transactional", np.bool_),
+        ("is_control", np.bool_),
+        ("control_type", np.int16),
+        ("horizon_ms", np.int64),
+    ]
+)
+_NO_CONTROL_TYPE = -2
+_SIGHTS_AT_A_TIME = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderScan:
@@ -40,9 +57,8 @@ class HeaderScan:
     batch_count: int
     record_count: int
     holds_passed_horizon: bool
-    numbers: tuple[int, ...]
-    """Which batches, by number, are shown in ``sights``: the others need no judging."""
-    sights: tuple[BatchSight, ...]
+    sights: Sights
+    """The batches that have to be judged, as columns: a log may be made of nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +79,28 @@ def scan_headers(plan: Plan, number: int, *, disk: Disk | None = None, meter: Me
     protecting = np.array(sorted(_verdicts(plan).protecting_offsets), np.int64)
     batches = records = 0
     holds_passed = False
-    numbers: list[int] = []
-    sights: list[BatchSight] = []
+    sights: list[Sights] = []
     for piece in source.slices(checks_crc=True):
         rows = piece.rows
         attributes = rows[:, ATTRIBUTES]
         passed = (attributes & DELETE_HORIZON_BIT != 0) & (rows[:, BASE_TIMESTAMP] <= plan.pass_time_ms)
         holds_passed = holds_passed or bool(passed.any())
         judged = (attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0) | _are_among(rows[:, LAST_OFFSET], protecting)
-        for index in np.flatnonzero(judged).tolist():
-            numbers.append(piece.first_batch + index)
-            sights.append(_sight(source, rows[index]))
+        sights.append(_sights(source, rows[judged], piece.first_batch + np.flatnonzero(judged)))
         batches = piece.first_batch + len(rows)
         records = piece.first_ordinal + piece.record_count
         meter(piece.size_bytes)
-    return HeaderScan(batches, records, holds_passed, tuple(numbers), tuple(sights))
+    return HeaderScan(batches, records, holds_passed, np.concatenate([np.empty(0, _SIGHT), *sights]))
 
 
-def judge_batches(plan: Plan, scans: Sequence[HeaderScan]) -> list[SegmentVerdicts]:
-    """The verdicts on all batches of a plan, from the scans of all its segments in order."""
+def judge_batches(plan: Plan, scans: Iterable[HeaderScan]) -> list[SegmentVerdicts]:
+    """The verdicts on all batches of a plan, from the scans of all its segments in order, each let go once judged."""
     verdicts = _verdicts(plan)
     judged = []
     for scan in scans:
         flags = np.zeros(scan.batch_count, np.uint8)
         verdicts.kept_aborted.clear()
-        for number, sight in zip(scan.numbers, scan.sights, strict=True):
+        for number, sight in _shown(scan.sights):
             flags[number] = verdicts.judge(sight)
         aborted = tuple(entry for entry in verdicts.kept_aborted if isinstance(entry, AbortedEntry))
         judged.append(SegmentVerdicts(flags, scan.record_count, scan.holds_passed_horizon, aborted))
@@ -105,18 +118,34 @@ def _verdicts(plan: Plan) -> Verdicts:
     return Verdicts(plan.aborted, producers, plan.first_uncleanable_offset, plan.pass_time_ms)
 
 
-def _sight(source: Source, row: Rows) -> BatchSight:
-    attributes = int(row[ATTRIBUTES])
-    is_control = attributes & CONTROL_BIT != 0
-    return BatchSight(
-        last_offset=int(row[LAST_OFFSET]),
-        producer_id=int(row[PRODUCER_ID]),
-        producer_epoch=int(row[PRODUCER_EPOCH]),
-        is_transactional=attributes & TRANSACTIONAL_BIT != 0,
-        is_control=is_control,
-        control_type=_control_type(source, row) if is_control else None,
-        horizon_ms=int(row[BASE_TIMESTAMP]) if attributes & DELETE_HORIZON_BIT else NEVER_MS,
-    )
+def _sights(source: Source, rows: Rows, numbers: Rows) -> Sights:
+    sights = np.empty(len(rows), _SIGHT)
+    attributes = rows[:, ATTRIBUTES]
+    sights["number"] = numbers
+    sights["last_offset"] = rows[:, LAST_OFFSET]
+    sights["producer_id"] = rows[:, PRODUCER_ID]
+    sights["producer_epoch"] = rows[:, PRODUCER_EPOCH]
+    sights["is_transactional"] = attributes & TRANSACTIONAL_BIT != 0
+    sights["is_control"] = is_control = attributes & CONTROL_BIT != 0
+    sights["control_type"] = _NO_CONTROL_TYPE
+    for index in np.flatnonzero(is_control).tolist():
+        control_type = _control_type(source, rows[index])
+        sights["control_type"][index] = _NO_CONTROL_TYPE if control_type is None else control_type
+    sights["horizon_ms"] = np.where(attributes & DELETE_HORIZON_BIT != 0, rows[:, BASE_TIMESTAMP], NEVER_MS)
+    return sights
+
+
+def _shown(sights: Sights) -> Iterator[tuple[int, BatchSight]]:
+    for start in range(0, len(sights), _SIGHTS_AT_A_TIME):
+        for number, *header, kind, horizon_ms in sights[start : start + _SIGHTS_AT_A_TIME].tolist():
+            last_offset, producer_id, producer_epoch, is_transactional, is_control = header
+            control_type = None if kind == _NO_CONTROL_TYPE else ControlType(kind)
+            yield (
+                number,
+                BatchSight(
+                    last_offset, producer_id, producer_epoch, is_transactional, is_control, control_type, horizon_ms
+                ),
+            )
 
 
 def _control_type(source: Source, row: Rows) -> ControlType | None:

@@ -13,7 +13,7 @@ from lamina.cleaning.kernels.entries import Numbers, measure_buckets, put_entrie
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.key_blocks import Block
 from lamina.cleaning.key_scan import SliceKeys
-from lamina.cleaning.settling import run_all
+from lamina.cleaning.side_by_side import run_all
 
 
 def pack_keys(pool: ThreadPoolExecutor, found: Sequence[SliceKeys], bits: int) -> Block:

@@ -18,7 +18,8 @@ from lamina.cleaning.key_blocks import Block
 from lamina.cleaning.key_packing import pack_keys
 from lamina.cleaning.key_scan import KeyBuffers, SliceKeys, SliceScan
 from lamina.cleaning.key_store import KeyStore, StoreFull
-from lamina.cleaning.settling import Settling, run_all
+from lamina.cleaning.settling import Settling
+from lamina.cleaning.side_by_side import run_all
 from lamina.cleaning.slices import Source
 from lamina.cleaning.throttle import Meter, unmetered
 from lamina.compaction.times import OFFSET_AFTER_ALL

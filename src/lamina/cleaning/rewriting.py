@@ -96,9 +96,7 @@ def rewrite_group(
     try:
         with turn or nullcontext():
             for number in group:
-                source = Source(disk, plan, number)
-                for piece in source.slices():
-                    rewriting.rewrite(source, piece, verdicts[number].flags, superseded[number])
+                rewriting.rewrite_source(Source(disk, plan, number), verdicts[number].flags, superseded[number])
         written = rewriting.writer.finish([entry for number in group for entry in verdicts[number].aborted])
     except BaseException:
         rewriting.writer.discard()
@@ -128,7 +126,11 @@ class _Rewriting:
         self.bytes_read = 0
         self.oversized_batches = 0
 
-    def rewrite(self, source: Source, piece: Slice, flags: Bytes, superseded: Bytes) -> None:
+    def rewrite_source(self, source: Source, flags: Bytes, superseded: Bytes) -> None:
+        for piece in source.slices():
+            self._rewrite(source, piece, flags, superseded)
+
+    def _rewrite(self, source: Source, piece: Slice, flags: Bytes, superseded: Bytes) -> None:
         rows = piece.rows
         judged = np.ascontiguousarray(flags[piece.first_batch : piece.first_batch + len(rows)])
         payload = source.payload(rows, judged & np.uint8(DROPS_RECORDS))

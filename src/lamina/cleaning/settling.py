@@ -17,6 +17,7 @@ from lamina.cleaning.kernels.entries import Numbers
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.table import LEAST_SLOTS, settle_buckets
 from lamina.cleaning.key_blocks import Block, Entries, Scratch, Stored
+from lamina.cleaning.side_by_side import run_all
 
 T = TypeVar("T")
 
@@ -146,17 +147,3 @@ def _settle(known: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> 
         marks,
     )
     return int(counts.sum()), Block(out[: starts[-1] if keeps else 0], starts, counts)
-
-
-def run_all(pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of all tasks in order; after a failure, no more are begun and the running ones are waited for."""
-    futures = [pool.submit(task) for task in tasks]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        for future in futures:
-            if not future.cancelled():
-                future.exception()
-        raise

@@ -41,8 +41,10 @@ from lamina.records.codecs import decompress
 
 SLICE_BYTES = 2 * 1024 * 1024
 _SLICE_ROWS = 16 * 1024
-_HELD_BYTES = 32 * 1024 * 1024
+_HELD_BYTES = 24 * 1024 * 1024
 """How much of a map stays behind the slice that was handed out last: threads may still be at work on it."""
+_FORGOTTEN_BYTES = 8 * 1024 * 1024
+"""How much of it is let go at a time."""
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 
 _LIMIT_BYTES = 2**31 - 1
@@ -112,7 +114,7 @@ class Source:
             yield found
             batch += count
             ordinal += found.record_count
-            if self._mapped is not None and position - forgotten > 2 * _HELD_BYTES:
+            if self._mapped is not None and position - forgotten > _HELD_BYTES + _FORGOTTEN_BYTES:
                 forget_pages(self._mapped, forgotten, position - _HELD_BYTES)
                 forgotten = position - _HELD_BYTES
 
