@@ -74,7 +74,7 @@ class Lookout:
         return sights
 
     def tell_delays(self) -> None:
-        """Fact 101: what a round says of logs that wait beyond ``max.compaction.lag.ms``."""
+        """Fact 101: what is said after a pass of logs that wait beyond ``max.compaction.lag.ms``."""
         if self._overdue:
             logger.info(
                 "logs that could be cleaned: %d; of them overdue: %d, the longest by %d ms",
