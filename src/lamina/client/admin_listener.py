@@ -5,6 +5,7 @@ Must not know any route.
 
 import json
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -60,7 +61,7 @@ class AdminListener:
                 return found
         except HTTPError as error:
             raise ClientError(_said(error, self.address)) from error
-        except (URLError, OSError, ValueError) as error:
+        except (URLError, HTTPException, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise Unreachable(
                 f"the admin listener at {self.address} does not answer ({reason}); "

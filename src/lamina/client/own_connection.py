@@ -19,15 +19,20 @@ def ask(address: tuple[str, int], request: Any) -> Any:
     """What the broker there answers; raises ClientError when it does not."""
     try:
         with socket.create_connection(address, _TIMEOUT_SECONDS) as connection:
-            connection.sendall(encode_request(request, 1, "lamina"))
-            (size_bytes,) = struct.unpack(">i", _receive(connection, 4))
-            if not 0 < size_bytes <= _MAX_ANSWER_BYTES:
-                raise ConnectionError("it does not speak Kafka's protocol")
-            _, response = parse_response(request.__api_key__, request.__version__, _receive(connection, size_bytes))
-            return response
+            return ask_over(connection, request, "lamina", _MAX_ANSWER_BYTES)
     except (OSError, MalformedRequest) as error:
         host, port = address
         raise ClientError(f"{host}:{port} gave no answer ({error}); look at the broker's log, or try again") from error
+
+
+def ask_over(connection: socket.socket, request: Any, client_id: str, max_answer_bytes: int) -> Any:
+    """The answer of whoever is connected; raises OSError or MalformedRequest for what is no answer."""
+    connection.sendall(encode_request(request, 1, client_id))
+    (size_bytes,) = struct.unpack(">i", _receive(connection, 4))
+    if not 4 <= size_bytes <= max_answer_bytes:
+        raise ConnectionError("it does not speak Kafka's protocol")
+    _, response = parse_response(request.__api_key__, request.__version__, _receive(connection, size_bytes))
+    return response
 
 
 def _receive(connection: socket.socket, size_bytes: int) -> bytes:

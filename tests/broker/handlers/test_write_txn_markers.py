@@ -134,3 +134,13 @@ def test_a_marker_is_flushed_where_the_topic_says_so(broker: InProcessBroker) ->
     broker.create("flushed", flush_messages="1")
     assert end(broker, topic="flushed") == [0]
     assert broker.node.partitions.get("flushed", 0).log.recovery_point == 1
+
+
+def test_many_topics_of_few_partitions_leave_the_loop_to_others(broker: InProcessBroker) -> None:
+    topics = [{"name": "t", "partition_indexes": [index % 2]} for index in range(1000)]
+    marker = {"producer_id": 7, "producer_epoch": 0, "transaction_result": False, "coordinator_epoch": 0}
+    begun = broker.begin(WRITE_TXN_MARKERS, 1, markers=[marker | {"topics": topics}])
+    for _ in range(3):
+        broker.turn()
+    assert not begun.done()
+    assert len(broker.finish(begun).markers[0].topics) == 1000

@@ -28,12 +28,13 @@ Errors = dict[TopicPartition, ErrorCode]
 async def handle(node: Node, request: Request, message: Any) -> Any:
     results = []
     flushing: list[Partition] = []
+    written = 0
     for marker in message.markers:
         errors: Errors = {}
         for topic in marker.topics:
-            for number, index in enumerate(topic.partition_indexes, 1):
+            for index in topic.partition_indexes:
                 errors[topic.name, index] = _write(node, marker, topic.name, index, flushing)
-                if number % _PARTITIONS_AT_A_TIME == 0:
+                if (written := written + 1) % _PARTITIONS_AT_A_TIME == 0:
                     await asyncio.sleep(0)
         results.append(errors)
     failed = await node.flushed(flushing)

@@ -5,11 +5,10 @@ trust the answers: anything may listen there.
 """
 
 import socket
-import struct
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.wire.codec import encode_request, parse_response
+from lamina.client.own_connection import ask_over
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import nested_schema, request_schema
 
@@ -61,19 +60,4 @@ def _identify(connection: socket.socket) -> Answering:
 
 
 def _ask(connection: socket.socket, request: Any) -> Any:
-    connection.sendall(encode_request(request, 1, "lamina-doctor"))
-    (size,) = struct.unpack(">i", _receive(connection, 4))
-    if not 4 <= size <= _LARGEST_ANSWER_BYTES:
-        raise ValueError(f"an answer of {size} bytes")
-    _, answer = parse_response(request.__api_key__, request.__version__, _receive(connection, size))
-    return answer
-
-
-def _receive(connection: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        part = connection.recv(min(count - len(received), 1 << 16))
-        if not part:
-            raise ConnectionError("it hung up")
-        received += part
-    return bytes(received)
+    return ask_over(connection, request, "lamina-doctor", _LARGEST_ANSWER_BYTES)
