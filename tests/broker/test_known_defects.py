@@ -74,8 +74,9 @@ def test_a_late_abort_marker_does_not_touch_a_newer_transaction_of_the_same_prod
     if versions.adds_itself:
         assert orders.add(new, ("t", 0)) == [0]
     assert orders.produce(new, [b"kept"], version=versions.produce) == 0
-    marker = {"producer_id": old.id, "producer_epoch": old.epoch, "transaction_result": False, "coordinator_epoch": 0}
-    marker["topics"] = [{"name": "t", "partition_indexes": [0]}]
+    producer = {"producer_id": old.id, "producer_epoch": old.epoch}
+    topics = [{"name": "t", "partition_indexes": [0]}]
+    marker = {**producer, "transaction_result": False, "coordinator_epoch": 0, "topics": topics}
     (told,) = broker.ask(WRITE_TXN_MARKERS, 1, markers=[marker]).markers
     assert told.topics[0].partitions[0].error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert orders.end(new, version=versions.end).code == 0

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.broker.runtime import Runtime, then
+from lamina.broker.asked import then
+from lamina.broker.runtime import Runtime
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
 from lamina.coordinators.replaying import History
 from lamina.coordinators.replaying import replay as replay_steps
@@ -167,7 +168,7 @@ def test_a_refusal_changes_nothing(world: World) -> None:
     with pytest.raises(InvalidRequest):
         world.shard.ask(refuse)
     assert world.shard.machine is machine
-    assert not world.shard._waiting
+    assert not world.shard._asked
 
 
 def test_whoever_waits_is_answered_by_a_later_decision(world: World) -> None:
@@ -199,7 +200,7 @@ def test_whoever_stops_waiting_is_not_answered(world: World) -> None:
     asked = world.wait("a")
     asked.cancel()
     world.write(("a", "1"))
-    assert not world.shard._waiting
+    assert not world.shard._asked
 
 
 def test_an_append_that_fails_answers_everybody_and_nobody_is_coordinated_here_any_more(

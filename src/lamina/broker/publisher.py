@@ -10,11 +10,10 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from lamina.broker.partition import Partition
-from lamina.broker.runtime import Runtime
 from lamina.errors import StorageError
 from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes
@@ -154,15 +153,10 @@ class Publisher:
             node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
-        runtime = self._runtime(log.topic)
+        runtime = node.runtime_of(log.topic)
         if runtime is not None:
             runtime.lead(partition)
         return partition
-
-    def _runtime(self, topic: str) -> Runtime[Any, Any] | None:
-        """What lives in an internal topic."""
-        coordinators = (self._node.groups, self._node.transactions)
-        return next((one.runtime for one in coordinators if one.runtime.topic == topic), None)
 
     # Changing
 
@@ -210,18 +204,26 @@ class Publisher:
             node.cleaner.forget((topic.name, index))
             if partition is not None:
                 partition.release_all()
-            runtime = self._runtime(topic.name)
+            runtime = node.runtime_of(topic.name)
             if runtime is not None:
                 runtime.resign(index)
             if directory is not None and directory.failure is None:
                 directory.close_partition(topic.name, index)
-                renamed = await node.threads.run(
-                    lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
-                )
+                try:
+                    renamed = await node.threads.run(
+                        lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
+                    )
+                except StorageError as error:
+                    # As where its directory had failed before: the topic goes, and what lies there is nobody's.
+                    logger.error("%s-%d is not removed from the disk: %s", topic.name, index, error)
+                    continue
                 gone += [] if renamed is None else [renamed]
                 left.setdefault(directory.path, (directory, []))[1].append((topic.name, index))
         for directory, partitions in left.values():
-            await self._forget(directory, partitions)
+            try:
+                await self._forget(directory, partitions)
+            except StorageError as error:
+                logger.error("the checkpoints of %s still speak of %s: %s", directory.path, topic.name, error)
         node.partitions.forget_topic(UUID(bytes=topic.id))
         node.transactions.topic_deleted(topic.name)
         await change(lambda image: remove_topic(image, topic.name))

@@ -24,7 +24,7 @@ from lamina.log.names import deleted_directory, is_deleted_directory, parse_part
 from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.remembered import Checkpoints, Remembered
-from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
+from lamina.log.strays import set_stray_aside
 from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
@@ -143,13 +143,15 @@ class LogDirectory:
     def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
         """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
 
-        What an interrupted attempt left is taken over. The names of the directories are durable when this returns,
-        by one sync for all of them. What is in them is not: an empty partition needs nothing but its name, and its
-        first flush brings the topic id to the disk (:meth:`takes_back`).
+        What an interrupted attempt left is taken over; what another topic left is set aside. The names of the
+        directories are durable when this returns, by one sync for all of them. What is in them is not: an empty
+        partition needs nothing but its name, and its first flush brings the topic id to the disk
+        (:meth:`takes_back`).
         """
         self._require_online()
         try:
             for topic, partition, topic_id in partitions:
+                set_stray_aside(self.disk, self.path, topic, partition, topic_id)
                 path = f"{self.path}/{partition_directory(topic, partition)}"
                 self.disk.make_dir(path)
                 write_topic_id(self.disk, path, topic_id, sync=False)
@@ -229,42 +231,7 @@ class LogDirectory:
         log.failure = log.failure or self.failure
         return log
 
-    # Changing
-
-    def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Cut the end of a log. The recovery point goes down on disk first: what is written again is unproven."""
-        log.require_online()
-        if offset < log.segments.first.base_offset:
-            self.truncate_fully(log, offset, now_ms)
-        elif offset < log.log_end_offset:
-            self._lower_checkpoints(log, offset)
-            truncate_to(log, offset, now_ms)
-            # The cut is at the start of a batch, which may lie below the offset that was asked for.
-            self._lower_checkpoints(log, log.log_end_offset)
-            self._lower_cleaner_offset(log)
-
-    def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
-        log.require_online()
-        self._lower_checkpoints(log, min(offset, log.log_start_offset))
-        self.write_checkpoints(self.remembered.log_start_at((log.topic, log.partition), offset))
-        truncate_fully_and_start_at(log, offset, now_ms)
-        self._lower_cleaner_offset(log)
-
-    def _lower_cleaner_offset(self, log: PartitionLog) -> None:
-        """Fact 28: what is written again in the active segment was not cleaned."""
-        key, base_offset = (log.topic, log.partition), log.segments.active.base_offset
-        if self.remembered.cleaner_offsets.get(key, 0) > base_offset:
-            self.write_cleaner_offsets({key: base_offset})
-
-    def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
-        """Make sure that no checkpoint on disk speaks of anything at or above ``offset``."""
-        key = (log.topic, log.partition)
-        log.recovery_point = min(log.recovery_point, offset)
-        if self.remembered.recovery_points.get(key, 0) > offset:
-            self.write_recovery_points()
-        if self.remembered.log_starts.get(key, 0) > offset:
-            self.write_checkpoints(self.remembered.log_start_at(key, offset))
+    # Deleting
 
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""

@@ -17,6 +17,7 @@ from lamina.log.files import Disk
 from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
+from lamina.log.positions import find, position_of
 from lamina.log.producer_replay import record_producer
 from lamina.log.producers import Origin, ProducerStates
 from lamina.log.segment import Segment
@@ -289,11 +290,11 @@ class PartitionLog:
 
 
 def _read_segment(segment: Segment, offset: int, max_bytes: int, end: int) -> Lease | None:
-    found = segment.find(offset)
+    found = find(segment, offset)
     if found is None:
         return None
     position, header = found
-    end_position = segment.position_of(end)
+    end_position = position_of(segment, end)
     if end_position <= position:
         return None
     return segment.lease(position, min(end_position - position, max(max_bytes, header.size_bytes)))

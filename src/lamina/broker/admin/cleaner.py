@@ -3,7 +3,6 @@
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -27,7 +26,8 @@ from lamina.broker.admin.topics import find_topic
 from lamina.broker.cleaner.explain import Standing, explain
 from lamina.broker.cleaner.finding import Finder, Found
 from lamina.broker.cleaner.history import Outcome, PassRecord
-from lamina.broker.cleaner.remains import why_uncleanable
+from lamina.broker.cleaner.remains import why_deleted, why_nothing, why_uncleanable
+from lamina.broker.cleaner.sight import Sight
 from lamina.broker.partition import Partition
 from lamina.errors import CorruptMessage
 from lamina.image.topic import Topic
@@ -40,6 +40,8 @@ async def status(subject: Subject, request: Request) -> Response:
     node, cleaner = subject.node, subject.node.cleaner
     limit, after = window(request)
     topic = request.query_params.get("topic")
+    if topic is not None:
+        _require_topic(subject, topic)
     found = [one for one in cleaner.lookout.compacted() if topic in (None, one.topic)]
     found.sort(key=lambda one: (one.topic, one.index))
     if after is not None:
@@ -96,8 +98,13 @@ def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
         "clean_bytes": cleanable.clean_bytes,
         "cleanable_bytes": cleanable.cleanable_bytes,
         "overdue_ms": cleanable.overdue_ms,
-        "held_back": [hold.sentence for hold in why_uncleanable(sight, subject.node.now_ms())],
+        "held_back": _held_back(subject, sight),
     }
+
+
+def _held_back(subject: Subject, sight: Sight) -> list[str]:
+    holds = why_uncleanable(sight.partition.log, sight.cleanable, subject.node.now_ms())
+    return [hold.sentence for hold in holds]
 
 
 async def history(subject: Subject, request: Request) -> Response:
@@ -124,6 +131,7 @@ def _pass(record: PassRecord) -> dict[str, Any]:
             "keys": manifest.keys,
             "dropped": asdict(manifest.dropped),
             "horizons": asdict(manifest.horizons),
+            "buffer_percent": record.buffer_percent,
             "read_bytes": manifest.bytes_read,
             "written_bytes": manifest.bytes_written,
             "job_seconds": asdict(manifest.seconds),
@@ -162,12 +170,11 @@ async def compact(subject: Subject, request: Request) -> Response:
 def _want(subject: Subject, partition: Partition, *, roll: bool) -> dict[str, Any]:
     cleaner = subject.node.cleaner
     sight = cleaner.want(partition, roll=roll)
-    reasons = [hold.sentence for hold in why_uncleanable(sight, subject.node.now_ms())]
     is_wanted = cleaner.is_wanted((partition.topic, partition.index))
     return {
         "partition": partition.index,
         "is_wanted": is_wanted,
-        "reason": None if is_wanted else "; ".join(["nothing in it can be cleaned", *reasons]),
+        "reason": None if is_wanted else why_nothing(sight.cleanable, _held_back(subject, sight)),
     }
 
 
@@ -196,13 +203,15 @@ def _partitions(subject: Subject, topic: Topic, index: int | None) -> list[Parti
 async def explained(subject: Subject, request: Request) -> Response:
     """Why a record is still there: ``topic`` and, of ``offset``, ``key`` and ``key_base64``, one."""
     topic, index, wanted = _asked(subject, request)
-    answers = []
+    answers, unseen = [], []
     for partition in _partitions(subject, topic, index):
-        found = await _find(subject, partition, wanted)
+        found, looked_to = await _find(subject, partition, wanted)
         if found is not None or isinstance(wanted, int):
             answers.append(_explanation(subject, partition, found, wanted))
+        elif looked_to is not None:
+            unseen.append(f"; of partition {partition.index} only what comes before offset {looked_to} was looked at")
     if not answers:
-        raise not_found(f"topic {topic.name!r} has no record with that key")
+        raise not_found(f"topic {topic.name!r} has no record with that key{''.join(unseen)}")
     return json_answer({"topic": topic.name, "records": answers})
 
 
@@ -211,9 +220,7 @@ def _asked(subject: Subject, request: Request) -> tuple[Topic, int | None, int |
     name = query.get("topic")
     if name is None:
         raise bad_request("topic is missing")
-    topic = subject.node.image.topics.get(name)
-    if topic is None:
-        raise not_found(f"there is no topic {name[:249]!r}")
+    topic = _require_topic(subject, name)
     index = None if "partition" not in query else whole_number(query["partition"], "partition")
     given = [one for one in ("offset", "key", "key_base64") if one in query]
     if len(given) != 1:
@@ -230,16 +237,26 @@ def _asked(subject: Subject, request: Request) -> tuple[Topic, int | None, int |
         raise bad_request("key_base64 is not base64") from None
 
 
-async def _find(subject: Subject, partition: Partition, wanted: int | bytes) -> Found | None:
+def _require_topic(subject: Subject, name: str) -> Topic:
+    topic = subject.node.image.topics.get(name)
+    if topic is None:
+        raise not_found(f"there is no topic {name[:249]!r}")
+    return topic
+
+
+async def _find(subject: Subject, partition: Partition, wanted: int | bytes) -> tuple[Found | None, int | None]:
+    """The record, and before which offset the search ended if its time was over."""
     log = partition.log
     first = wanted if isinstance(wanted, int) else 0
     leases = [segment.lease(0, segment.size_bytes) for segment in log.segments.between(first, log.log_end_offset)]
     aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
-    finder = Finder(leases, aborted, subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES])
+    producers = log.producers.producers.values()
+    open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
+    finder = Finder(leases, aborted, open_since, subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES])
     try:
         if isinstance(wanted, int):
-            return await subject.node.threads.run(partial(finder.at, wanted))
-        return await subject.node.threads.run(partial(finder.last_of, wanted))
+            return await subject.node.threads.run(partial(finder.at, wanted)), finder.looked_to
+        return await subject.node.threads.run(partial(finder.last_of, wanted)), finder.looked_to
     except CorruptMessage as error:
         raise Refused(500, "damaged", f"{log.name} cannot be read: {error}") from None
     finally:
@@ -263,12 +280,14 @@ def _explanation(subject: Subject, partition: Partition, found: Found | None, wa
         "timestamp_ms": found.timestamp_ms,
         "key_base64": None if found.key is None else b64encode(found.key).decode(),
         "is_tombstone": found.is_tombstone,
+        "is_marker": found.is_control,
         "delete_horizon_ms": found.delete_horizon_ms,
     }
     node, cleaner = subject.node, subject.node.cleaner
     key = (partition.topic, partition.index)
     if not partition.log.config.compact:
-        return {**row, "goes": False, "earliest_ms": None, "reasons": list(_not_compacted(partition))}
+        policy = f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
+        return {**row, "goes": False, "earliest_ms": None, "reasons": [policy, *why_deleted(partition.log.config)]}
     told = explain(
         found,
         Standing(
@@ -281,12 +300,6 @@ def _explanation(subject: Subject, partition: Partition, found: Found | None, wa
         ),
     )
     return {**row, "goes": told.goes, "earliest_ms": told.earliest_ms, "reasons": list(told.reasons)}
-
-
-def _not_compacted(partition: Partition) -> Iterator[str]:
-    yield f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
-    if partition.log.config.delete and partition.log.config.retention_ms >= 0:
-        yield f"its segment goes when all in it is older than retention.ms = {partition.log.config.retention_ms}"
 
 
 def _why_gone(partition: Partition, offset: int) -> str:

@@ -4,8 +4,8 @@ Runs on a thread over ranges of files that were lent to it, and for a bounded ti
 anything about the record.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from lamina.errors import CorruptMessage
@@ -29,17 +29,31 @@ class Found:
     is_control: bool
     is_aborted: bool
     delete_horizon_ms: int | None
+    is_open: bool = False
+    """Its transaction has not ended."""
     newer: tuple[int, ...] = ()
     """The offsets of committed records of the same key behind it, as far as was looked: the next one and the last."""
-    looked_to: int = 0
-    """Up to which offset was looked."""
+    newer_open: int | None = None
+    """The next one whose transaction has not ended."""
+    looked_to: int | None = None
+    """Before which offset the search ended, where its time was over; ``None`` where all was seen."""
 
 
 class Finder:
-    def __init__(self, leases: Sequence[Lease], aborted: Sequence[AbortedTransaction], limit_bytes: int) -> None:
+    def __init__(
+        self,
+        leases: Sequence[Lease],
+        aborted: Sequence[AbortedTransaction],
+        open_since: Mapping[int, int],
+        limit_bytes: int,
+    ) -> None:
+        """``open_since`` has, by producer id, the first offset of every open transaction."""
         self._leases = leases
         self._aborted = aborted
+        self._open_since = open_since
         self._limit_bytes = limit_bytes
+        self.looked_to: int | None = None
+        """Before which offset the last search ended, where its time was over."""
 
     def at(self, offset: int, seconds: float = MAX_SECONDS) -> Found | None:
         """The record at an offset; ``None`` where there is none (any more)."""
@@ -54,7 +68,7 @@ class Finder:
                     return found
             elif record.key == found.key and record.offset > offset and not header.is_control:
                 found = self._followed(found, header, record)
-        return found
+        return self._as_far_as_seen(found)
 
     def last_of(self, key: bytes, seconds: float = MAX_SECONDS) -> Found | None:
         """The last record of a key, an aborted one only if there is no other."""
@@ -64,23 +78,17 @@ class Finder:
             if record.key == key and not header.is_control:
                 other = self._found(header, record)
                 found = other if found is None or not other.is_aborted or found.is_aborted else found
-        return found
+        return self._as_far_as_seen(found)
+
+    def _as_far_as_seen(self, found: Found | None) -> Found | None:
+        return None if found is None else replace(found, looked_to=self.looked_to)
 
     def _followed(self, found: Found, header: BatchHeader, record: Record) -> Found:
         if self._is_aborted(header):
             return found
-        newer = (found.newer[0], record.offset) if found.newer else (record.offset, record.offset)
-        return Found(
-            found.offset,
-            found.timestamp_ms,
-            found.key,
-            found.is_tombstone,
-            found.is_control,
-            found.is_aborted,
-            found.delete_horizon_ms,
-            newer,
-            record.offset,
-        )
+        if self._is_open(header):
+            return found if found.newer_open is not None else replace(found, newer_open=record.offset)
+        return replace(found, newer=(found.newer[0] if found.newer else record.offset, record.offset))
 
     def _found(self, header: BatchHeader, record: Record) -> Found:
         return Found(
@@ -91,7 +99,7 @@ class Finder:
             header.is_control,
             not header.is_control and self._is_aborted(header),
             header.delete_horizon_ms,
-            looked_to=record.offset,
+            not header.is_control and self._is_open(header),
         )
 
     def _is_aborted(self, header: BatchHeader) -> bool:
@@ -100,13 +108,19 @@ class Finder:
             for one in self._aborted
         )
 
+    def _is_open(self, header: BatchHeader) -> bool:
+        since = self._open_since.get(header.producer_id)
+        return header.is_transactional and since is not None and since <= header.base_offset
+
     def _records(self, offset: int, deadline: float) -> Iterator[tuple[BatchHeader, Record]]:
         """From ``offset`` on; ends early when the time is over."""
+        self.looked_to = None
         for lease in self._leases:
             for position, header in headers(lease.file, 0, lease.size_bytes):
                 if header.last_offset < offset:
                     continue
                 if monotonic() > deadline:
+                    self.looked_to = header.base_offset
                     return
                 data = lease.file.pread(header.size_bytes, position)
                 if len(data) < header.size_bytes:

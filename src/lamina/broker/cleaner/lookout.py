@@ -77,7 +77,7 @@ class Lookout:
         """Fact 101: what a round says of logs that wait beyond ``max.compaction.lag.ms``."""
         if self._overdue:
             logger.info(
-                "%d logs could be cleaned, %d of them were overdue, the longest by %d ms",
+                "logs that could be cleaned: %d; of them overdue: %d, the longest by %d ms",
                 self._cleanable,
                 self._overdue,
                 self.max_overdue_ms,

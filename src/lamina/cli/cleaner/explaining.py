@@ -52,7 +52,9 @@ def explain(
 
 def _print(topic: str, row: dict[str, Any]) -> None:
     what = f"{topic}-{row['partition']} offset {row['offset']}"
-    if row.get("key_base64") is not None:
+    if row.get("is_marker"):
+        what += ", the marker of a transaction"
+    elif row.get("key_base64") is not None:
         text, encoding = readable(b64decode(row["key_base64"]))
         what += f", key {text}" if encoding == "text" else f", key {text} (base64)"
     if row.get("is_tombstone"):

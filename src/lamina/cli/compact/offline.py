@@ -67,7 +67,7 @@ def compact_offline(
     if not as_json:
         print_figures(rows)
         for row in rows:
-            print_remains(row, [])
+            print_remains(row, row["held_back"])
         if dry_run and rows:
             click.echo("nothing was changed: without --dry-run the directory is compacted like this")
         if not done:
@@ -79,12 +79,11 @@ def _clean(engine: "ProcessEngine", progress: Progress) -> Callable[["Plan"], "A
     """Does a plan in a process of its own, showing how far it is."""
 
     def clean(plan: "Plan") -> "Answer":
-        def told(_plan_id: str, done_bytes: int, total_bytes: int) -> None:
+        def told(done_bytes: int, total_bytes: int) -> None:
             name = f"{plan.topic}-{plan.partition}"
             progress.show(lambda: f"{name}: {bytes_text(done_bytes)} of {bytes_text(total_bytes)}")
 
-        (answer,) = asyncio.run(engine.clean([plan], told))
-        return answer
+        return asyncio.run(engine.clean(plan, told))
 
     return clean
 
@@ -92,6 +91,7 @@ def _clean(engine: "ProcessEngine", progress: Progress) -> Callable[["Plan"], "A
 def _row(result: "Result") -> dict[str, Any]:
     manifest = result.manifest
     row: dict[str, Any] = {"topic": result.topic, "partition": result.partition, "reason": result.reason}
+    row["held_back"] = list(result.held_back)
     if manifest is None:
         return row
     return row | {
