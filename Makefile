@@ -21,9 +21,11 @@ serve: venv
 test: venv
 	$(PYTEST) -n auto -m "not kafka and not spark"
 
-# Ten times as many power cuts and random lives of a log as in `make test`; about five minutes.
+# Ten times as many power cuts and random lives of a log as in `make test`, and 40,000 transactions on one id; about ten
+# minutes.
 faults: venv
-	LAMINA_STORIES=300 $(PYTEST) -n auto tests/log/test_crash.py tests/log/test_faults.py tests/broker/test_transaction_model.py --timeout 1800
+	LAMINA_STORIES=300 LAMINA_TRANSACTIONS=40000 $(PYTEST) -n auto --timeout 1800 tests/log/test_crash.py tests/log/test_faults.py \
+		tests/broker/test_transaction_model.py tests/broker/test_group_power_cuts.py tests/broker/test_transactions_endurance.py
 
 # Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
 # ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.

@@ -20,3 +20,8 @@ def test_what_re2_does_not_take_is_an_invalid_regular_expression(text: str) -> N
 def test_an_expression_that_ruins_other_engines_takes_no_time() -> None:
     """Backtracking would take 2**100 steps: it would never end."""
     assert matching("(a+)+$", ["a" * 100 + "!", "a" * 100]) == ("a" * 100,)
+
+
+def test_ten_thousand_names_are_looked_through_by_such_an_expression() -> None:
+    names = [f"{'a' * 100}-{number}" for number in range(10_000)]
+    assert matching("^(a+)+$", [*names, "a" * 100]) == ("a" * 100,)

@@ -30,6 +30,7 @@ SCRIPTS = {
     "cut with a log start": "append append append move_log_start write_checkpoints truncate append flush",
     "closed after its flush": "append flush write_checkpoints roll append",
     "a name used again": "append append append flush move_log_start write_checkpoints delete_and_create append append",
+    "rolled before its first flush": "append append roll append roll append append",
     "all expired": "append append append flush expire expire append write_checkpoints append flush",
 }
 """Stories in which one rule of the log room matters, too rare to wait for them."""

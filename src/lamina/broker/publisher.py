@@ -87,7 +87,7 @@ class Publisher:
     async def _make_in(self, directory: LogDirectory, wanted: list[tuple[Topic, int]]) -> bool:
         """Make and open the new logs on a thread, then lead them. False if the disk failed before."""
         keys = [(topic.name, index) for topic, index in wanted]
-        configs = {topic.name: self._node.config_of(topic.name) for topic, _ in wanted}
+        configs = {name: self._node.config_of(name) for name in {topic.name for topic, _ in wanted}}
         now_ms = self._node.now_ms()
         self.directory_of |= dict.fromkeys(keys, directory)
         try:
