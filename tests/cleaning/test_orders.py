@@ -24,7 +24,7 @@ from tests.pipeline.engines import a_plan
 
 def test_orders_are_the_same_after_the_pipe(tmp_path: Path) -> None:
     start = Start("local[*]", (Entry("spark.x", 'a "quoted"\nline'),), "/data/spark")
-    orders: list[Order] = [start, Clean((a_plan(tmp_path),)), Cancel("p1")]
+    orders: list[Order] = [start, Clean(a_plan(tmp_path)), Cancel("p1")]
     for order in orders:
         line = dump_order(order)
         assert line.count(b"\n") == 1
@@ -39,14 +39,14 @@ def test_what_an_engine_says_is_the_same_after_the_pipe() -> None:
 
 
 def test_another_version_is_refused_with_a_sentence() -> None:
-    line = json.dumps({"version": 2, "cancel": {"plan_id": "p"}}).encode()
+    line = json.dumps({"version": 3, "cancel": {"plan_id": "p"}}).encode()
     with pytest.raises(ContractError, match="use the same Lamina for both"):
         load_order(line)
 
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"nonsense", b"[]", b'{"version":1}', b'{"version":1,"dance":{}}', b'{"version":1,"cancel":{"plan":1}}'],
+    [b"", b"nonsense", b"[]", b'{"version":2}', b'{"version":2,"dance":{}}', b'{"version":2,"cancel":{"plan":1}}'],
 )
 def test_nonsense_is_refused(line: bytes) -> None:
     with pytest.raises(ContractError):

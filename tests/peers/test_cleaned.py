@@ -45,8 +45,7 @@ def compact(directory: Path, **wish: bool) -> list[Result]:
     engine = ProcessEngine()
 
     def clean(plan: Plan) -> Answer:
-        (answer,) = asyncio.run(engine.clean([plan], lambda *_: None))
-        return answer
+        return asyncio.run(engine.clean(plan, lambda *_: None))
 
     asked = Wish(frozenset({"cleaned"}), None, {"cleanup.policy": "compact"}, **wish)
     return list(compact_directory(str(directory), asked, clean))

@@ -1,5 +1,6 @@
 """Real engines for tests, the processes that belong to them, and passes that stop in the middle."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -42,8 +43,9 @@ def output_of(plan: Plan, answer: Answer) -> list[tuple[str, bytes]]:
     ]
 
 
-def ignore_progress(_plan_id: str, _done_bytes: int, _total_bytes: int) -> None:
-    """For tests that are about something else."""
+async def clean_all(engine: SparkEngine, *plans: Plan) -> list[Answer]:
+    """The answers to plans that are open at the same time, in their order."""
+    return await asyncio.gather(*(engine.clean(plan, lambda *_: None) for plan in plans))
 
 
 class Hold:
@@ -59,6 +61,10 @@ class Hold:
     def is_reached(self) -> bool:
         """The task has said that it begins; the next thing that it does is to open its sources."""
         return any(self._folder.glob(f"*{PROGRESS}"))
+
+    def await_reader(self) -> None:
+        """Until somebody opens the source."""
+        os.close(os.open(self._path, os.O_WRONLY))
 
     def lift(self) -> None:
         """From now on the source is there. Who was stopped is let go, and finds no log in what it opened."""

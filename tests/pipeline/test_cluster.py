@@ -11,7 +11,7 @@ import pytest
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest
 from tests.pipeline.cluster import Cluster
-from tests.pipeline.engines import Hold, a_plan, an_engine, ignore_progress, output_of, processes_of, wait_until
+from tests.pipeline.engines import Hold, a_plan, an_engine, clean_all, output_of, processes_of, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -31,7 +31,7 @@ async def _live(path: Path, cluster: Cluster) -> None:
     try:
         alone = a_plan(path / "alone", keys=1000, segment_bytes=20_000)
         shuffled = a_plan(path / "shuffled", keys=1000, segment_bytes=20_000, memory_limit_bytes=2000)
-        answers = await engine.clean([alone, shuffled], ignore_progress)
+        answers = await clean_all(engine, alone, shuffled)
         expected = output_of(alone, clean_log(alone, "expected"))
         assert [output_of(plan, answer) for plan, answer in zip([alone, shuffled], answers, strict=True)] == [
             expected,
@@ -41,7 +41,7 @@ async def _live(path: Path, cluster: Cluster) -> None:
 
         cut = a_plan(path / "cut")
         hold = Hold(cut)
-        working = asyncio.ensure_future(engine.clean([cut], ignore_progress))
+        working = asyncio.ensure_future(clean_all(engine, cut))
         await eventually(hold.is_reached)
         hold.replace()
         for executor in processes_of(path, "CoarseGrainedExecutorBackend"):

@@ -17,7 +17,7 @@ from tests.pipeline.engines import (
     Hold,
     a_plan,
     an_engine,
-    ignore_progress,
+    clean_all,
     output_of,
     processes_of,
     wait_until,
@@ -59,7 +59,7 @@ async def _both_ways(path: Path, engine: SparkEngine) -> None:
     """One log in one task, the same log through the shuffle: the same files as in one process."""
     alone = a_plan(path / "alone", keys=1000, segment_bytes=20_000)
     shuffled = a_plan(path / "shuffled", keys=1000, segment_bytes=20_000, memory_limit_bytes=2000)
-    answers = await engine.clean([alone, shuffled], ignore_progress)
+    answers = await clean_all(engine, alone, shuffled)
     expected = clean_log(alone, "expected")
     assert len(expected.groups) > 1
     attempts = []
@@ -78,7 +78,7 @@ async def _one_bad_log_among_good_ones(path: Path, engine: SparkEngine) -> None:
     data[100] ^= 1
     source.write_bytes(data)
     Path(unlinked.pass_folder, unlinked.segments[0].log_name).unlink()
-    answers = await engine.clean([damaged, good, unlinked], ignore_progress)
+    answers = await clean_all(engine, damaged, good, unlinked)
     assert isinstance(answers[0], Failure)
     assert answers[0].is_uncleanable
     assert source.name in answers[0].reason
@@ -91,7 +91,7 @@ async def _a_killed_worker(path: Path, home: Path, engine: SparkEngine) -> None:
     """The task is tried again under another name, and what it left the first time harms nobody."""
     killed, beside = a_plan(path / "killed"), a_plan(path / "beside")
     hold = Hold(killed)
-    working = asyncio.ensure_future(engine.clean([killed, beside], ignore_progress))
+    working = asyncio.ensure_future(clean_all(engine, killed, beside))
     await eventually(hold.is_reached)
     hold.replace()
     for worker in workers_of(home):
@@ -104,7 +104,7 @@ async def _a_killed_worker(path: Path, home: Path, engine: SparkEngine) -> None:
 async def _a_cancelled_pass(path: Path, engine: SparkEngine) -> None:
     plan = a_plan(path / "cancelled")
     hold = Hold(plan)
-    working = asyncio.ensure_future(engine.clean([plan], ignore_progress))
+    working = asyncio.ensure_future(clean_all(engine, plan))
     await eventually(hold.is_reached)
     engine.cancel(plan.plan_id)
     (answer,) = await working

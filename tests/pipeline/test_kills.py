@@ -17,7 +17,7 @@ from lamina.cleaning.answers import Failure
 from lamina.cleaning.contract import Manifest
 from lamina.cleaning.orders import Clean, Start, dump_order
 from tests.broker.process import SOURCES
-from tests.pipeline.engines import Hold, HoldRewriting, a_plan, an_engine, ignore_progress, processes_of, wait_until
+from tests.pipeline.engines import Hold, HoldRewriting, a_plan, an_engine, clean_all, processes_of, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -38,11 +38,11 @@ async def _kill_and_go_on(path: Path, word: str, memory_limit_bytes: int) -> Non
     home = path / "spark"
     engine = an_engine(home)
     try:
-        (warm,) = await engine.clean([a_plan(path / "warm")], ignore_progress)
+        (warm,) = await clean_all(engine, a_plan(path / "warm"))
         assert isinstance(warm, Manifest)
         plan = a_plan(path / "cut", keys=1000, memory_limit_bytes=memory_limit_bytes)
         hold = Hold(plan) if memory_limit_bytes > 2000 else HoldRewriting(plan)
-        working = asyncio.ensure_future(engine.clean([plan], ignore_progress))
+        working = asyncio.ensure_future(clean_all(engine, plan))
         await eventually(hold.is_reached)
         first = processes_of(home)
         for pid in processes_of(home, word) if word == "SparkSubmit" else {engine_pid(engine)}:
@@ -52,7 +52,7 @@ async def _kill_and_go_on(path: Path, word: str, memory_limit_bytes: int) -> Non
         assert not answer.is_uncleanable
         await eventually(lambda: not processes_of(home) & first)
         again = a_plan(path / "again", keys=1000, memory_limit_bytes=memory_limit_bytes)
-        (answer,) = await engine.clean([again], ignore_progress)
+        (answer,) = await clean_all(engine, again)
         assert isinstance(answer, Manifest), answer
     finally:
         await engine.stop()
@@ -69,7 +69,7 @@ def test_a_broker_that_is_killed_takes_the_engine_and_its_java_with_it(quick_pat
     home = quick_path / "spark"
     plan = a_plan(quick_path / "log")
     hold = Hold(plan)
-    orders = dump_order(Start("local[2]", (), str(home))) + dump_order(Clean((plan,)))
+    orders = dump_order(Start("local[2]", (), str(home))) + dump_order(Clean(plan))
     broker = subprocess.Popen(
         [sys.executable, "-c", _BROKER, orders.decode()], env={**os.environ, "PYTHONPATH": str(SOURCES)}
     )
@@ -101,11 +101,11 @@ async def _idle(path: Path) -> None:
     home = path / "spark"
     engine = an_engine(home, idle_stop_ms=1)
     try:
-        (answer,) = await engine.clean([a_plan(path / "first")], ignore_progress)
+        (answer,) = await clean_all(engine, a_plan(path / "first"))
         assert isinstance(answer, Manifest)
         await eventually(lambda: not engine.is_running)
         await eventually(lambda: list(home.glob("classes-*.jsa")) and not processes_of(home))
-        (answer,) = await engine.clean([a_plan(path / "second")], ignore_progress)
+        (answer,) = await clean_all(engine, a_plan(path / "second"))
         assert isinstance(answer, Manifest)
     finally:
         await engine.stop()

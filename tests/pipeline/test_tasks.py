@@ -6,30 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cleaning.failures import CorruptLog, SourceLost
+from lamina.cleaning.failures import Cancelled, CorruptLog, SourceLost
+from lamina.cleaning.throttle import Throttle
 from lamina.pipeline.tasks import (
     CANCELLED,
-    Cancelled,
     Report,
     failure_of,
     read_progress,
-    share,
-    threads_of,
+    spending,
 )
+from tests.cleaning.test_throttle import Clock
 from tests.pipeline.engines import a_plan
 
 
 def test_the_bytes_of_all_tasks_of_a_pass_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lamina.pipeline.tasks._TOLD_SECONDS", 0.0)
     plan = a_plan(tmp_path)
-    assert read_progress(plan) == 0
+    assert read_progress(plan).size_bytes == 0
     one, other = Report(plan, "scan-0"), Report(plan, "scan-1")
     one(10)
     one(20)
     other(5)
-    assert read_progress(plan) == 35
+    assert read_progress(plan).size_bytes == 35
     Report(plan, "scan-0")(7)  # The same piece again, after an attempt that failed.
-    assert read_progress(plan) == 12
+    assert read_progress(plan).size_bytes == 12
 
 
 def test_a_cancelled_pass_ends_at_its_next_piece(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_pass_whose_folder_is_gone_ends_too(tmp_path: Path) -> None:
     plan = replace(a_plan(tmp_path), plan_id="another")
     with pytest.raises(Cancelled, match="its folder is gone"):
         Report(plan, "whole").tell()
-    assert read_progress(plan) == 0
+    assert read_progress(plan).size_bytes == 0
 
 
 def test_only_damage_makes_a_log_uncleanable(tmp_path: Path) -> None:
@@ -56,15 +56,22 @@ def test_only_damage_makes_a_log_uncleanable(tmp_path: Path) -> None:
     assert "unexpectedly: KeyError" in failure_of(plan, KeyError("x")).reason
 
 
-def test_what_a_pass_may_take_is_divided_among_the_tasks_at_work(tmp_path: Path) -> None:
-    plan = replace(a_plan(tmp_path), memory_limit_bytes=100, throttle_bytes_per_second=30.0)
-    assert (share(plan, 3).memory_limit_bytes, share(plan, 3).throttle_bytes_per_second) == (33, 10.0)
-    assert share(replace(plan, throttle_bytes_per_second=None), 3).throttle_bytes_per_second is None
+def test_every_piece_of_a_pass_says_how_long_it_had_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fact 97: what the shuffle's tasks wait is added too."""
+    clock = Clock()
+    monkeypatch.setattr(
+        "lamina.pipeline.tasks.throttle_of", lambda _plan: Throttle(1000, clock=clock, sleep=clock.sleep)
+    )
+    plan = a_plan(tmp_path)
+    for name in ("look-0", "scan-0", "rewrite-0"):
+        with spending(plan, name) as spend:
+            spend(500)
+    assert clock.slept == [0.5] * 3
+    assert read_progress(plan) == (1500, 1.5)
 
 
-def test_a_log_gets_threads_by_its_share_of_the_bytes(tmp_path: Path) -> None:
-    small, large = a_plan(tmp_path / "small", keys=1), a_plan(tmp_path / "large", keys=1000)
-    assert threads_of([large], 4) == [4]
-    assert threads_of([large, large], 4) == [2, 2]
-    assert threads_of([large, small], 4) == [4, 1]
-    assert threads_of([small] * 9, 4) == [1] * 9
+def test_without_a_limit_no_piece_waits(tmp_path: Path) -> None:
+    plan = replace(a_plan(tmp_path), throttle_bytes_per_second=None)
+    with spending(plan, "scan-0") as spend:
+        spend(500)
+    assert read_progress(plan).throttled_seconds == 0.0

@@ -1,7 +1,8 @@
 """``python -m lamina.cleaning``: does plans that come in on stdin, and tells on stdout what became of each.
 
-One plan a line, then an empty line; answers as ``answers.py`` has them. Ends when stdin does, whatever it is doing:
-then nobody waits for the result any more. Must not know who asks.
+It is told what ``orders`` knows, and does one plan at a time, the smallest first, so that none waits for a huge one
+that has not begun. Ends when stdin does, whatever it is doing: then nobody waits for the result any more. Must not know
+who asks.
 """
 
 import os
@@ -12,42 +13,74 @@ from typing import BinaryIO
 
 from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Progress, dump_line
-from lamina.cleaning.contract import ContractError, Plan, load
+from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.orders import Cancel, Clean, load_order
 
-_BAD_PLAN, _ALONE = 2, 3
+_BAD_ORDER = 2
 
 
-def run(given: BinaryIO, out: BinaryIO) -> int:
-    plans: list[Plan] = []
-    for line in given:
-        if not line.strip():
-            break
+class Worker:
+    """The plans that are to be done, and the one that is being done."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._changed = threading.Condition()
+        self._plans: dict[str, Plan] = {}
+        self._doing: str | None = None
+
+    def add(self, plan: Plan) -> None:
+        with self._changed:
+            self._plans[plan.plan_id] = plan
+            self._changed.notify()
+
+    def cancel(self, plan_id: str) -> None:
+        with self._changed:
+            self._plans.pop(plan_id, None)
+            if self._doing == plan_id:
+                self._doing = None
+
+    def work(self) -> None:
+        while True:
+            plan = self._take()
+            self._say(do(plan, partial(self._tell, plan), partial(self._is_cancelled, plan)))
+
+    def _is_cancelled(self, plan: Plan) -> bool:
+        return self._doing != plan.plan_id
+
+    def _take(self) -> Plan:
+        with self._changed:
+            self._changed.wait_for(lambda: self._plans)
+            plan = min(self._plans.values(), key=lambda plan: plan.source_bytes)
+            self._doing = plan.plan_id
+            return self._plans.pop(plan.plan_id)
+
+    def _tell(self, plan: Plan, done_bytes: int) -> None:
+        self._say(Progress(plan.plan_id, done_bytes, plan.source_bytes))
+
+    def _say(self, said: Progress | Answer) -> None:
+        self._out.write(dump_line(said))
+        self._out.flush()
+
+
+def run(orders: BinaryIO, out: BinaryIO) -> int:
+    worker = Worker(out)
+    threading.Thread(target=worker.work, daemon=True).start()
+    for line in orders:
         try:
-            plans.append(load(Plan, line))
+            order = load_order(line)
         except ContractError as error:
             print(error, file=sys.stderr)
-            return _BAD_PLAN
-    threading.Thread(target=_end_with, args=(given,), daemon=True).start()
-    for plan in plans:
-        _say(out, do(plan, partial(_tell, out, plan)))
+            return _BAD_ORDER
+        match order:
+            case Clean():
+                worker.add(order.plan)
+            case Cancel():
+                worker.cancel(order.plan_id)
     return 0
-
-
-def _tell(out: BinaryIO, plan: Plan, done_bytes: int) -> None:
-    _say(out, Progress(plan.plan_id, done_bytes, sum(segment.size_bytes for segment in plan.segments)))
-
-
-def _say(out: BinaryIO, said: Progress | Answer) -> None:
-    out.write(dump_line(said))
-    out.flush()
-
-
-def _end_with(given: BinaryIO) -> None:
-    given.read()
-    os._exit(_ALONE)
 
 
 if __name__ == "__main__":
     status = run(sys.stdin.buffer, sys.stdout.buffer)
-    # Not an ordinary end, which would wait for the thread that reads stdin.
+    sys.stderr.flush()
+    # Not an ordinary end, which would wait for the thread that works.
     os._exit(status)

@@ -7,10 +7,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import CleaningFailed, CorruptLog
+from lamina.cleaning.failures import Cancelled, CleaningFailed, CorruptLog
 from lamina.cleaning.job import run_plan
 
 _TOLD_SECONDS = 0.2
@@ -18,10 +19,12 @@ _TIMES_OVER_THE_LOG = 3
 """How often the sources' bytes go by, about: read for their keys, read again, written."""
 
 
-def do(plan: Plan, told: Callable[[int], None]) -> Answer:
+def do(plan: Plan, told: Callable[[int], None], is_cancelled: Callable[[], bool]) -> Answer:
     """The answer to a plan; ``told`` hears now and then how many of the sources' bytes are done."""
     try:
-        return run_plan(plan, "1", threads=os.cpu_count() or 1, meter=_Meter(plan, told))
+        return run_plan(
+            replace(plan, job_syncs=False), "1", threads=os.cpu_count() or 1, meter=_Meter(plan, told, is_cancelled)
+        )
     except CorruptLog as error:
         return Failure(plan.plan_id, str(error), is_uncleanable=True)
     except (CleaningFailed, OSError, MemoryError) as error:
@@ -29,14 +32,17 @@ def do(plan: Plan, told: Callable[[int], None]) -> Answer:
 
 
 class _Meter:
-    def __init__(self, plan: Plan, told: Callable[[int], None]) -> None:
+    def __init__(self, plan: Plan, told: Callable[[int], None], is_cancelled: Callable[[], bool]) -> None:
         self._told = told
+        self._is_cancelled = is_cancelled
         self._lock = threading.Lock()
-        self._source_bytes = sum(segment.size_bytes for segment in plan.segments)
+        self._source_bytes = plan.source_bytes
         self._bytes = 0
         self._told_at = 0.0
 
     def __call__(self, size_bytes: int) -> None:
+        if self._is_cancelled():
+            raise Cancelled("the pass was cancelled")
         with self._lock:
             self._bytes += size_bytes
             now = time.monotonic()

@@ -81,10 +81,19 @@ class Plan:
     memory_limit_bytes: int
     """What the table of keys may take."""
     throttle_bytes_per_second: float | None
+    """What the pass may read and write, or, with ``throttle_path``, all that name the same file (fact 97)."""
     hash_key: bytes
     """Sixteen secret bytes that key the hashes of keys, so that nobody can prepare a collision."""
     only_expired: bool = False
     """Rewrite only groups that hold a horizon that has passed: what may be done to a log with nothing dirty."""
+    throttle_path: str | None = None
+    """Where the processes of one machine note what they spend of the limit."""
+    job_syncs: bool = True
+    """The job brings its files to the disk itself; one on the broker's own machine leaves that to the broker."""
+
+    @property
+    def source_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self.segments)
 
     @property
     def pass_folder(self) -> str:

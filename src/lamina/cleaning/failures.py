@@ -33,5 +33,9 @@ class EngineMissing(CleaningFailed):
     """What a pass is made with is not installed."""
 
 
+class Cancelled(CleaningFailed):
+    """Nobody wants the result any more."""
+
+
 class TooManyKeys(CleaningFailed):
     """The keys do not fit the memory of one task: the log has to go through the shuffle."""

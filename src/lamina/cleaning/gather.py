@@ -49,10 +49,6 @@ class Taken:
     disk: Disk
     keep_free_bytes: int
 
-    @property
-    def source_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self.plan.segments)
-
 
 def take(
     log: PartitionLog,
@@ -139,10 +135,11 @@ def _with_index_sizes(plan: Plan, sizes: dict[str, int]) -> Plan:
 
 def _check_room(taken: Taken) -> None:
     """The new files may be as large as the old ones, which stay until after the swap."""
-    free_bytes = taken.disk.free_bytes(taken.plan.directory)
-    if free_bytes < taken.source_bytes + taken.keep_free_bytes:
+    plan = taken.plan
+    free_bytes = taken.disk.free_bytes(plan.directory)
+    if free_bytes < plan.source_bytes + taken.keep_free_bytes:
         raise NoRoom(
-            f"{taken.plan.directory} may need {taken.source_bytes} bytes for a pass, {free_bytes} are free on its disk "
+            f"{plan.directory} may need {plan.source_bytes} bytes for a pass, {free_bytes} are free on its disk "
             f"and {taken.keep_free_bytes} are to stay free: make room, or lower lamina.disk.free.min.bytes"
         )
 

@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from lamina.cleaning.contract import Manifest, OutputFile, OutputGroup, Plan
 from lamina.cleaning.gather import Taken
-from lamina.log.files import Disk, sync_file
+from lamina.log.files import Disk
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import PartitionLog
@@ -51,7 +51,6 @@ def installing(
     _check_manifest(plan, manifest)
     check_log(log, topic_id, taken)
     yield partial(_check_files, taken.disk, plan, manifest, read_bytes)
-    yield partial(_sync_files, taken.disk, plan, manifest)
     for group in manifest.groups:
         # Again before each group: between two of them the log may have been touched.
         check_log(log, topic_id, taken, installed=group.base_offset)
@@ -142,16 +141,11 @@ def _check_file(disk: Disk, path: str, output: OutputFile, read_bytes: int) -> N
         file.close()
 
 
-def _sync_files(disk: Disk, plan: Plan, manifest: Manifest) -> None:
-    """The broker's own fsync, before any name in the partition's directory depends on it."""
-    for group in manifest.groups:
-        for output in group.files:
-            if not sync_file(disk, f"{plan.pass_folder}/{output.name}"):
-                raise Refused(f"{output.name} vanished from the pass folder")
-
-
 def _link(disk: Disk, plan: Plan, group: OutputGroup) -> None:
-    """Give the files of one new segment their ``.cleaned`` names, in place of any that an earlier attempt left."""
+    """Give the files of one new segment their ``.cleaned`` names, in place of any that an earlier attempt left.
+
+    Nothing depends on these names: the swap brings the files to the disk before it gives them others.
+    """
     stem = f"{plan.directory}/{group.base_offset:020d}"
     paths = [stem + output.extension + CLEANED for output in group.files]
     try:

@@ -1,7 +1,7 @@
 """What a broker and its engine say to each other over a pipe: lines of JSON, one object each.
 
-Down go orders: the first is ``{"version": …, "start": …}``, then ``clean`` and ``cancel``. Up come ``started``, and
-what ``answers`` knows. The first line settles the version for all that follow. Must not know who starts whom.
+Down go orders, each ``{"version": …}`` with what it is: Spark is told to ``start``, then come ``clean`` and ``cancel``.
+Up come ``started``, and what ``answers`` knows. Must not know who starts whom.
 """
 
 import json
@@ -11,7 +11,7 @@ from lamina.cleaning.answers import Answer, Progress, load_line
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.strict_json import NotThatJson, dump_value, load_value, parse_object
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Clean these logs, as one job."""
+    """Clean this log; others may come before it is answered."""
 
-    plans: tuple[Plan, ...]
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Writing a cleaned segment: its log, both indexes and its transaction index, under names of one attempt.
 
-Owns the files of one group in the pass folder, from the first byte to the fsync. The names in the partition's
-directory are the broker's to make. Must not know which batches stay.
+Owns the files of one group in the pass folder, from the first byte to the last, and to the fsync where that is the
+job's. The names in the partition's directory are the broker's to make. Must not know which batches stay.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class SegmentWriter:
         index_batches(batches, self._plan.index_interval_bytes, self._state, self._offsets, self._times)
 
     def finish(self, aborted: Sequence[AbortedEntry]) -> OutputGroup:
-        """Write the indexes, bring everything to the disk and give it the last source's time (fact 47)."""
+        """Write the indexes, and give everything the last source's time (fact 47)."""
         assert self._log is not None
         self._settle(LOG, self._log, self.size_bytes, self._crc)
         self._log = None
@@ -119,7 +119,8 @@ class SegmentWriter:
 
     def _settle(self, extension: str, file: File, size_bytes: int, crc: int) -> None:
         try:
-            file.fsync()
+            if self._plan.job_syncs:
+                file.fsync()
         finally:
             file.close()
         self._disk.set_modified_ms(self._path(extension), self._sources[-1].modified_ms)

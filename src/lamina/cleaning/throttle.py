@@ -1,15 +1,20 @@
-"""How fast a pass may read and write (fact 97).
+"""How fast passes may read and write (fact 97): bytes read to find keys, read to copy and written, together.
 
-Owns the figure of one process: bytes read to find keys, read to copy and written, together. Must not know what they
-are.
+Owns what was spent, in one process or, in a file, in all processes of one machine that keep to the limit together. Must
+not know what the bytes are.
 """
 
+import fcntl
+import os
 import time
 from collections.abc import Callable
+from struct import Struct
 from threading import Lock
+from typing import Protocol
+
+from lamina.cleaning.contract import Plan
 
 _EVALUATED_AFTER_SECONDS = 0.3
-
 
 Meter = Callable[[int], None]
 """Told the bytes of every piece of work before the next is begun: may wait, and may raise to end the pass."""
@@ -19,17 +24,58 @@ def unmetered(_size_bytes: int) -> None:
     """No limit, and nobody who wants to end it."""
 
 
+class Ledger(Protocol):
+    """Until when what was spent so far takes, at the limit."""
+
+    def spend(self, seconds: float, since: float) -> float:
+        """Add what takes so long, begun not before ``since``. Returns until when all takes."""
+
+
+class OwnLedger:
+    """Of one process."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def spend(self, seconds: float, since: float) -> float:
+        self._until = max(self._until, since) + seconds
+        return self._until
+
+
+class FileLedger:
+    """Of all processes of one machine that name the same file; they have the same monotonic clock."""
+
+    _UNTIL = Struct("=d")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def spend(self, seconds: float, since: float) -> float:
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            said = os.pread(file, self._UNTIL.size, 0)
+            before = self._UNTIL.unpack(said)[0] if len(said) == self._UNTIL.size else 0.0
+            until: float = max(before, since) + seconds
+            os.pwrite(file, self._UNTIL.pack(until), 0)
+            return until
+        finally:
+            os.close(file)
+
+
 class Throttle:
     """Sleeps just enough to keep the average of each stretch at the limit; may be shared by threads."""
 
     def __init__(
         self,
         bytes_per_second: float,
+        ledger: Ledger | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._bytes_per_second = bytes_per_second
+        self._ledger = ledger or OwnLedger()
         self._clock = clock
         self._sleep = sleep
         self._lock = Lock()
@@ -40,12 +86,28 @@ class Throttle:
     def __call__(self, size_bytes: int) -> None:
         with self._lock:
             self._bytes += size_bytes
-            passed = self._clock() - self._since
-            if passed < _EVALUATED_AFTER_SECONDS:
-                return
-            wanted = self._bytes / self._bytes_per_second
-            if wanted > passed:
-                self._sleep(wanted - passed)
-                self.slept_seconds += wanted - passed
-            self._since = self._clock()
-            self._bytes = 0
+            if self._clock() - self._since >= _EVALUATED_AFTER_SECONDS:
+                self._evaluate()
+
+    def finish(self) -> float:
+        """What was spent since counts too: many small logs are a large one. Returns how long it slept in all."""
+        with self._lock:
+            self._evaluate()
+            return self.slept_seconds
+
+    def _evaluate(self) -> None:
+        until = self._ledger.spend(self._bytes / self._bytes_per_second, self._since)
+        wait = until - self._clock()
+        if wait > 0:
+            self._sleep(wait)
+            self.slept_seconds += wait
+        self._since = self._clock()
+        self._bytes = 0
+
+
+def throttle_of(plan: Plan) -> Throttle | None:
+    """What keeps one process to the limit of a plan; ``None`` where there is none."""
+    rate = plan.throttle_bytes_per_second
+    if rate is None:
+        return None
+    return Throttle(rate, None if plan.throttle_path is None else FileLedger(plan.throttle_path))

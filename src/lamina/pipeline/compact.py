@@ -1,86 +1,134 @@
-"""Distributing the passes of a batch of logs over Spark's tasks.
+"""Distributing passes over Spark's tasks, as they come.
 
-Owns which way a log goes. Most are one task each, all in one job. One whose keys do not fit the memory of a task goes
-through the shuffle (``spread``), and so does a large one on a cluster that would stand idle. A log that fails does not
-fail the others; where it takes the whole job with it, the rest are done again one by one. Must not know the broker.
+Owns which way a log goes, and the threads that wait for Spark: one a slot, each with a job of one task, so that every
+answer is there as soon as its task is over and a huge log holds nobody up. One whose keys do not fit the memory of a
+task goes through the shuffle (``spread``), and so does a large one on a cluster that would stand idle. A log that fails
+does not fail the others; where it takes its task with it, the rest are done again one by one. Must not know the broker.
 """
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.rewriting import groups_of
+from lamina.pipeline.backlog import Backlog, Work
 from lamina.pipeline.session import Session
 from lamina.pipeline.spread import clean_spread
-from lamina.pipeline.tasks import clean_alone, share, threads_of
+from lamina.pipeline.tasks import clean_alone
 from lamina.pipeline.trouble import SparkEnded, has_ended, sentence_of
 
 _SPREAD_BYTES = 256 * 1024 * 1024
 """A smaller log is done before its pieces are handed out."""
 
-Say = Callable[[Answer], None]
 Alone = Answer | TooManyKeys
 
 
-def size_of(plan: Plan) -> int:
-    return sum(segment.size_bytes for segment in plan.segments)
+class Compaction:
+    """``say`` gets one answer for each plan, ``ended`` the reason when Spark is gone; both on threads of this one."""
 
+    def __init__(self, session: Session, say: Callable[[Answer], None], ended: Callable[[Exception], None]) -> None:
+        self._session = session
+        self._say = say
+        self._ended = ended
+        self._backlog = Backlog()
+        self._changed = threading.Condition()
+        self._threads = 0
+        self._idle = 0
+        self._spreading = threading.Lock()
 
-def clean_batch(session: Session, plans: Sequence[Plan], say: Say) -> None:
-    """Clean some logs; ``say`` gets one answer for each as soon as there is one. Raises :class:`SparkEnded`."""
-    plans = sorted(plans, key=size_of, reverse=True)
-    apart = [plan for plan in plans if _pays_to_spread(session, plan, len(plans))]
-    together = [plan for plan in plans if plan not in apart]
-    for plan, result in zip(together, _clean_together(session, together), strict=True):
-        if isinstance(result, TooManyKeys):
-            apart.append(plan)
+    def add(self, plan: Plan) -> None:
+        slots = self._session.slots
+        with self._changed:
+            self._backlog.add(plan)
+            if len(self._backlog) > self._idle and self._threads < slots:
+                self._threads += 1
+                threading.Thread(target=self._run, name="lamina-jobs", daemon=True).start()
+            self._changed.notify()
+
+    def drop(self, plan_id: str) -> bool:
+        """Nobody wants it any more. Returns whether it had not begun."""
+        with self._changed:
+            return self._backlog.drop(plan_id)
+
+    @property
+    def begun(self) -> list[Plan]:
+        with self._changed:
+            return self._backlog.begun
+
+    def _run(self) -> None:
+        try:
+            while True:
+                work = self._take()
+                self._do(work)
+                with self._changed:
+                    self._backlog.finish(work)
+        except Exception as error:
+            self._ended(error)
+
+    def _take(self) -> Work:
+        slots = self._session.slots
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: len(self._backlog))
+            self._idle -= 1
+            return self._backlog.take(slots)
+
+    def _do(self, work: Work) -> None:
+        if len(work.plans) == 1 and self._pays_to_spread(work.plans[0], work.at_once):
+            self._say(self._spread(work.plans[0]))
+            return
+        for plan, result in zip(work.plans, self._clean(work, work.plans), strict=True):
+            self._say(self._spread(plan) if isinstance(result, TooManyKeys) else result)
+
+    def _pays_to_spread(self, plan: Plan, plans: int) -> bool:
+        """Threads of one task use one machine; a cluster has more."""
+        if self._session.is_local or plan.source_bytes < _SPREAD_BYTES:
+            return False
+        return self._session.slots >= 2 * plans and len(groups_of(plan)) > 1
+
+    def _clean(self, work: Work, plans: Sequence[Plan]) -> list[Alone]:
+        """One job of one task."""
+        threads = work.threads if self._session.is_local else 1
+        given = [(self._limited(plan, work.memory_bytes, work.at_once), threads) for plan in plans]
+        try:
+            job = self._session.context.parallelize([given], 1)
+            results: list[Alone] = job.flatMap(lambda one: [clean_alone(*each) for each in one]).collect()
+        except Exception as error:
+            self._check_alive(error)
+            if len(plans) == 1:
+                return [Failure(plans[0].plan_id, sentence_of(error))]
         else:
-            say(result)
-    for plan in apart:
-        say(_spread(session, plan))
+            return results
+        return [result for plan in plans for result in self._clean(work, [plan])]
 
+    def _spread(self, plan: Plan) -> Answer:
+        """One at a time: each has all slots."""
+        slots = self._session.slots
+        with self._spreading:
+            try:
+                limited = self._limited(plan, max(plan.memory_limit_bytes // slots, 1), slots)
+                answer = clean_spread(self._session.context, limited, slots)
+                self._session.forget_shuffles()
+                return answer
+            except Exception as error:
+                self._check_alive(error)
+                return Failure(plan.plan_id, sentence_of(error))
 
-def _pays_to_spread(session: Session, plan: Plan, plans: int) -> bool:
-    """Threads of one task use one machine; a cluster has more."""
-    if session.is_local or size_of(plan) < _SPREAD_BYTES:
-        return False
-    return session.slots >= 2 * plans and len(groups_of(plan)) > 1
+    def _limited(self, plan: Plan, memory_bytes: int, tasks: int) -> Plan:
+        """The plan for one of so many tasks at the same time.
 
+        On one machine they all keep to one limit of bytes a second; in a cluster each has its part of it (fact 97).
+        """
+        plan = replace(plan, memory_limit_bytes=memory_bytes)
+        if self._session.is_local:
+            return replace(plan, throttle_path=f"{self._session.directory}/scratch/throttle", job_syncs=False)
+        rate = plan.throttle_bytes_per_second
+        return replace(plan, throttle_bytes_per_second=None if rate is None else rate / tasks)
 
-def _clean_together(session: Session, plans: Sequence[Plan]) -> list[Alone]:
-    try:
-        return _clean_alone(session, plans)
-    except Exception as error:
-        _check_alive(session, error)
-        if len(plans) == 1:
-            return [Failure(plans[0].plan_id, sentence_of(error))]
-    return [result for plan in plans for result in _clean_together(session, [plan])]
-
-
-def _clean_alone(session: Session, plans: Sequence[Plan]) -> list[Alone]:
-    """One job, one task a log, the largest begun first."""
-    if not plans:
-        return []
-    slots = session.slots
-    at_once = min(slots, len(plans))
-    threads = threads_of(plans, slots) if session.is_local else [1] * len(plans)
-    work = [(share(plan, at_once), count) for plan, count in zip(plans, threads, strict=True)]
-    results: list[Alone] = session.context.parallelize(work, len(work)).map(lambda one: clean_alone(*one)).collect()
-    return results
-
-
-def _spread(session: Session, plan: Plan) -> Answer:
-    try:
-        answer = clean_spread(session.context, share(plan, session.slots), session.slots)
-        session.forget_shuffles()
-        return answer
-    except Exception as error:
-        _check_alive(session, error)
-        return Failure(plan.plan_id, sentence_of(error))
-
-
-def _check_alive(session: Session, error: Exception) -> None:
-    """Who has lost Spark answers for no log: with the engine's end all that it had not answered is failed."""
-    if has_ended(error) or not session.is_alive:
-        raise SparkEnded("Spark ended in the middle of a pass") from error
+    def _check_alive(self, error: Exception) -> None:
+        """Who has lost Spark answers for no log: with the engine's end all that it had not answered is failed."""
+        if has_ended(error) or not self._session.is_alive:
+            raise SparkEnded("Spark ended in the middle of a pass") from error

@@ -8,14 +8,17 @@ error. Must not know how a log is cleaned.
 import os
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Sequence
-from typing import BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from lamina.cleaning.answers import Answer, Failure, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.orders import Cancel, Clean, Start, Started, dump_started, load_order
 from lamina.pipeline.session import Session
+
+if TYPE_CHECKING:
+    from lamina.pipeline.compact import Compaction
 
 _PROGRESS_SECONDS = 0.5
 _TIMES_OVER_THE_LOG = 3
@@ -27,14 +30,13 @@ class Engine:
         self._orders = orders
         self._out = out
         self._saying = threading.Lock()
-        self._active: dict[str, Plan] = {}
+        self._open: dict[str, Plan] = {}
         self._session: Session | None = None
-        self._is_up = threading.Event()
-        self._trouble: str | None = None
+        self._taking = threading.Lock()
+        self._compaction: Compaction | None = None
 
     def run(self) -> NoReturn:
         """Until the broker is gone, or has enough."""
-        threading.Thread(target=self._tell_progress, daemon=True).start()
         for line in self._orders:
             try:
                 order = load_order(line)
@@ -47,7 +49,7 @@ class Engine:
                     )
                     threading.Thread(target=self._start, args=(self._session,), daemon=True).start()
                 case Clean():
-                    threading.Thread(target=self._clean, args=(order.plans,), daemon=True).start()
+                    self._take(order.plan)
                 case Cancel():
                     self._cancel(order.plan_id)
         self._end()
@@ -68,62 +70,72 @@ class Engine:
             loading.join()
             from pyspark import __version__
 
+            from lamina.pipeline.compact import Compaction
+
             started = Started(__version__, session.java, session.slots, round(session.seconds, 3))
-            self._write(dump_started(started))
         except Exception as error:
-            traceback.print_exc()
-            said = str(error).split("\n", 1)[0]
-            self._trouble = f"Spark could not be started: {said or type(error).__name__}"
-        self._is_up.set()
+            self._refuse(error)
+        self._write(dump_started(started))
+        with self._taking:
+            compaction = self._compaction = Compaction(session, self._answer, self._lose)
+            waiting = list(self._open.values())
+        for plan in waiting:
+            compaction.add(plan)
+        self._tell_progress(compaction)
 
-    def _clean(self, plans: Sequence[Plan]) -> None:
-        self._is_up.wait()
-        if self._trouble is not None:
-            for plan in plans:
-                self._answer(Failure(plan.plan_id, self._trouble))
-            self._end(self._trouble)
-        from lamina.pipeline.compact import clean_batch
+    def _refuse(self, error: Exception) -> NoReturn:
+        """Spark does not start: whoever waits is told why."""
+        traceback.print_exception(error)
+        said = str(error).split("\n", 1)[0]
+        trouble = f"Spark could not be started: {said or type(error).__name__}"
+        for plan_id in list(self._open):
+            self._answer(Failure(plan_id, trouble))
+        self._end(trouble)
 
-        assert self._session is not None
-        for plan in plans:
-            self._active[plan.plan_id] = plan
-        try:
-            clean_batch(self._session, plans, self._answer)
-        except Exception as error:
-            traceback.print_exc()
-            self._end(str(error) or type(error).__name__)
+    def _lose(self, error: Exception) -> NoReturn:
+        """Spark is gone, or does what nobody expected: the next plan gets another engine."""
+        traceback.print_exception(error)
+        self._end(str(error) or type(error).__name__)
+
+    def _take(self, plan: Plan) -> None:
+        with self._taking:
+            self._open[plan.plan_id] = plan
+            compaction = self._compaction
+        if compaction is not None:
+            compaction.add(plan)
 
     def _cancel(self, plan_id: str) -> None:
-        """Tell the tasks of a plan where they look: in its folder."""
+        """Do not begin a plan, or tell its tasks where they look: in its folder."""
+        with self._taking:
+            plan = self._open.pop(plan_id, None)
+            compaction = self._compaction
+        if plan is None or compaction is None or compaction.drop(plan_id):
+            return
         from lamina.pipeline.tasks import CANCELLED
 
-        plan = self._active.get(plan_id)
-        if plan is not None:
-            try:
-                os.close(os.open(f"{plan.pass_folder}/{CANCELLED}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            except OSError:
-                return  # The folder is gone, and they see that too.
+        try:
+            os.close(os.open(f"{plan.pass_folder}/{CANCELLED}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError:
+            return  # The folder is gone, and they see that too.
 
     def _answer(self, answer: Answer) -> None:
-        self._active.pop(answer.plan_id, None)
+        with self._taking:
+            self._open.pop(answer.plan_id, None)
         self._write(dump_line(answer))
 
-    def _tell_progress(self) -> None:
-        told: dict[str, int] = {}
-        self._is_up.wait()
-        if self._trouble is not None:
-            return
+    def _tell_progress(self, compaction: "Compaction") -> NoReturn:
         from lamina.pipeline.tasks import read_progress
 
-        waiting = threading.Event()
-        while not waiting.wait(_PROGRESS_SECONDS):
-            for plan_id, plan in list(self._active.items()):
-                total_bytes = sum(segment.size_bytes for segment in plan.segments)
-                done_bytes = min(read_progress(plan) // _TIMES_OVER_THE_LOG, total_bytes)
+        told: dict[str, int] = {}
+        while True:
+            begun = {plan.plan_id: plan for plan in compaction.begun}
+            for plan_id, plan in begun.items():
+                done_bytes = min(read_progress(plan).size_bytes // _TIMES_OVER_THE_LOG, plan.source_bytes)
                 if done_bytes > told.get(plan_id, 0):
                     told[plan_id] = done_bytes
-                    self._write(dump_line(Progress(plan_id, done_bytes, total_bytes)))
-            told = {plan_id: done for plan_id, done in told.items() if plan_id in self._active}
+                    self._write(dump_line(Progress(plan_id, done_bytes, plan.source_bytes)))
+            told = {plan_id: done for plan_id, done in told.items() if plan_id in begun}
+            time.sleep(_PROGRESS_SECONDS)
 
     def _write(self, line: bytes) -> None:
         try:

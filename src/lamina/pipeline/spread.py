@@ -26,7 +26,7 @@ from lamina.pipeline.shuffle import (
     reduce_bucket,
     scan_into_buckets,
 )
-from lamina.pipeline.tasks import Report, attempt_name, failure_of, spending
+from lamina.pipeline.tasks import attempt_name, failure_of, read_progress, spending
 
 if TYPE_CHECKING:
     from pyspark import Broadcast, SparkContext
@@ -75,7 +75,13 @@ def clean_spread(context: "SparkContext", plan: Plan, slots: int) -> Answer:
         [each.rewritten for each in finished],
         keys=sum(each.keys for each in finished),
         bytes_read=sum(segment.size_bytes for segment in plan.segments),
-        seconds=Seconds(scanned - began, max(ended - scanned - rewriting, 0.0), rewriting, 0.0, ended - began),
+        seconds=Seconds(
+            scanned - began,
+            max(ended - scanned - rewriting, 0.0),
+            rewriting,
+            read_progress(plan).throttled_seconds,
+            ended - began,
+        ),
     )
 
 
@@ -109,7 +115,8 @@ def _itself(number: int) -> int:
 
 def look(plan: Plan, number: int) -> HeaderScan | Failure:
     try:
-        return scan_headers(plan, number, meter=Report(plan, f"look-{number}"))
+        with spending(plan, f"look-{number}") as meter:
+            return scan_headers(plan, number, meter=meter)
     except Exception as error:
         return failure_of(plan, error)
 
@@ -117,8 +124,8 @@ def look(plan: Plan, number: int) -> HeaderScan | Failure:
 def scan(shared: "Broadcast[Judged]", number: int) -> Iterator[tuple[int, Packed]]:
     plan, verdicts, _, bits = shared.value
     try:
-        meter = spending(plan, f"scan-{number}")
-        yield from scan_into_buckets(plan, number, verdicts[number], bits, meter)
+        with spending(plan, f"scan-{number}") as meter:
+            yield from scan_into_buckets(plan, number, verdicts[number], bits, meter)
     except Exception as error:
         yield 0, (number, FAILED, dump_line(failure_of(plan, error)))
 
@@ -142,8 +149,8 @@ def rewrite(
     began = time.monotonic()
     masks = [gathered.masks.get(number, _NOTHING) for number in range(len(plan.segments))]
     try:
-        meter = spending(plan, f"rewrite-{place}")
-        written = rewrite_group(plan, groups[place], verdicts, masks, attempt_name(), meter=meter)
+        with spending(plan, f"rewrite-{place}") as meter:
+            written = rewrite_group(plan, groups[place], verdicts, masks, attempt_name(), meter=meter)
     except Exception as error:
         yield failure_of(plan, error)
         return

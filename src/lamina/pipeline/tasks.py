@@ -8,26 +8,30 @@ Spark tries failed tasks again, and other logs are in the same job. Must not kno
 import os
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
+from typing import NamedTuple
 
 from pyspark import TaskContext
 
 from lamina.cleaning.answers import Failure
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan
-from lamina.cleaning.failures import CleaningFailed, CorruptLog, TooManyKeys
-from lamina.cleaning.throttle import Meter, Throttle
+from lamina.cleaning.failures import Cancelled, CleaningFailed, CorruptLog, TooManyKeys
+from lamina.cleaning.throttle import Meter, throttle_of
 
 PROGRESS = ".progress"
 CANCELLED = "cancelled"
-_DONE = Struct(">q")
+_DONE = Struct(">qd")
 _TOLD_SECONDS = 0.2
 
 
-class Cancelled(CleaningFailed):
-    """Nobody wants the result any more."""
+class Done(NamedTuple):
+    """What tasks have said of themselves."""
+
+    size_bytes: int
+    throttled_seconds: float
 
 
 class Report:
@@ -38,6 +42,7 @@ class Report:
         self._path = f"{plan.pass_folder}/{name}{PROGRESS}"
         self._lock = threading.Lock()
         self._done_bytes = 0
+        self.throttled_seconds = 0.0
         self._told_at = time.monotonic()
 
     def __call__(self, size_bytes: int) -> None:
@@ -57,14 +62,15 @@ class Report:
         except FileNotFoundError:
             raise Cancelled("the pass was given up: its folder is gone") from None
         try:
-            os.pwrite(file, _DONE.pack(self._done_bytes), 0)
+            os.pwrite(file, _DONE.pack(self._done_bytes, self.throttled_seconds), 0)
         finally:
             os.close(file)
 
 
-def read_progress(plan: Plan) -> int:
-    """The bytes that all tasks of a plan together have read and written, as far as they have said."""
-    done_bytes = 0
+def read_progress(plan: Plan) -> Done:
+    """How many bytes all tasks of a plan together have read and written, and how long they had to wait, as far as they
+    have said."""
+    done = Done(0, 0.0)
     try:
         with os.scandir(plan.pass_folder) as entries:
             paths = [entry.path for entry in entries if entry.name.endswith(PROGRESS) and entry.is_file()]
@@ -72,10 +78,11 @@ def read_progress(plan: Plan) -> int:
             with open(path, "rb") as file:
                 said = file.read(_DONE.size)
             if len(said) == _DONE.size:
-                done_bytes += _DONE.unpack(said)[0]
+                size_bytes, throttled_seconds = _DONE.unpack(said)
+                done = Done(done.size_bytes + size_bytes, done.throttled_seconds + throttled_seconds)
     except FileNotFoundError:
-        return 0
-    return done_bytes
+        return Done(0, 0.0)
+    return done
 
 
 def attempt_name() -> str:
@@ -108,38 +115,25 @@ def clean_alone(plan: Plan, threads: int) -> Manifest | Failure | TooManyKeys:
         return failure_of(plan, error)
 
 
-def spending(plan: Plan, name: str) -> Meter:
-    """The meter of a piece of a pass: reports, and keeps to the plan's share of the limit."""
+@contextmanager
+def spending(plan: Plan, name: str) -> Iterator[Meter]:
+    """The meter of a piece of a pass: reports, keeps to the limit, and says in the end how long it had to wait."""
     report = Report(plan, name)
     report.tell()
-    if plan.throttle_bytes_per_second is None:
-        return report
-    throttle = Throttle(plan.throttle_bytes_per_second)
+    throttle = throttle_of(plan)
+    if throttle is None:
+        yield report
+        return
 
     def spend(size_bytes: int) -> None:
         report(size_bytes)
         throttle(size_bytes)
 
-    return spend
-
-
-def share(plan: Plan, tasks: int) -> Plan:
-    """The plan for one of so many tasks at the same time: what all of them may take is divided (fact 97)."""
-    rate = plan.throttle_bytes_per_second
-    return replace(
-        plan,
-        memory_limit_bytes=max(plan.memory_limit_bytes // tasks, 1),
-        throttle_bytes_per_second=None if rate is None else rate / tasks,
-    )
+    yield spend
+    report.throttled_seconds = throttle.finish()
+    report.tell()
 
 
 def describe_worker(number: int) -> tuple[int, int]:
     """For a job that does nothing: which process did which piece."""
     return number, os.getpid()
-
-
-def threads_of(plans: Sequence[Plan], slots: int) -> list[int]:
-    """How many threads each pass of a batch gets: its share of the slots by its size, at least one."""
-    sizes = [sum(segment.size_bytes for segment in plan.segments) for plan in plans]
-    total = sum(sizes) or 1
-    return [min(max(round(slots * size / total), 1), slots) for size in sizes]

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from lamina.broker.cleaner.choosing import LOGS_AT_A_TIME, choose, choose_idle
+from lamina.broker.cleaner.choosing import Choice, choose, choose_idle
 from lamina.broker.cleaner.sight import Sight
 from lamina.cleaning.gather import PassRange
 from lamina.compaction.eligibility import Cleanable, FirstDirty
@@ -18,8 +18,8 @@ def sight(topic: str, cleanable: Cleanable, *bases: int, ratio: float = 0.5) -> 
     return Sight(partition, FirstDirty(cleanable.first_dirty_offset, is_reset=False), cleanable)
 
 
-def topics(chosen: list[tuple[Sight, PassRange]]) -> list[str]:
-    return [one.partition.topic for one, _ in chosen]
+def topics(chosen: list[Choice]) -> list[str]:
+    return [choice.sight.partition.topic for choice in chosen]
 
 
 def test_fact_23_the_filthiest_comes_first_and_an_overdue_one_waits_its_turn() -> None:
@@ -31,7 +31,7 @@ def test_fact_23_the_filthiest_comes_first_and_an_overdue_one_waits_its_turn() -
     ]
     chosen = choose(sights, set())
     assert topics(chosen) == ["filthy", "dirty", "overdue"]
-    assert chosen[0][1] == PassRange(5, 9)
+    assert chosen[0].extent == PassRange(5, 9)
 
 
 def test_fact_20_each_log_has_a_ratio_of_its_own() -> None:
@@ -45,11 +45,9 @@ def test_what_somebody_asks_for_comes_first_if_anything_of_it_can_be_cleaned() -
         sight("asked", Cleanable(0, 9, 99, 1, 0)),
         sight("asked in vain", ALL_CLEAN),
     ]
-    assert topics(choose(sights, {("asked", 0), ("asked in vain", 0)})) == ["asked", "filthy"]
-
-
-def test_one_call_of_the_engine_gets_so_many_logs_and_no_more() -> None:
-    assert len(choose([sight(str(number), Cleanable(0, 9, 0, 1, 0)) for number in range(200)], set())) == LOGS_AT_A_TIME
+    chosen = choose(sights, {("asked", 0), ("asked in vain", 0)})
+    assert topics(chosen) == ["asked", "filthy"]
+    assert [choice.is_manual for choice in chosen] == [True, False]
 
 
 def test_an_idle_log_is_chosen_once_a_horizon_of_it_may_have_passed() -> None:
@@ -58,7 +56,7 @@ def test_an_idle_log_is_chosen_once_a_horizon_of_it_may_have_passed() -> None:
     horizons = {("none", 0): None, ("later", 0): 1001, ("now", 0): 1000}
     chosen = choose_idle(idle, horizons, 1000, 9)
     assert topics(chosen) == ["unknown", "now"]
-    assert chosen[0][1] == PassRange(20, 20, only_expired=True)
+    assert chosen[0].extent == PassRange(20, 20, only_expired=True)
     assert topics(choose_idle(idle, horizons, 1000, 1)) == ["unknown"]
 
 
@@ -66,4 +64,4 @@ def test_of_an_idle_log_only_what_is_clean_is_chosen() -> None:
     """Never the active segment."""
     assert choose_idle([sight("t", Cleanable(7, 0, 10, 0, 0), 0)], {}, 1000, 9) == []
     inside = choose_idle([sight("t", Cleanable(15, 15, 100, 0, 0), 0, 10, 20)], {}, 1000, 9)
-    assert [extent for _, extent in inside] == [PassRange(10, 10, only_expired=True)]
+    assert [choice.extent for choice in inside] == [PassRange(10, 10, only_expired=True)]

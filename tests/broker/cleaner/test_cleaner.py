@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.cleaner.engine import Progress
 from lamina.broker.cleaner.history import Outcome
 from lamina.broker.cleaner.states import State
-from lamina.cleaning.answers import Failure
+from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.install import installing
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.log.trimming import move_log_start_offset
+from lamina.log.truncation import truncate
 from lamina.settings.log_config import LogConfig
 from tests.broker.cleaner.cleaning import CleaningBroker
 
@@ -230,22 +232,10 @@ def test_too_little_room_is_refused_with_the_figures(cleaning: CleaningBroker, m
     assert cleaning.engine.plans == []
 
 
-def test_an_engine_that_forgets_a_plan_fails_it(cleaning: CleaningBroker) -> None:
-    cleaning.compacted()
-
-    async def nothing(*_arguments: object) -> list[object]:
-        return []
-
-    cleaning.engine.clean = nothing  # type: ignore[assignment, method-assign]
-    assert not cleaning.clean()
-    assert outcomes(cleaning) == [Outcome.FAILED]
-    assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
-
-
 def test_an_engine_that_raises_fails_its_plans_and_not_the_cleaner(cleaning: CleaningBroker) -> None:
     cleaning.compacted()
 
-    async def broken(*_arguments: object) -> list[object]:
+    async def broken(*_arguments: object) -> object:
         raise RuntimeError("a bug")
 
     clean, cleaning.engine.clean = cleaning.engine.clean, broken  # type: ignore[assignment, method-assign]
@@ -271,6 +261,138 @@ def test_an_install_that_fails_unexpectedly_fails_that_pass_alone(
     assert outcomes(cleaning) == [Outcome.FAILED]
     assert cleaning.texts() == DIRTY
     assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
+
+
+# Side by side
+
+
+def test_a_log_is_installed_while_the_job_of_another_still_works(cleaning: CleaningBroker) -> None:
+    for name in ("huge", "small"):
+        cleaning.compacted(name)
+
+    async def live() -> None:
+        cleaning.engine.holds["huge"] = hold = asyncio.Event()
+        begun = await cleaning.cleaner.begin_round()
+        while cleaning.cleaner.open_passes > 1:
+            await asyncio.sleep(0)
+        assert (cleaning.checkpoint("small"), cleaning.checkpoint("huge")) == (6, None)
+        assert cleaning.cleaner.states.state(("huge", 0)) is State.IN_PROGRESS
+        hold.set()
+        assert await asyncio.gather(*begun) == [True, True]
+
+    cleaning.run(asyncio.wait_for(live(), 30))
+    assert cleaning.texts("small") == cleaning.texts("huge") == CLEANED
+
+
+def test_a_round_begins_passes_beside_one_that_takes_long(cleaning: CleaningBroker) -> None:
+    cleaning.compacted("huge")
+
+    async def begin_huge() -> list[asyncio.Task[bool]]:
+        cleaning.engine.holds["huge"] = asyncio.Event()
+        return await cleaning.cleaner.begin_round()
+
+    begun = cleaning.run(begin_huge())
+    cleaning.compacted("new")
+    assert cleaning.clean()
+    assert cleaning.texts("new") == CLEANED
+    assert cleaning.texts("huge") == DIRTY
+    cleaning.engine.holds["huge"].set()
+    cleaning.run(asyncio.wait_for(begun[0], 30))
+    assert cleaning.texts("huge") == CLEANED
+
+
+def test_only_so_many_passes_are_open_and_the_rest_follow_without_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.broker.cleaner.cleaner.PASSES_AT_ONCE", 2)
+    broker = CleaningBroker(tmp_path / "data", {"log.cleaner.backoff.ms": "3600000"})
+    most = 0
+
+    def count() -> None:
+        nonlocal most
+        most = max(most, broker.cleaner.open_passes)
+
+    try:
+        for number in range(5):
+            broker.compacted(f"t{number}")
+        broker.engine.meanwhile = count
+
+        async def live() -> None:
+            broker.cleaner.start()
+            while len(broker.cleaner.history.records) < 5:
+                await asyncio.sleep(0)
+            await broker.cleaner.stop()
+
+        broker.run(asyncio.wait_for(live(), 30))
+        assert outcomes(broker) == [Outcome.CLEANED] * 5
+        assert most <= 2
+    finally:
+        broker.close()
+
+
+def test_stopping_ends_what_an_engine_still_works_on_and_keeps_what_is_installed(tmp_path: Path) -> None:
+    """Fact 32."""
+    broker = CleaningBroker(tmp_path / "data", {})
+    try:
+        for name in ("huge", "small"):
+            broker.compacted(name)
+
+        async def live() -> None:
+            broker.engine.holds["huge"] = asyncio.Event()
+            broker.cleaner.start()
+            while not broker.cleaner.history.records:
+                await asyncio.sleep(0)
+            await broker.cleaner.stop()
+
+        broker.run(asyncio.wait_for(live(), 30))
+        found = {record.topic: (record.outcome, record.reason) for record in broker.cleaner.history.records}
+        assert found == {"small": (Outcome.CLEANED, ""), "huge": (Outcome.ABORTED, "the broker stops")}
+        assert broker.texts("huge") == DIRTY
+        assert broker.folders("huge") == []
+    finally:
+        broker.close()
+
+
+def test_checkpoints_that_come_while_one_is_written_are_written_together(
+    cleaning: CleaningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts 88 and 89: each is on disk when its pass is over."""
+    for number in range(4):
+        cleaning.compacted(f"t{number}")
+    directory = cleaning.node.directories[0]
+    written: list[int] = []
+    write = directory.write_checkpoints
+
+    def counting(changed: Any) -> None:
+        written.append(len(next(iter(changed.values()))))
+        write(changed)
+
+    monkeypatch.setattr(directory, "write_checkpoints", counting)
+
+    async def write_all() -> None:
+        checkpoints = cleaning.cleaner.settler.checkpoints
+        first = asyncio.ensure_future(checkpoints.write(cleaning.partition("t0"), 6))
+        while not written:
+            await asyncio.sleep(0)
+        await asyncio.gather(first, *(checkpoints.write(cleaning.partition(f"t{at}"), 6) for at in (1, 2, 3)))
+
+    cleaning.run(write_all())
+    assert written == [1, 4]
+    assert [cleaning.checkpoint(f"t{number}") for number in range(4)] == [6] * 4
+    text = Path(directory.path, "cleaner-offset-checkpoint").read_text()
+    assert text.splitlines()[1] == "4"
+
+
+def test_a_checkpoint_of_a_partition_that_is_gone_by_then_is_not_written(cleaning: CleaningBroker) -> None:
+    partition = cleaning.compacted()
+
+    async def delete_meanwhile() -> None:
+        writing = asyncio.ensure_future(cleaning.cleaner.settler.checkpoints.write(partition, 6))
+        cleaning.node.partitions.remove(partition.topic, partition.index)
+        await writing
+
+    cleaning.run(delete_meanwhile())
+    assert cleaning.checkpoint() is None
 
 
 # Aborting
@@ -354,7 +476,7 @@ def test_a_log_that_is_about_to_be_cut_is_not_cleaned_until_that_is_done(cleanin
 
     async def meanwhile() -> None:
         await cleaning.cleaner.pause(("t", 0))
-        directory.truncate(partition.log, 4, cleaning.node.now_ms())
+        truncate(directory, partition.log, 4, cleaning.node.now_ms())
         partition.high_watermark = partition.log.log_end_offset
         assert cleaning.cleaner.states.state(("t", 0)) is State.ABORTED
 
@@ -374,11 +496,10 @@ def test_what_a_job_says_of_another_plan_is_not_installed(cleaning: CleaningBrok
     cleaning.compacted()
     clean = cleaning.engine.clean
 
-    async def confused(plans: list[Plan], progress: object) -> list[object]:
-        answers = await clean(plans, progress)  # type: ignore[arg-type]
-        return [replace(answer, plan_id="another") for answer in answers]
+    async def confused(plan: Plan, progress: Progress) -> Answer:
+        return replace(await clean(plan, progress), plan_id="another")
 
-    cleaning.engine.clean = confused  # type: ignore[assignment, method-assign]
+    cleaning.engine.clean = confused  # type: ignore[method-assign]
     assert not cleaning.clean()
     assert cleaning.texts() == DIRTY
 
@@ -505,13 +626,13 @@ def test_an_idle_log_is_planned_for_its_horizons_alone_and_only_when_that_is_on(
     try:
         broker.compacted()
         broker.clean()
-        broker.cleaner._horizons[("t", 0)] = broker.node.now_ms() - 1
+        broker.cleaner.settler.horizons[("t", 0)] = broker.node.now_ms() - 1
         broker.clean()
         plan = broker.engine.plans[-1]
         assert plan.only_expired
         assert (plan.first_dirty_offset, plan.first_uncleanable_offset) == (6, 6)
         assert broker.checkpoint() == 6
-        broker.cleaner._horizons[("t", 0)] = None
+        broker.cleaner.settler.horizons[("t", 0)] = None
         count = len(broker.engine.plans)
         broker.clean()
         assert len(broker.engine.plans) == count

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,12 +25,9 @@ class TellingEngine(JobEngine):
         super().__init__()
         self.said: dict[str, dict[str, object]] = {}
 
-    async def clean(self, plans: Sequence[Plan], progress: Progress) -> list[Answer]:
-        answers = await super().clean(plans, progress)
-        return [
-            replace(answer, **self.said.get(plan.topic, {})) if isinstance(answer, Manifest) else answer  # type: ignore[arg-type]
-            for plan, answer in zip(plans, answers, strict=True)
-        ]
+    async def clean(self, plan: Plan, progress: Progress) -> Answer:
+        answer = await super().clean(plan, progress)
+        return replace(answer, **self.said.get(plan.topic, {})) if isinstance(answer, Manifest) else answer  # type: ignore[arg-type]
 
 
 def counts(size_bytes: int, records: int) -> Counts:

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from lamina.broker.cleaner.process_engine import ProcessEngine
+from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Failure, Progress, dump_line, load_line
 from lamina.cleaning.contract import ContractError, Manifest, Plan
 from lamina.cleaning.gather import prepare
 from tests.cleaning.small_passes import a_compacted_log, begin
+from tests.pipeline.engines import Hold, a_plan
 
-SAY = "import sys\nfor line in sys.stdin:\n    if not line.strip(): break\n"
+SAY = "import sys\nline = sys.stdin.readline()\n"
 
 
 @pytest.fixture
@@ -21,39 +23,39 @@ def plan(tmp_path: Path) -> Plan:
     return prepare(begin(a_compacted_log(tmp_path).log))
 
 
-def run(engine: ProcessEngine, *plans: Plan) -> tuple[list[Answer], list[tuple[str, int, int]]]:
-    told: list[tuple[str, int, int]] = []
-    answers = asyncio.run(engine.clean(plans, lambda *said: told.append(said)))
-    return answers, told
+def run(engine: ProcessEngine, plan: Plan) -> tuple[Answer, list[tuple[int, int]]]:
+    told: list[tuple[int, int]] = []
+    answer = asyncio.run(engine.clean(plan, lambda *said: told.append(said)))
+    return answer, told
 
 
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> ProcessEngine:
-    """An engine whose child runs this after it has read its plans."""
+    """An engine whose child runs this after it has read its plan."""
     (tmp_path / "lamina_test_child.py").write_text(SAY + code)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     return ProcessEngine("lamina_test_child")
 
 
 def test_a_plan_is_done_in_a_process_of_its_own(plan: Plan) -> None:
-    [answer], told = run(ProcessEngine(), plan)
+    answer, told = run(ProcessEngine(), plan)
     assert isinstance(answer, Manifest)
     assert answer.plan_id == plan.plan_id
     assert answer.after.records == 3
-    assert {plan_id for plan_id, _, _ in told} == {plan.plan_id}
+    assert {total_bytes for _, total_bytes in told} == {plan.source_bytes}
 
 
 def test_a_child_that_dies_fails_what_it_had_not_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan
 ) -> None:
     engine = child(tmp_path, monkeypatch, "sys.exit('no memory left')")
-    [answer], _ = run(engine, plan)
-    assert answer == Failure(plan.plan_id, "the cleaning process ended with status 1: no memory left")
+    answer, _ = run(engine, plan)
+    assert answer == Failure(plan.plan_id, "the engine ended with status 1: no memory left")
 
 
 def test_a_child_that_says_nonsense_fails_its_plans(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan
 ) -> None:
-    [answer], _ = run(child(tmp_path, monkeypatch, "print('nonsense', flush=True)"), plan)
+    answer, _ = run(child(tmp_path, monkeypatch, "print('nonsense', flush=True)"), plan)
     assert isinstance(answer, Failure)
     assert "what nobody understands" in answer.reason
     assert not answer.is_uncleanable
@@ -62,15 +64,54 @@ def test_a_child_that_says_nonsense_fails_its_plans(
 def test_stopping_ends_the_child_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
     engine = child(tmp_path, monkeypatch, "print('{\"progress\":{}}'[:0], end='')\nsys.stdin.read()")
 
-    async def stop_meanwhile() -> list[Answer]:
-        cleaning = asyncio.ensure_future(engine.clean([plan], lambda *_: None))
-        while engine._process is None:
-            await asyncio.sleep(0.001)
+    async def stop_meanwhile() -> Answer:
+        cleaning = asyncio.ensure_future(engine.clean(plan, lambda *_: None))
+        while not engine.is_running:
+            await asyncio.sleep(0)
         await engine.stop()
         return await cleaning
 
-    assert asyncio.run(stop_meanwhile()) == [Failure(plan.plan_id, "the broker stops")]
-    assert asyncio.run(engine.clean([plan], lambda *_: None)) == [Failure(plan.plan_id, "the broker stops")]
+    assert asyncio.run(stop_meanwhile()) == Failure(plan.plan_id, "the broker stops")
+    assert run(engine, plan) == (Failure(plan.plan_id, "the broker stops"), [])
+
+
+def test_plans_that_are_open_at_the_same_time_have_one_child(tmp_path: Path) -> None:
+    plans = [a_plan(tmp_path / str(number)) for number in range(3)]
+    engine = ProcessEngine()
+
+    async def clean_all() -> list[Answer]:
+        return await asyncio.gather(*(engine.clean(plan, lambda *_: None) for plan in plans))
+
+    answers = asyncio.run(clean_all())
+    assert [answer.plan_id for answer in answers] == [plan.plan_id for plan in plans]
+    assert all(isinstance(answer, Manifest) for answer in answers), answers
+    assert not engine.is_running
+
+
+def test_one_plan_is_cancelled_and_the_others_go_on(tmp_path: Path) -> None:
+    """It is stopped where it opens its first source: what it finds there later, nobody wants any more."""
+    unwanted, waiting, wanted = (a_plan(tmp_path / name, keys=17 + at) for at, name in enumerate("uvw"))
+    hold = Hold(unwanted)
+    engine = ProcessEngine()
+
+    async def clean_all() -> list[Answer]:
+        cleaning = [asyncio.ensure_future(engine.clean(plan, lambda *_: None)) for plan in (unwanted, waiting, wanted)]
+        while not engine.is_running:
+            await asyncio.sleep(0)
+        await asyncio.to_thread(hold.await_reader)
+        engine.cancel(unwanted.plan_id)
+        engine.cancel(waiting.plan_id)
+        hold.lift()
+        return await asyncio.gather(*cleaning)
+
+    answers = asyncio.run(clean_all())
+    assert answers[:2] == [Failure(plan.plan_id, "the pass was cancelled") for plan in (unwanted, waiting)]
+    assert isinstance(answers[2], Manifest), answers[2]
+    assert not list(Path(waiting.pass_folder).glob("*.1.*"))
+
+
+def test_a_cancelled_plan_ends_at_its_next_piece(plan: Plan) -> None:
+    assert do(plan, lambda _: None, lambda: True) == Failure(plan.plan_id, "the pass was cancelled")
 
 
 def test_what_is_lacking_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from lamina.broker.cleaner.spark_engine import SparkEngine
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from lamina.settings.resolve import resolve_broker
-from tests.pipeline.engines import a_plan
+from tests.pipeline.engines import a_plan, clean_all
 
 PLAY = """
 import json, os, sys
@@ -30,8 +30,7 @@ def orders():
 def say(**said):
     print(json.dumps(said), flush=True)
 def fail(order, reason):
-    for plan in order["clean"]["plans"]:
-        say(failure={"plan_id": plan["plan_id"], "reason": reason, "is_uncleanable": False})
+    say(failure={"plan_id": order["clean"]["plan"]["plan_id"], "reason": reason, "is_uncleanable": False})
 """
 ANSWERING = """
 for order in orders():
@@ -73,17 +72,13 @@ def live(engine: SparkEngine, story: Callable[[], Awaitable[list[Answer]]]) -> l
     return asyncio.run(whole())
 
 
-def ignore(_plan_id: str, _done_bytes: int, _total_bytes: int) -> None:
-    """Nothing to do."""
-
-
-def test_one_child_serves_many_batches_and_ends_with_its_input(child: Child, tmp_path: Path) -> None:
+def test_one_child_serves_many_plans_and_ends_with_its_input(child: Child, tmp_path: Path) -> None:
     engine = child(ANSWERING)
     plans = [a_plan(tmp_path / str(number)) for number in range(3)]
 
     async def story() -> list[Answer]:
-        first = await engine.clean(plans[:2], ignore)
-        return first + await engine.clean(plans[2:], ignore)
+        first = await clean_all(engine, *plans[:2])
+        return first + await clean_all(engine, plans[2])
 
     answers = live(engine, story)
     assert answers == [Failure(plan.plan_id, "as I was told") for plan in plans]
@@ -91,17 +86,18 @@ def test_one_child_serves_many_batches_and_ends_with_its_input(child: Child, tmp
         ["version", "start"],
         ["version", "clean"],
         ["version", "clean"],
+        ["version", "clean"],
     ]
     assert len({pid for pid, *_ in heard(tmp_path)}) == 1
     assert (tmp_path / "lamina_test_spark" / "ended").exists()
 
 
-def test_a_child_that_dies_fails_its_plans_and_the_next_batch_has_a_new_one(child: Child, tmp_path: Path) -> None:
+def test_a_child_that_dies_fails_its_plans_and_the_next_one_has_a_new_child(child: Child, tmp_path: Path) -> None:
     engine = child("for order in orders():\n    if 'clean' in order: sys.exit('no memory left')\n")
     plans: list[Plan] = [a_plan(tmp_path / "1"), a_plan(tmp_path / "2")]
 
     async def story() -> list[Answer]:
-        return await engine.clean(plans[:1], ignore) + await engine.clean(plans[1:], ignore)
+        return await clean_all(engine, plans[0]) + await clean_all(engine, plans[1])
 
     assert live(engine, story) == [
         Failure(plan.plan_id, "the engine ended with status 1: no memory left") for plan in plans
@@ -112,7 +108,7 @@ def test_a_child_that_dies_fails_its_plans_and_the_next_batch_has_a_new_one(chil
 def test_a_child_that_says_nonsense_is_ended(child: Child, tmp_path: Path) -> None:
     engine = child("for order in orders(): print('nonsense', flush=True)")
     plan = a_plan(tmp_path)
-    (answer,) = live(engine, lambda: engine.clean([plan], ignore))
+    (answer,) = live(engine, lambda: clean_all(engine, plan))
     assert isinstance(answer, Failure)
     assert "what nobody understands" in answer.reason
 
@@ -121,22 +117,23 @@ def test_what_is_said_of_a_plan_that_is_not_open_is_thrown_away(child: Child, tm
     stray = "say(failure={'plan_id': 'another', 'reason': 'x', 'is_uncleanable': True})"
     engine = child(f"for order in orders():\n    if 'clean' in order: {stray}; fail(order, 'mine')\n")
     plan = a_plan(tmp_path)
-    assert live(engine, lambda: engine.clean([plan], ignore)) == [Failure(plan.plan_id, "mine")]
+    assert live(engine, lambda: clean_all(engine, plan)) == [Failure(plan.plan_id, "mine")]
 
 
 def test_a_cancelled_plan_is_answered_at_once_and_the_child_is_told(child: Child, tmp_path: Path) -> None:
     engine = child(
-        "told = {}\n"
+        "told = []\n"
         "for order in orders():\n"
-        "    if 'clean' in order:\n"
-        "        told = order; say(progress={'plan_id': order['clean']['plans'][0]['plan_id'],"
+        "    if 'clean' in order: told.append(order)\n"
+        "    if len(told) == 2: say(progress={'plan_id': told[0]['clean']['plan']['plan_id'],"
         " 'done_bytes': 1, 'total_bytes': 2})\n"
-        "    if 'cancel' in order: fail(told, 'too late')\n"
+        "    if 'cancel' in order: fail(told[0], 'too late'); fail(told[1], 'too late')\n"
     )
     plans = [a_plan(tmp_path / "1"), a_plan(tmp_path / "2")]
 
     async def story() -> list[Answer]:
-        return await engine.clean(plans, lambda plan_id, *_: engine.cancel(plan_id))
+        cancelled = engine.clean(plans[0], lambda *_: engine.cancel(plans[0].plan_id))
+        return list(await asyncio.gather(cancelled, engine.clean(plans[1], lambda *_: None)))
 
     assert live(engine, story) == [
         Failure(plans[0].plan_id, "the pass was cancelled"),
@@ -148,12 +145,12 @@ def test_an_engine_without_work_is_sent_home_and_prepares_the_next_start(child: 
     engine = child(ANSWERING, idle_stop_ms=1)
 
     async def story() -> list[Answer]:
-        answers = await engine.clean([a_plan(tmp_path / "1")], ignore)
+        answers = await clean_all(engine, a_plan(tmp_path / "1"))
         async with asyncio.timeout(60):
             while not (tmp_path / "archived").exists():
                 await asyncio.sleep(0.01)
         assert not engine.is_running
-        return answers + await engine.clean([a_plan(tmp_path / "2")], ignore)
+        return answers + await clean_all(engine, a_plan(tmp_path / "2"))
 
     assert len(live(engine, story)) == 2
     assert len({pid for pid, *_ in heard(tmp_path)}) == 2
@@ -166,12 +163,12 @@ def test_a_stopped_engine_fails_what_it_has_and_begins_nothing(child: Child, tmp
     plans = [a_plan(tmp_path / "1"), a_plan(tmp_path / "2")]
 
     async def story() -> list[Answer]:
-        working = asyncio.ensure_future(engine.clean(plans[:1], ignore))
+        working = asyncio.ensure_future(clean_all(engine, plans[0]))
         async with asyncio.timeout(60):
             while not (tmp_path / "lamina_test_spark" / "heard").exists():
                 await asyncio.sleep(0.01)
         await engine.stop()
-        return await working + await engine.clean(plans[1:], ignore)
+        return await working + await clean_all(engine, plans[1])
 
     assert live(engine, story) == [Failure(plan.plan_id, "the broker stops") for plan in plans]
 
@@ -181,7 +178,7 @@ def test_what_spark_says_is_logged_for_who_looks_for_trouble(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     engine = child("print('WARN something', file=sys.stderr, flush=True)\n" + ANSWERING)
-    live(engine, lambda: engine.clean([a_plan(tmp_path)], ignore))
+    live(engine, lambda: clean_all(engine, a_plan(tmp_path)))
     assert [record.levelname for record in caplog.records if "WARN something" in record.message] == ["DEBUG"]
 
 

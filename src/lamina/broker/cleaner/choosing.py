@@ -5,15 +5,21 @@ passed. Must not know passes.
 """
 
 from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
 
 from lamina.broker.cleaner.sight import Sight
 from lamina.cleaning.gather import PassRange
 from lamina.log.checkpoints import TopicPartition
 
-LOGS_AT_A_TIME = 128
-"""How many logs one call of the engine gets at most."""
+PASSES_AT_ONCE = 128
+"""How many passes are open at most."""
 
-Choice = tuple[Sight, PassRange]
+
+class Choice(NamedTuple):
+    sight: Sight
+    extent: PassRange
+    is_manual: bool = False
+    """Somebody asked for it."""
 
 
 def choose(sights: Sequence[Sight], wanted: Set[TopicPartition]) -> list[Choice]:
@@ -21,8 +27,13 @@ def choose(sights: Sequence[Sight], wanted: Set[TopicPartition]) -> list[Choice]
     chosen = [one for one in sights if one.cleanable.cleanable_bytes and (one.is_eligible or one.key in wanted)]
     chosen.sort(key=lambda one: (one.key not in wanted, -one.cleanable.dirty_ratio))
     return [
-        (one, PassRange(one.cleanable.first_dirty_offset, one.cleanable.first_uncleanable_offset)) for one in chosen
-    ][:LOGS_AT_A_TIME]
+        Choice(
+            one,
+            PassRange(one.cleanable.first_dirty_offset, one.cleanable.first_uncleanable_offset),
+            is_manual=one.key in wanted,
+        )
+        for one in chosen
+    ]
 
 
 def choose_idle(
@@ -38,5 +49,5 @@ def choose_idle(
         bases = [segment.base_offset for segment in sight.partition.log.segments]
         end = max((base for base in bases if base <= sight.cleanable.first_dirty_offset), default=0)
         if len(chosen) < limit and earliest_ms is not None and earliest_ms <= now_ms and end > bases[0]:
-            chosen.append((sight, PassRange(end, end, only_expired=True)))
+            chosen.append(Choice(sight, PassRange(end, end, only_expired=True)))
     return chosen

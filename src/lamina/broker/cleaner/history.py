@@ -102,7 +102,7 @@ class History:
             ended_ms=ended_ms,
             first_dirty_offset=plan.first_dirty_offset,
             first_uncleanable_offset=plan.first_uncleanable_offset,
-            source_bytes=sum(segment.size_bytes for segment in plan.segments),
+            source_bytes=plan.source_bytes,
             memory_limit_bytes=plan.memory_limit_bytes,
             seconds=seconds,
             manifest=manifest,

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from lamina.broker.cleaner.history import PhaseSeconds
 from lamina.broker.partition import Partition
+from lamina.broker.threads import Threads
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.gather import PassLimits, PassRange, Taken, discard, prepare, take
 from lamina.cleaning.install import installing
@@ -47,6 +48,10 @@ class Pass:
     def key(self) -> tuple[str, int]:
         return self.partition.topic, self.partition.index
 
+    def tell(self, done_bytes: int, total_bytes: int) -> None:
+        """How far the engine is."""
+        self.done_bytes, self.total_bytes = done_bytes, total_bytes
+
     def seconds(self) -> PhaseSeconds:
         """Up to now."""
         now = monotonic()
@@ -69,17 +74,17 @@ def open_pass(node: "Node", partition: Partition, extent: PassRange, *, is_manua
         now_ms=now_ms,
     )
     directory = node.publisher.directory_of[partition.topic, partition.index]
-    return Pass(partition, directory, taken, is_manual, now_ms, taken.plan, total_bytes=taken.source_bytes)
+    return Pass(partition, directory, taken, is_manual, now_ms, taken.plan, total_bytes=taken.plan.source_bytes)
 
 
-async def gather_pass(node: "Node", one: Pass) -> None:
+async def gather_pass(threads: Threads, one: Pass) -> None:
     """Make the pass folder. Raises :class:`NoRoom` or ``OSError``."""
-    one.plan = await node.threads.run(partial(prepare, one.taken))
+    one.plan = await threads.run(partial(prepare, one.taken))
     one.gathered_at = monotonic()
     one.phase = "cleaning"
 
 
-async def install_pass(node: "Node", one: Pass, manifest: Manifest) -> None:
+async def install_pass(node: "Node", threads: Threads, one: Pass, manifest: Manifest) -> None:
     """Put the result in place. Raises :class:`Refused`, ``OSError`` or :class:`StorageError`.
 
     A policy that changes or a topic that goes meanwhile is noticed between two groups; whoever cuts the log waits until
@@ -90,11 +95,11 @@ async def install_pass(node: "Node", one: Pass, manifest: Manifest) -> None:
     served = node.partitions.find(*one.key)
     topic_id = b"" if served is None else served.topic_id.bytes
     for step in installing(one.partition.log, topic_id, one.taken, manifest, node.now_ms(), read_bytes):
-        await node.threads.run(step)
+        await threads.run(step)
 
 
-async def discard_pass(node: "Node", one: Pass) -> None:
+async def discard_pass(threads: Threads, one: Pass) -> None:
     try:
-        await node.threads.run(partial(discard, one.taken.plan, one.taken.disk))
+        await threads.run(partial(discard, one.taken.plan, one.taken.disk))
     except OSError:
         return  # It went with its partition; else the next start removes it.

@@ -1,29 +1,25 @@
 """An engine without Spark: a child process that does one plan after another, ``python -m lamina.cleaning``.
 
-Owns the child: started for a batch of plans, told its plans by lines on its stdin, listened to on its stdout. It ends
-when that stdin does, so it never outlives its broker. Must not know what a pass is.
+Owns when there is a child: from the first plan until none is open. Must not know what a pass is.
 """
 
 import asyncio
 import importlib.util
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
 
 from lamina.broker.cleaner.engine import Progress
-from lamina.cleaning.answers import Answer, Failure, load_line
-from lamina.cleaning.answers import Progress as SaidProgress
-from lamina.cleaning.contract import ContractError, Plan, dump
+from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, spawn
+from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.contract import Plan
 
 _NEEDED = ("numba", "numpy")
-_LONGEST_LINE_BYTES = 256 * 1024 * 1024
-_SHOWN_BYTES = 4096
 
 
 class ProcessEngine:
     def __init__(self, module: str = "lamina.cleaning") -> None:
         self._module = module
-        self._process: Process | None = None
+        self._child: EngineChild | None = None
+        self._starting = asyncio.Lock()
+        self._working = 0
         self._is_stopped = False
 
     def missing(self) -> str | None:
@@ -32,70 +28,38 @@ class ProcessEngine:
             return None
         return f'{" and ".join(lacking)} not installed: pip install "lamina[spark]"'
 
-    async def clean(self, plans: Sequence[Plan], progress: Progress) -> list[Answer]:
-        found: dict[str, Answer] = {}
-        reason = "the broker stops"
-        if not self._is_stopped:
-            # -P: the working directory is no place to import from.
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                "-m",
-                self._module,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                limit=_LONGEST_LINE_BYTES,
-            )
-            try:
-                reason = await self._listen(self._process, plans, progress, found)
-            finally:
-                if self._process.returncode is None:
-                    self._process.kill()
-                await self._process.wait()
-                self._process = None
-        return [found.get(plan.plan_id) or Failure(plan.plan_id, reason) for plan in plans]
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and not self._child.is_over
 
-    async def _listen(
-        self, process: Process, plans: Sequence[Plan], progress: Progress, found: dict[str, Answer]
-    ) -> str:
-        """Returns why those that were not answered were not."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        grumbling = asyncio.ensure_future(_last_bytes(process.stderr))
+    async def clean(self, plan: Plan, progress: Progress) -> Answer:
+        self._working += 1
         try:
-            process.stdin.write(b"".join(dump(plan) + b"\n" for plan in plans) + b"\n")
-            await process.stdin.drain()
-            while len(found) < len(plans) and (line := await process.stdout.readline()):
-                said = load_line(line)
-                if isinstance(said, SaidProgress):
-                    progress(said.plan_id, said.done_bytes, said.total_bytes)
-                else:
-                    found[said.plan_id] = said
-        except (ContractError, ConnectionError, ValueError) as error:
-            grumbling.cancel()
-            return f"the cleaning process said what nobody understands: {error}"
+            child = await self._ready_child()
+            return Failure(plan.plan_id, STOPPED) if child is None else await child.clean(plan, progress)
+        except OSError as error:
+            return Failure(plan.plan_id, f"the engine could not be started: {error}")
         finally:
-            process.stdin.close()
-        if self._is_stopped:
-            grumbling.cancel()
-            return "the broker stops"
-        status = await process.wait()
-        said_last = (await grumbling).decode(errors="replace").strip().rpartition("\n")[2]
-        return f"the cleaning process ended with status {status}" + (f": {said_last}" if said_last else "")
+            self._working -= 1
+            if not self._working:
+                await self._send_home()
 
     def cancel(self, plan_id: str) -> None:
-        """One child does the plans in turn; what nobody wants is thrown away when it comes."""
+        if self._child is not None:
+            self._child.cancel(plan_id)
 
     async def stop(self) -> None:
         self._is_stopped = True
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+        await self._send_home()
 
+    async def _ready_child(self) -> EngineChild | None:
+        """``None`` for a stopped engine."""
+        async with self._starting:
+            if not self._is_stopped and not self.is_running:
+                self._child = EngineChild(await spawn(self._module))
+            return None if self._is_stopped else self._child
 
-async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
-    last = b""
-    while piece := await stream.read(65536):
-        last = (last + piece)[-_SHOWN_BYTES:]
-    return last
+    async def _send_home(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            await child.end(STOPPED if self._is_stopped else "there was nothing to do")

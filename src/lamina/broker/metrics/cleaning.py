@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.history import Outcome
-from lamina.broker.metrics import definitions as m
 from lamina.broker.metrics.definition import Metric
+from lamina.broker.metrics.definitions import compaction as m
 from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
 

@@ -79,12 +79,11 @@ def _clean(engine: "ProcessEngine", progress: Progress) -> Callable[["Plan"], "A
     """Does a plan in a process of its own, showing how far it is."""
 
     def clean(plan: "Plan") -> "Answer":
-        def told(_plan_id: str, done_bytes: int, total_bytes: int) -> None:
+        def told(done_bytes: int, total_bytes: int) -> None:
             name = f"{plan.topic}-{plan.partition}"
             progress.show(lambda: f"{name}: {bytes_text(done_bytes)} of {bytes_text(total_bytes)}")
 
-        (answer,) = asyncio.run(engine.clean([plan], told))
-        return answer
+        return asyncio.run(engine.clean(plan, told))
 
     return clean
 

@@ -1,0 +1,150 @@
+"""One engine process, from its start to its end: what it is told by lines on its standard input, and what it answers.
+
+Owns the process and the plans that it has not answered. It ends when its standard input does, so it never outlives this
+broker. What it says that belongs to no open plan is thrown away. Must not know what a pass is, nor how it is done.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from contextlib import suppress
+
+from lamina.broker.cleaner.engine import Progress
+from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.answers import Progress as SaidProgress
+from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.orders import Cancel, Clean, Order, Started, dump_order, load_said
+
+logger = logging.getLogger(__name__)
+
+STOPPED = "the broker stops"
+_LONGEST_LINE_BYTES = 256 * 1024 * 1024
+_SHOWN_BYTES = 4096
+_END_SECONDS = 5.0
+
+
+class EngineChild:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._waiting: dict[str, tuple[asyncio.Future[Answer], Progress]] = {}
+        self._last_said = b""
+        self._reason: str | None = None
+        self._saying = asyncio.Lock()
+        self._listening = asyncio.ensure_future(self._listen())
+        self.is_over = False
+
+    async def say(self, order: Order) -> None:
+        assert self._process.stdin is not None
+        line = await asyncio.get_running_loop().run_in_executor(None, dump_order, order)
+        async with self._saying:
+            with suppress(ConnectionError):
+                self._process.stdin.write(line)
+                await self._process.stdin.drain()
+
+    async def clean(self, plan: Plan, progress: Progress) -> Answer:
+        found: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[plan.plan_id] = (found, progress)
+        if self.is_over:
+            self._give_up()
+        await self.say(Clean(plan))
+        return await found
+
+    def cancel(self, plan_id: str) -> None:
+        """The answer is a failure from now on, whatever the process still does."""
+        found, _ = self._waiting.pop(plan_id, (None, None))
+        if found is not None and not found.done():
+            found.set_result(Failure(plan_id, "the pass was cancelled"))
+            assert self._process.stdin is not None
+            with suppress(ConnectionError):
+                self._process.stdin.write(dump_order(Cancel(plan_id)))
+
+    async def _listen(self) -> None:
+        """Until the child has said its last."""
+        assert self._process.stdout is not None
+        assert self._process.stdin is not None
+        grumbling = asyncio.ensure_future(self._hear_grumbling())
+        try:
+            while line := await self._process.stdout.readline():
+                self._take(await asyncio.get_running_loop().run_in_executor(None, load_said, line))
+        except (ContractError, ValueError) as error:
+            self._reason = self._reason or f"the engine said what nobody understands: {error}"
+            _kill(self._process)
+        finally:
+            self._process.stdin.close()
+        status = await self._process.wait()
+        await asyncio.wait({grumbling}, timeout=1.0)
+        self.is_over = True
+        if self._reason is None:
+            last = self._last_said.decode(errors="replace").strip().rpartition("\n")[2]
+            self._reason = f"the engine ended with status {status}" + (f": {last}" if last else "")
+        _kill(self._process)
+        self._give_up()
+        await grumbling
+
+    def _take(self, said: Started | SaidProgress | Answer) -> None:
+        if isinstance(said, Started):
+            logger.info(
+                "Spark %s was started in %.1f s, with %d slots, on %s", said.spark, said.seconds, said.slots, said.java
+            )
+        elif isinstance(said, SaidProgress):
+            if said.plan_id in self._waiting:
+                self._waiting[said.plan_id][1](said.done_bytes, said.total_bytes)
+        elif said.plan_id in self._waiting:
+            found, _ = self._waiting.pop(said.plan_id)
+            if not found.done():
+                found.set_result(said)
+
+    def _give_up(self) -> None:
+        for plan_id, (found, _) in self._waiting.items():
+            if not found.done():
+                found.set_result(Failure(plan_id, self._reason or "the engine ended"))
+        self._waiting.clear()
+
+    async def _hear_grumbling(self) -> None:
+        """What an engine says to nobody in particular is for who looks for trouble."""
+        assert self._process.stderr is not None
+        while piece := await self._process.stderr.read(65536):
+            self._last_said = (self._last_said + piece)[-_SHOWN_BYTES:]
+            for line in piece.decode(errors="replace").splitlines():
+                logger.debug("engine: %s", line)
+
+    async def end(self, reason: str) -> None:
+        """Close its standard input and wait for its end, which comes at once, whatever it is doing."""
+        self._reason = self._reason or reason
+        await end_process(self._process)
+        await self._listening
+
+
+async def spawn(module: str, *arguments: str, is_heard: bool = True) -> Process:
+    # -P: the working directory is no place to import from. A session of its own: the terminal's Ctrl-C is the broker's.
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        module,
+        *arguments,
+        stdin=PIPE,
+        stdout=PIPE if is_heard else DEVNULL,
+        stderr=PIPE if is_heard else DEVNULL,
+        limit=_LONGEST_LINE_BYTES,
+        start_new_session=True,
+    )
+
+
+async def end_process(process: Process) -> None:
+    """Close its standard input, which it does not survive; kill one that does."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), _END_SECONDS)
+    except TimeoutError:
+        _kill(process)
+
+
+def _kill(process: Process) -> None:
+    """The process and what it started, which is in its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
