@@ -91,7 +91,12 @@ MUTANTS = [
     Mutant("verdicts", "or batch.producer_id < 0", "", "no log has an active producer without id"),
     Mutant("verdicts", "if producer.last_data_offset is not None:", "if False:"),
     Mutant("verdicts", "return batch.last_offset == producer.last_data_offset", "return True"),
-    Mutant("verdicts", "return batch.is_control and batch.producer_epoch", "return batch.producer_epoch"),
+    Mutant(
+        "verdicts",
+        "return batch.is_control and batch.producer_epoch",
+        "return batch.producer_epoch",
+        "who has written in its epoch has a last batch in it",
+    ),
     Mutant("verdicts", "and batch.producer_epoch == producer.epoch", ""),
 ]
 
