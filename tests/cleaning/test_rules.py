@@ -249,6 +249,21 @@ def test_fact_52_a_commit_marker_stays_without_a_horizon_while_its_data_does(cle
         assert horizons(new) == [None, None, None]
 
 
+def test_fact_52_only_batches_since_the_last_marker_keep_a_marker_without_a_horizon(clean: Clean) -> None:
+    story = Story()
+    story.write([(b"a", b"1")], producer=11, transactional=True)
+    story.end(11, commit=True)
+    story.end(11, commit=True)
+    assert horizons(clean(ended(story))[1]) == [None, None, START_MS + 1000, None]
+
+
+def test_facts_51_and_52_a_batch_outside_of_transactions_keeps_no_marker(clean: Clean) -> None:
+    story = Story()
+    story.write([(b"a", b"1")], producer=11)
+    story.end(11, commit=True)
+    assert horizons(clean(ended(story), producers_are_active=True)[1]) == [None, START_MS + 1000, None]
+
+
 def test_facts_53_and_69_an_abort_marker_and_its_entry_outlive_their_data(clean: Clean) -> None:
     """Fact 76: what is in the new transaction index comes from there alone."""
     story = a_transaction(commit=False, then=None)
@@ -274,6 +289,27 @@ def test_facts_56_and_59_a_marker_that_began_an_epoch_is_its_producers_last_batc
         _, new = clean(story, retention=0, producers_are_active=True)
     assert left(new) == [(2, 0), (3, 1), (4, 1)]
     assert left(clean(story, retention=0)[1]) == [(3, 1), (4, 1)]
+
+
+def test_fact_56_of_a_transaction_too_only_the_last_batch_of_its_producer_is_protected(clean: Clean) -> None:
+    story = Story()
+    for value in (b"1", b"2"):
+        story.write([(b"a", value)], producer=11, transactional=True)
+    story.end(11, commit=True)
+    story.write([(b"a", b"3")])
+    assert left(clean(ended(story), producers_are_active=True)[1]) == [(1, 0), (2, 1), (3, 1), (4, 1)]
+
+
+def test_facts_56_and_59_a_marker_of_an_earlier_epoch_is_not_protected(clean: Clean) -> None:
+    story = Story()
+    for value in (b"1", b"2"):
+        story.write([(b"a", value)], producer=11, transactional=True)
+        story.end(11, commit=True, bumps_epoch=True)
+    story.write([(b"a", b"3")])
+    ended(story)
+    for _ in range(3):
+        _, new = clean(story, retention=0, producers_are_active=True)
+    assert left(new) == [(3, 0), (4, 1), (5, 1)]
 
 
 def test_fact_54_a_control_batch_without_records_stays_only_while_it_is_protected(clean: Clean) -> None:

@@ -52,6 +52,8 @@ class FirstDirty:
     offset: int
     is_reset: bool
     """The checkpoint was no place in this log and has to be written again (facts 12, 13)."""
+    is_below_start: bool = False
+    """It lay below the log start: no surprise where retention moves that (fact 12)."""
     reason: str = ""
 
 
@@ -85,13 +87,14 @@ def find_first_dirty(log: LogSight) -> FirstDirty:
     """Facts 11-14."""
     if log.checkpoint is None:
         return FirstDirty(log.log_start_offset, is_reset=False)
-    if log.checkpoint < log.log_start_offset:
+    is_below_start = log.checkpoint < log.log_start_offset
+    if is_below_start:
         reason = f"the checkpoint {log.checkpoint} lies below the log start offset {log.log_start_offset}"
     elif log.checkpoint > log.log_end_offset:
         reason = f"the checkpoint {log.checkpoint} lies above the log end offset {log.log_end_offset}"
     else:
         return FirstDirty(log.checkpoint, is_reset=False)
-    return FirstDirty(log.log_start_offset, is_reset=True, reason=reason)
+    return FirstDirty(log.log_start_offset, is_reset=True, is_below_start=is_below_start, reason=reason)
 
 
 def look(log: LogSight, lags: Lags, now_ms: int) -> Cleanable:

@@ -155,6 +155,16 @@ def test_a_checkpoint_below_the_start_of_a_log_that_also_deletes_is_no_surprise(
     assert "is taken for dirty" not in caplog.text
 
 
+def test_fact_13_a_checkpoint_above_the_end_of_a_log_is_a_surprise_even_where_it_also_deletes(
+    cleaning: CleaningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    cleaning.compacted(policy="compact,delete", min_cleanable_dirty_ratio="1.0")
+    cleaning.node.directories[0].write_cleaner_offsets({("t", 0): 99})
+    cleaning.clean()
+    assert cleaning.checkpoint() == 0
+    assert "t-0 is taken for dirty: the checkpoint 99 lies above the log end offset 7" in caplog.text
+
+
 # Failing
 
 

@@ -1,13 +1,14 @@
 """Why a record is still there, and when it can go at the earliest."""
 
-from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from lamina.broker.cleaner.explain import Explanation, Standing, explain
-from lamina.broker.cleaner.finding import Finder, Found
+from lamina.broker.cleaner.finding import Finder, Found, Search, Stretch
 from lamina.broker.cleaner.remains import Holder, moment_text, why_nothing, why_uncleanable
 from lamina.broker.cleaner.sight import see
 from lamina.broker.cleaner.states import State
@@ -50,17 +51,28 @@ class Explaining:
         }
         return Standing(**(facts | changed))  # type: ignore[arg-type]
 
-    def find(self, wanted: int | bytes, seconds: float = 15.0) -> Found | None:
+    def search(self, wanted: int | bytes, deadline: float = 1000.0) -> Search:
+        """With a clock that goes on by one at every batch."""
         log = self.builder.log
-        leases = [segment.lease(0, segment.size_bytes) for segment in log.segments]
-        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
+        segments = list(log.segments)
+        ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
+        stretches = [
+            Stretch(segment.base_offset, end, segment.lease(0, segment.size_bytes))
+            for segment, end in zip(segments, ends, strict=True)
+        ]
+        aborted = [entry for segment in segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
         open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
-        finder = Finder(leases, aborted, open_since, LIMIT_BYTES)
-        found = finder.at(wanted, seconds) if isinstance(wanted, int) else finder.last_of(wanted, seconds)
-        for lease in leases:
-            lease.give_back()
+        finder = Finder(stretches, aborted, open_since, LIMIT_BYTES, deadline, clock=partial(next, count(1.0)))
+        found = finder.at(wanted) if isinstance(wanted, int) else finder.last_of(wanted)
+        for stretch in stretches:
+            stretch.lease.give_back()
         return found
+
+    def find(self, wanted: int | bytes) -> Found | None:
+        search = self.search(wanted)
+        assert search.unsearched is None
+        return search.found
 
     def why(self, wanted: int | bytes, checkpoint: int | None = None, **changed: object) -> Explanation:
         found = self.find(wanted)
@@ -181,24 +193,24 @@ def test_what_an_open_transaction_wrote_is_not_yet_newer_and_itself_undecided(lo
     assert log.why(3).reasons[0].startswith("it is the latest of its key")
 
 
-def test_a_search_that_ran_out_of_time_says_how_far_it_came(log: Explaining) -> None:
-    found = log.find(0, seconds=60)
+def test_a_search_for_what_came_after_says_where_it_had_no_time_to_look(log: Explaining) -> None:
+    search = log.search(0, deadline=1.0)
+    assert search.found is not None
+    assert search.found.newer == ()
+    assert search.unsearched == (2, 3)
+    told = explain(search.found, log.standing(), search.unsearched)
+    assert "from offset 2 to 2 nobody has looked" in told.reasons[0]
+    assert "the latest of its key" in told.reasons[1]
+
+
+def test_a_search_for_a_key_begins_at_the_newest_segment_and_ends_where_it_is(log: Explaining) -> None:
+    found, unsearched = log.search(b"a", deadline=1.0)
     assert found is not None
-    assert found.looked_to is None
-    assert log.find(b"a", seconds=-1) is None
-    told = explain(replace(found, looked_to=2), log.standing())
-    assert told.reasons[-1].startswith("only what comes before offset 2 was looked at")
-
-
-def test_a_search_without_time_ends_before_the_first_record(log: Explaining) -> None:
-    leases = [segment.lease(0, segment.size_bytes) for segment in log.builder.log.segments]
-    finder = Finder(leases, [], {}, LIMIT_BYTES)
-    assert finder.last_of(b"a", seconds=-1) is None
-    assert finder.looked_to == 0
-    assert finder.last_of(b"a", seconds=60) is not None
-    assert finder.looked_to is None
-    for lease in leases:
-        lease.give_back()
+    assert (found.offset, unsearched) == (2, None)
+    assert log.search(b"b", deadline=1.0) == (None, (0, 2))
+    found, unsearched = log.search(b"b", deadline=3.0)
+    assert found is not None
+    assert (found.offset, unsearched) == (1, None)
 
 
 def test_the_lag_says_until_when(tmp_path: Path) -> None:

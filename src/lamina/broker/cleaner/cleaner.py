@@ -134,7 +134,7 @@ class Cleaner:
         if not sight.first_dirty.is_reset or not self.lookout.is_served(sight.partition):
             return
         log = sight.partition.log
-        if not (log.config.delete and log.config.compact):
+        if not (sight.first_dirty.is_below_start and log.config.delete):
             logger.warning("%s is taken for dirty: %s", log.name, sight.first_dirty.reason)
         await self.settler.checkpoints.write(sight.partition, sight.first_dirty.offset)
 

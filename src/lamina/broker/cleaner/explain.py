@@ -6,7 +6,7 @@ Must not read anything: it is shown the record and the log.
 
 from dataclasses import dataclass
 
-from lamina.broker.cleaner.finding import Found
+from lamina.broker.cleaner.finding import MAX_SECONDS, Found, Unsearched
 from lamina.broker.cleaner.remains import Hold, Holder, moment_text, why_deleted, why_uncleanable
 from lamina.broker.cleaner.sight import Sight
 from lamina.broker.cleaner.states import State
@@ -35,9 +35,12 @@ class Explanation:
     """Not before this; ``None`` where no clock decides."""
 
 
-def explain(found: Found, standing: Standing) -> Explanation:
+def explain(found: Found, standing: Standing, unsearched: Unsearched | None = None) -> Explanation:
+    """``unsearched`` is where nobody has looked for a newer record of its key."""
     fate = _fate(found, standing)
     reasons, times = [fate.reason], [fate.not_before_ms]
+    if unsearched is not None:
+        reasons.insert(0, unsearched_text(unsearched))
     if fate.goes:
         held = _held_back(fate.decided_at, standing)
         reasons += [hold.sentence for hold in held]
@@ -47,11 +50,6 @@ def explain(found: Found, standing: Standing) -> Explanation:
             reasons.append(coming)
             times.append(not_before_ms)
     reasons += why_deleted(standing.sight.partition.log.config)
-    if found.looked_to is not None:
-        reasons.append(
-            f"only what comes before offset {found.looked_to} was looked at, then the time was over: a newer record of "
-            f"its key may lie behind that"
-        )
     known = [one for one in times if one is not None]
     return Explanation(fate.goes, tuple(reasons), max(known) + fate.after_that_ms if known and fate.goes else None)
 
@@ -67,6 +65,13 @@ class _Fate:
     """How long it stays after the next pass."""
     is_idle: bool = False
     """It goes even from a log with nothing dirty, if that is wanted."""
+
+
+def unsearched_text(unsearched: Unsearched) -> str:
+    return (
+        f"the search ended after {MAX_SECONDS:.0f} s: from offset {unsearched.start} to {unsearched.end - 1} nobody "
+        f"has looked, and what is said here holds only if no newer record of the key is there"
+    )
 
 
 def _fate(found: Found, standing: Standing) -> _Fate:

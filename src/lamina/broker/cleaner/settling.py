@@ -149,7 +149,7 @@ class Settler:
         if manifest is not None:
             logger.info("%s", describe(record))
             if manifest.dropped.without_key:
-                logger.warning("%s: %d records without key were dropped", one.plan.topic, manifest.dropped.without_key)
+                logger.warning("%s-%d: %d records without key were dropped", *one.key, manifest.dropped.without_key)
 
     def _is_aborted(self, one: Pass) -> bool:
         return self.open.get(one.key) is not one or self._states.state(one.key) is State.ABORTED

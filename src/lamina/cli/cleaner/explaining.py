@@ -31,7 +31,8 @@ def explain(
 ) -> int:
     """Say why a record is still there, and when compaction can remove it at the earliest.
 
-    With --key every partition is searched; in a long log that takes a while, and it ends after 15 seconds.
+    With --key every partition is searched, the newest segments first. A search ends after 25 seconds, and says where it
+    has not looked.
     """
     if (key is None) == (offset is None):
         raise click.UsageError("Give either --key or --offset.")
@@ -51,7 +52,9 @@ def explain(
 
 
 def _print(topic: str, row: dict[str, Any]) -> None:
-    what = f"{topic}-{row['partition']} offset {row['offset']}"
+    what = f"{topic}-{row['partition']}"
+    if row["offset"] is not None:
+        what += f" offset {row['offset']}"
     if row.get("is_marker"):
         what += ", the marker of a transaction"
     elif row.get("key_base64") is not None:

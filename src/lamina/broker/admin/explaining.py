@@ -1,0 +1,147 @@
+"""The route that says why a record is still there.
+
+Owns the question and the answer's rows; the reasons are the cleaner's. Must not decide anything.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lamina.broker.admin.answers import (
+    Refused,
+    bad_request,
+    json_answer,
+    not_found,
+    whole_number,
+)
+from lamina.broker.admin.cleaner import partitions_of, require_topic
+from lamina.broker.admin.subject import Subject
+from lamina.broker.cleaner.explain import Standing, explain, unsearched_text
+from lamina.broker.cleaner.finding import MAX_SECONDS, Finder, Search, Stretch
+from lamina.broker.cleaner.remains import why_deleted
+from lamina.broker.partition import Partition
+from lamina.errors import CorruptMessage
+from lamina.image.topic import Topic
+from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
+from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE
+
+
+async def explained(subject: Subject, request: Request) -> Response:
+    """Why a record is still there: ``topic`` and, of ``offset``, ``key`` and ``key_base64``, one."""
+    topic, index, wanted = _asked(subject, request)
+    answers = []
+    deadline = monotonic() + MAX_SECONDS
+    for partition in partitions_of(subject, topic, index):
+        search = await _find(subject, partition, wanted, deadline)
+        if search.found is not None or search.unsearched is not None or isinstance(wanted, int):
+            answers.append(_explanation(subject, partition, search, wanted))
+    if not answers:
+        raise not_found(f"topic {topic.name!r} has no record with that key")
+    return json_answer({"topic": topic.name, "records": answers})
+
+
+def _asked(subject: Subject, request: Request) -> tuple[Topic, int | None, int | bytes]:
+    query = request.query_params
+    name = query.get("topic")
+    if name is None:
+        raise bad_request("topic is missing")
+    topic = require_topic(subject, name)
+    index = None if "partition" not in query else whole_number(query["partition"], "partition")
+    given = [one for one in ("offset", "key", "key_base64") if one in query]
+    if len(given) != 1:
+        raise bad_request("give one of offset, key and key_base64")
+    if given == ["offset"]:
+        if index is None and len(topic.partitions) > 1:
+            raise bad_request(f"topic {name!r} has {len(topic.partitions)} partitions: say which with partition")
+        return topic, index or 0, whole_number(query["offset"], "offset")
+    if given == ["key"]:
+        return topic, index, query["key"].encode()
+    try:
+        return topic, index, b64decode(query["key_base64"], validate=True)
+    except (NotBase64, ValueError):
+        raise bad_request("key_base64 is not base64") from None
+
+
+async def _find(subject: Subject, partition: Partition, wanted: int | bytes, deadline: float) -> Search:
+    log = partition.log
+    first = wanted if isinstance(wanted, int) else 0
+    segments = list(log.segments.between(first, log.log_end_offset))
+    ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
+    stretches = [
+        Stretch(segment.base_offset, end, segment.lease(0, segment.size_bytes))
+        for segment, end in zip(segments, ends, strict=False)
+    ]
+    aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
+    producers = log.producers.producers.values()
+    open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
+    finder = Finder(
+        stretches, aborted, open_since, subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES], deadline
+    )
+    try:
+        if isinstance(wanted, int):
+            return await subject.node.threads.run(partial(finder.at, wanted))
+        return await subject.node.threads.run(partial(finder.last_of, wanted))
+    except CorruptMessage as error:
+        raise Refused(500, "damaged", f"{log.name} cannot be read: {error}") from None
+    finally:
+        for stretch in stretches:
+            stretch.lease.give_back()
+
+
+def _explanation(subject: Subject, partition: Partition, search: Search, wanted: int | bytes) -> dict[str, Any]:
+    found, unsearched = search
+    if found is None:
+        offset = wanted if isinstance(wanted, int) else None
+        reasons = [] if offset is None else [_why_gone(partition, offset)]
+        if unsearched is not None:
+            reasons = [unsearched_text(unsearched)]
+        return {
+            "partition": partition.index,
+            "offset": offset,
+            "is_there": None if unsearched else False,
+            "unsearched": unsearched,
+            "reasons": reasons,
+        }
+    row: dict[str, Any] = {
+        "partition": partition.index,
+        "offset": found.offset,
+        "is_there": found.offset >= partition.log.log_start_offset,
+        "timestamp_ms": found.timestamp_ms,
+        "key_base64": None if found.key is None else b64encode(found.key).decode(),
+        "is_tombstone": found.is_tombstone,
+        "is_marker": found.is_control,
+        "delete_horizon_ms": found.delete_horizon_ms,
+        "unsearched": unsearched,
+    }
+    node, cleaner = subject.node, subject.node.cleaner
+    key = (partition.topic, partition.index)
+    if not partition.log.config.compact:
+        policy = f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
+        return {**row, "goes": False, "earliest_ms": None, "reasons": [policy, *why_deleted(partition.log.config)]}
+    told = explain(
+        found,
+        Standing(
+            cleaner.lookout.look(partition),
+            cleaner.states.state(key),
+            cleaner.troubles.get(key),
+            cleaner.why_not(),
+            node.settings[LAMINA_CLEANER_EXPIRE_IDLE],
+            node.now_ms(),
+        ),
+        unsearched,
+    )
+    return {**row, "goes": told.goes, "earliest_ms": told.earliest_ms, "reasons": list(told.reasons)}
+
+
+def _why_gone(partition: Partition, offset: int) -> str:
+    log = partition.log
+    if offset >= log.log_end_offset:
+        return f"{log.name} ends at {log.log_end_offset}: nothing was written there yet"
+    if offset < log.log_start_offset:
+        return f"{log.name} starts at {log.log_start_offset}: what was before is deleted"
+    return "no record is there: compaction removed it, or the offset belongs to a batch that was emptied"
