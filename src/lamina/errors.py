@@ -8,6 +8,8 @@ other room.
 from enum import IntEnum
 from typing import ClassVar
 
+_MAX_CHARACTERS = 1000
+
 
 class ErrorCode(IntEnum):
     """The protocol's error codes that Lamina gives."""
@@ -87,6 +89,11 @@ class KafkaError(Exception):
     """An error that a client is told about by its code."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __str__(self) -> str:
+        """Its sentence, cut where it grows too long for an answer: a client's own words may be quoted in it."""
+        sentence = super().__str__()
+        return sentence if len(sentence) <= _MAX_CHARACTERS else f"{sentence[:_MAX_CHARACTERS]}…"
 
 
 class OffsetOutOfRange(KafkaError):

@@ -9,10 +9,11 @@ from typing import Any, cast
 from kio.static.protocol import Entity
 
 from lamina.broker.apis import APIS
-from lamina.broker.connection import Answer, Connection
+from lamina.broker.connection import Connection
 from lamina.broker.node import Node
 from lamina.broker.opening import Opened, open_node
 from lamina.broker.router import Router
+from lamina.broker.service import Answer
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.lease import Lease
@@ -75,6 +76,10 @@ class InProcessBroker:
         """Stop cleanly and start again on the same files."""
         self.close()
         self._given |= settings
+        self.start()
+
+    def start(self) -> None:
+        """Start again after :meth:`close`."""
         self._opened = self._open()
 
     def settle(self) -> None:

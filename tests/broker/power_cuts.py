@@ -1,7 +1,7 @@
 """A broker in process on a disk that remembers: its power is cut after any operation, and it starts on what is left."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from random import Random
@@ -9,7 +9,10 @@ from typing import Any
 from unittest import mock
 
 from lamina.broker.opening import Opened
+from lamina.broker.storage import METADATA_DB
 from lamina.log import directory
+from lamina.store.copying import copy_store
+from lamina.store.interface import Operation
 from tests.broker.in_process import InProcessBroker
 from tests.log.disk import RecordingDisk
 
@@ -49,6 +52,7 @@ class PowerCutBroker(InProcessBroker):
     def _open(self) -> Opened:
         with mock.patch.object(directory, "Disk", return_value=self.disk):
             opened = super()._open()
+        self._remember_metadata(opened)
         node = opened.node
         node.threads._pool.shutdown()
         node.threads._pool = AtOnce()  # type: ignore[assignment]
@@ -56,6 +60,24 @@ class PowerCutBroker(InProcessBroker):
         node.now_ms = lambda: wall() + self.passed_ms  # type: ignore[method-assign]
         node.monotonic_ms = lambda: monotonic() + self.passed_ms  # type: ignore[method-assign]
         return opened
+
+    def _remember_metadata(self, opened: Opened) -> None:
+        """Keep what the metadata is after each of its changes, and how many operations the logs' disk had seen."""
+        self._metadata: list[tuple[int, Path]] = []
+        store = opened.storage.database
+        transact = store.transact
+
+        def remember() -> None:
+            target = self._path / f"metadata-{len(self._metadata)}.db"
+            copy_store(str(self._path / "data" / METADATA_DB), str(target))
+            self._metadata.append((len(self.disk.ops), target))
+
+        def remembered(operations: Sequence[Operation]) -> None:
+            transact(operations)
+            remember()
+
+        remember()
+        store.transact = remembered  # type: ignore[method-assign]
 
     def cut_power(self, prefix: int, rng: Random) -> None:
         """After the first ``prefix`` operations of this life; what came later never was."""
@@ -68,7 +90,9 @@ class PowerCutBroker(InProcessBroker):
         self._lives += 1
         old, new = self._path, self._root / str(self._lives)
         self.disk.crash(prefix, rng, str(new / "disk"))
-        shutil.copytree(old / "data", new / "data")
+        (new / "data").mkdir()
+        copies = [copy for ops, copy in self._metadata if ops <= prefix] or [self._metadata[0][1]]
+        shutil.copy(copies[-1], new / "data" / METADATA_DB)
         shutil.rmtree(old)
         given = self._given
         self._place(new)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from lamina.broker.admission import Admission
-from lamina.broker.connection import Answer, Connection, Ended
+from lamina.broker.connection import Connection, Ended
 from lamina.broker.router import Request
+from lamina.broker.service import Answer
 
 
 class Failing:

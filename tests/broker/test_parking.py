@@ -7,11 +7,12 @@ from typing import cast
 
 import pytest
 
-from lamina.broker.connection import Answer, Connection
+from lamina.broker.connection import Connection
 from lamina.broker.fetch_sessions import FINAL_EPOCH
 from lamina.broker.handlers import fetch
 from lamina.broker.metrics.counters import RequestCounters
 from lamina.broker.router import Request
+from lamina.broker.service import Answer
 from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tests.broker.in_process import InProcessBroker, NoSocket
 

@@ -1,11 +1,15 @@
-"""New partitions on disks that fail while they are made."""
+"""Partitions that come and go, on disks that fail meanwhile or hold what nobody knows."""
 
+import errno
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lamina.errors import ErrorCode
+from lamina.log.files import Disk
 from tests.broker.broken_disk import break_paths
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
 
@@ -78,4 +82,50 @@ def test_partitions_that_no_directory_can_take_answer_with_a_storage_error_until
     assert [error_of_produce(broker, "t", index) for index in range(2)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     broker.restart()
     assert [broker.produce("t", 1, partition=index) for index in range(2)] == [0, 0]
+    broker.close()
+
+
+def test_a_new_topic_takes_nothing_over_from_a_directory_of_its_name_that_was_another_topics(tmp_path: Path) -> None:
+    broker = InProcessBroker(tmp_path / "data", {})
+    broker.create("old", partitions=2)
+    for index in range(2):
+        broker.produce("old", 3, partition=index)
+    logs = Path(broker.node.directories[0].path)
+    broker.close()
+    for index in range(2):
+        shutil.copytree(logs / f"old-{index}", logs / f"new-{index}")
+    (logs / "new-1" / "partition.metadata").unlink()
+    broker.start()
+    broker.create("new", partitions=2)
+    assert [broker.produce("new", 1, partition=index) for index in range(2)] == [0, 0]
+    strays = sorted(path.name for path in logs.iterdir() if path.name.endswith("-stray"))
+    assert [name.partition(".")[0] for name in strays] == ["new-0", "new-1"], "and what was there is kept"
+    broker.restart()
+    assert [broker.produce("new", 1, partition=index) for index in range(2)] == [1, 1]
+    broker.close()
+
+
+def test_a_topic_goes_though_a_directory_of_its_partitions_fails_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = two_directories(tmp_path)
+    broker.create("t", partitions=4)
+
+    rename = Disk.rename
+
+    def break_one(disk: Disk, old: str, new: str) -> None:
+        if old.startswith(f"{tmp_path}/one/t-"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), old)
+        rename(disk, old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Disk, "rename", break_one)
+        broker.delete("t")
+    assert broker.node.directories[0].failure is not None, "the test breaks what it means to break"
+    assert [partition for partition in broker.node.partitions if partition.topic == "t"] == []
+    assert broker.ask(METADATA, 9, topics=[{"name": "t"}]).topics[0].error_code != ErrorCode.NONE
+    assert sorted(path.name for path in (tmp_path / "two").glob("t-[0-9]")) == []
+    broker.restart()
+    broker.create("t", partitions=4)
+    assert [broker.produce("t", 1, partition=index) for index in range(4)] == [0, 0, 0, 0]
     broker.close()

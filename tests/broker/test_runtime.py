@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.broker.runtime import Runtime, then
+from lamina.broker.asked import then
+from lamina.broker.runtime import Runtime
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
 from lamina.coordinators.replaying import History
 from lamina.coordinators.replaying import replay as replay_steps
@@ -24,6 +25,7 @@ from lamina.errors import (
     MessageTooLarge,
     NotCoordinator,
     StorageError,
+    UnknownServerError,
 )
 from lamina.log.files import File
 from lamina.records.batch import Codec, read_header
@@ -166,7 +168,7 @@ def test_a_refusal_changes_nothing(world: World) -> None:
     with pytest.raises(InvalidRequest):
         world.shard.ask(refuse)
     assert world.shard.machine is machine
-    assert not world.shard._waiting
+    assert not world.shard._asked
 
 
 def test_whoever_waits_is_answered_by_a_later_decision(world: World) -> None:
@@ -198,7 +200,7 @@ def test_whoever_stops_waiting_is_not_answered(world: World) -> None:
     asked = world.wait("a")
     asked.cancel()
     world.write(("a", "1"))
-    assert not world.shard._waiting
+    assert not world.shard._asked
 
 
 def test_an_append_that_fails_answers_everybody_and_nobody_is_coordinated_here_any_more(
@@ -221,7 +223,7 @@ def test_an_append_that_fails_answers_everybody_and_nobody_is_coordinated_here_a
 def test_records_that_are_too_large_together_are_refused_and_the_shard_is_loaded_again(world: World) -> None:
     world.write(("a", "1"))
     waiting = world.wait("b")
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(UnknownServerError):
         world.write(*((f"k{number}", "x" * 100_000) for number in range(20)))
     with pytest.raises(CoordinatorLoadInProgress):
         world.write(("c", "1"))

@@ -1,4 +1,6 @@
 import asyncio
+import errno
+import os
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import count
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.timers import Timers
+from lamina.log.files import Disk
 from tests.broker.in_process import InProcessBroker
 
 PARTITIONS = 20
@@ -72,6 +75,28 @@ def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker, mon
         if is_due:
             loop.run_until_complete(asyncio.wait_for(until(lambda: log.recovery_point == 1), 10))
         assert log.recovery_point == is_due
+
+
+def test_what_is_known_of_flushes_goes_with_a_topic(broker: InProcessBroker) -> None:
+    timers = Timers(broker.node)
+    broker.node.loop.run_until_complete(timers.flush_due())
+    assert len(timers._flushed_ms) == PARTITIONS
+    broker.delete("t")
+    broker.node.loop.run_until_complete(timers.flush_due())
+    assert not timers._flushed_ms
+
+
+def test_a_disk_that_cannot_remove_files_goes_offline(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Disk, path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    timers, run = Timers(broker.node), broker.node.loop.run_until_complete
+    monkeypatch.setattr(broker.node, "now_ms", lambda: 2**42)
+    run(timers.retain())
+    monkeypatch.setattr(broker.node, "now_ms", lambda: 2**43)
+    monkeypatch.setattr(Disk, "unlink", broken)
+    run(timers.remove_due())
+    assert broker.node.directories[0].failure is not None
 
 
 async def until(condition: Callable[[], bool]) -> None:

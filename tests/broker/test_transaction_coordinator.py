@@ -15,7 +15,16 @@ from lamina.log.flushing import Waiter
 from lamina.wire.codec import SIZE_BYTES, encode_request
 from lamina.wire.versions import request_schema
 from tests.broker.in_process import InProcessBroker, build
-from tests.broker.transacting import BUMPING, END, FEW_PARTITIONS, Me, Transacting, committed, fetched_offset
+from tests.broker.transacting import (
+    BUMPING,
+    DESCRIBE_TRANSACTIONS,
+    END,
+    FEW_PARTITIONS,
+    Me,
+    Transacting,
+    committed,
+    fetched_offset,
+)
 
 ONE_OF_EACH = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
 
@@ -195,3 +204,11 @@ def test_a_transaction_that_runs_out_is_aborted(tmp_path: Path) -> None:
     assert (coordinator.timed_out, coordinator.markers_written, coordinator.markers_pending) == (1, 1, 0)
     assert {status.state_name: count for status, count in coordinator.counts().items() if count} == {"CompleteAbort": 1}
     broker.close()
+
+
+def test_nobody_coordinates_what_lives_in_a_log_that_is_offline(broker: InProcessBroker, orders: Transacting) -> None:
+    me = open_transaction(orders)
+    broker.node.partition_failed(TRANSACTION_STATE, 0, RuntimeError("no such luck"))
+    described = broker.ask(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[orders.id]).transaction_states[0]
+    assert described.error_code == ErrorCode.NOT_COORDINATOR, "its memory may know what its log does not"
+    assert orders.end(me, settled=False).code == ErrorCode.NOT_COORDINATOR

@@ -2,18 +2,29 @@
 
 import itertools
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from lamina.cleaning.clean_log import clean_log
-from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Manifest, OutputGroup, Plan, SourceSegment
+from lamina.cleaning.clean_log import clean_log, groups_to_rewrite, make_manifest
+from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Manifest, OutputGroup, Plan, Seconds, SourceSegment
+from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
+from lamina.cleaning.rewriting import rewrite_group
 from lamina.log.aborted import unpack_aborted
+from lamina.pipeline.shuffle import Gathered, Packed, gather_group, reduce_bucket, scan_into_buckets
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.record import read_records
 from tests.compaction.model import LIMIT_BYTES, Abort, Pass, Segment, Survivor
 from tests.compaction.story import Story
 
 _NUMBERS = itertools.count()
+
+
+class Way(StrEnum):
+    """How the records that are superseded are found."""
+
+    ONE_TASK = "one_task"
+    SHUFFLE = "shuffle"
 
 
 def plan_of(directory: Path, story: Story, p: Pass, **changes: Any) -> Plan:
@@ -74,9 +85,36 @@ def read_group(plan: Plan, group: OutputGroup) -> Segment:
     return Segment(group.base_offset, batches, [Abort(*entry) for entry in unpack_aborted(files.get(".txnindex", b""))])
 
 
-def run_pass(plan: Plan, **options: Any) -> tuple[Manifest, list[Segment]]:
-    manifest = clean_log(plan, "0", **options)
+def run_pass(plan: Plan, way: Way = Way.ONE_TASK, **options: Any) -> tuple[Manifest, list[Segment]]:
+    manifest = clean_by_shuffle(plan) if way is Way.SHUFFLE else clean_log(plan, "0", **options)
     return manifest, [read_group(plan, group) for group in manifest.groups]
+
+
+def verdicts_of(plan: Plan) -> list[SegmentVerdicts]:
+    return judge_batches(plan, [scan_headers(plan, number) for number in range(len(plan.segments))])
+
+
+def marks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts], bits: int = 2) -> Gathered:
+    """As the shuffle does it: hashes divided by their bits, each bucket in log order, masks of what came back."""
+    buckets: list[list[Packed]] = [[] for _ in range(1 << bits)]
+    for number in range(len(plan.segments)):
+        for bucket, row in scan_into_buckets(plan, number, verdicts[number], bits):
+            buckets[bucket].insert(0, row)  # Rows come in any order.
+    group_of = [0] * len(plan.segments)
+    rows = [row for bucket in buckets for _, row in reduce_bucket(bucket, group_of)]
+    return gather_group(rows, range(len(plan.segments)), verdicts)
+
+
+def clean_by_shuffle(plan: Plan) -> Manifest:
+    """The steps of ``pipeline.spread`` without Spark between them."""
+    verdicts = verdicts_of(plan)
+    gathered = marks_by_hash(plan, verdicts)
+    masks = [gathered.masks[number] for number in range(len(plan.segments))]
+    groups = groups_to_rewrite(plan, verdicts)
+    rewritten = [rewrite_group(plan, group, verdicts, masks, "0") for group in groups]
+    return make_manifest(
+        plan, "0", rewritten, keys=gathered.keys, bytes_read=0, seconds=Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
+    )
 
 
 def install(story: Story, plan: Plan, new: list[Segment]) -> None:

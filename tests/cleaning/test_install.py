@@ -116,6 +116,7 @@ def test_a_log_that_is_no_longer_compacted_is_left_alone(tmp_path: Path) -> None
 
 
 def test_a_policy_that_changes_between_two_groups_ends_the_pass_there(tmp_path: Path) -> None:
+    """Facts 44 and 81: what is in place stays, what was being put in place is gone at once."""
     builder = a_compacted_log(tmp_path)
     taken, manifest = planned(builder.log)
 
@@ -127,6 +128,7 @@ def test_a_policy_that_changes_between_two_groups_ends_the_pass_there(tmp_path: 
 
     with pytest.raises(Refused):
         install_while_the_policy_changes()
+    assert not [name for name in builder.names() if name.endswith((".cleaned", ".swap"))]
     assert builder.texts() == BEFORE[6:]
     builder.reopen(clean=False)
     assert builder.texts() == BEFORE[6:]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from lamina.cleaning.kernels.checksum import checksum, crc_word_by_tables
-from lamina.cleaning.kernels.memory import Bytes, Number, address_of, load64
+from lamina.cleaning.kernels.memory import Bytes, Number, address_of, copy_bytes, equal_bytes, load64
 from lamina.cleaning.kernels.numbers import BAD, put_varint, read_varint, read_varlong, varint_bytes
 from lamina.cleaning.kernels.siphash import siphash
 from lamina.records.varint import append_varint
@@ -35,6 +35,16 @@ def table_checksum(data: Bytes) -> int:
 def native_siphash(data: Bytes, k0: Number, k1: Number) -> tuple[int, int]:
     first, second = siphash(address_of(data), len(data), k0, k1, True)
     return first, second
+
+
+@njit()
+def native_copy(target: Bytes, source: Bytes, size: int) -> None:
+    copy_bytes(address_of(target), address_of(source), size)
+
+
+@njit()
+def are_equal(a: Bytes, b: Bytes, size: int) -> bool:
+    return bool(equal_bytes(address_of(a), address_of(b), size))
 
 
 @njit()
@@ -122,3 +132,16 @@ def test_a_number_comes_back_as_it_was_written(value: int) -> None:
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff" * 4, b"\xff" * 5 + b"\x00", b"\x80\x80\x80\x80\x10"])
 def test_a_number_that_is_cut_off_or_too_wide_is_bad(data: bytes) -> None:
     assert native_varint(array(data), False)[1] == BAD
+
+
+@pytest.mark.parametrize("size", [*range(40), 127, 128, 129, 1000])
+def test_bytes_are_copied_and_compared_to_the_last_and_not_beyond(size: int) -> None:
+    source = np.arange(1, size + 2, dtype=np.uint8)
+    target = np.zeros(size + 1, np.uint8)
+    native_copy(target, source, size)
+    assert target.tolist() == [*source[:size].tolist(), 0]
+    assert are_equal(target, source, size)
+    for at in range(size):
+        target[at] ^= 0x80
+        assert not are_equal(target, source, size)
+        target[at] ^= 0x80

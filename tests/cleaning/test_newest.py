@@ -1,5 +1,6 @@
 """Both ways to find superseded records say the same, within their limits."""
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,36 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
+from lamina.cleaning.failures import TooManyKeys
+from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.key_hashes import find_superseded
 from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import groups_of, rewrite_group
-from lamina.pipeline.shuffle import Packed, gather_group, reduce_bucket, scan_into_buckets
 from lamina.records.batch import Codec
-from tests.cleaning.passes import plan_of, read_group, run_pass
+from tests.cleaning.passes import marks_by_hash, plan_of, read_group, run_pass, verdicts_of
 from tests.cleaning.test_clean_log import SLOW
 from tests.compaction.story import Step, Story, take, writing_steps
 
 
-def verdicts_of(plan: Plan) -> list[SegmentVerdicts]:
-    return judge_batches(plan, [scan_headers(plan, number) for number in range(len(plan.segments))])
-
-
-def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts], bits: int = 2) -> list[bytes]:
-    """As the shuffle does it: hashes divided by their bits, each bucket in log order, masks of what came back."""
-    buckets: list[list[Packed]] = [[] for _ in range(1 << bits)]
-    for number in range(len(plan.segments)):
-        for bucket, row in scan_into_buckets(plan, number, verdicts[number], bits):
-            buckets[bucket].insert(0, row)  # Rows come in any order.
-    group_of = [0] * len(plan.segments)
-    rows = [row for bucket in buckets for _, row in reduce_bucket(bucket, group_of)]
-    gathered = gather_group(rows, range(len(plan.segments)), verdicts)
+def masks_by_hash(plan: Plan, verdicts: list[SegmentVerdicts]) -> list[bytes]:
+    gathered = marks_by_hash(plan, verdicts)
     return [gathered.masks[number].tobytes() for number in range(len(plan.segments))]
 
 
 @SLOW
-@given(st.lists(writing_steps(), max_size=30), st.floats(0, 1))
-def test_the_shuffle_marks_the_records_that_one_task_marks(life: list[Step], share: float) -> None:
+@given(
+    st.lists(writing_steps(), max_size=30), st.floats(0, 1), st.sampled_from([100, 1000, 1 << 24]), st.integers(1, 3)
+)
+def test_the_shuffle_marks_the_records_that_one_task_marks_whatever_its_memory(
+    life: list[Step], share: float, limit_bytes: int, threads: int
+) -> None:
     story = Story()
     for step in life:
         take(story, step)
@@ -46,9 +40,14 @@ def test_the_shuffle_marks_the_records_that_one_task_marks(life: list[Step], sha
         return
     with TemporaryDirectory() as directory:
         first_dirty = int(share * story.first_uncleanable_offset)
-        plan = plan_of(Path(directory), story, story.pass_at(first_dirty, 0, frozenset()))
+        pass_ = story.pass_at(first_dirty, 0, frozenset())
+        plan = plan_of(Path(directory), story, pass_, memory_limit_bytes=limit_bytes)
         verdicts = verdicts_of(plan)
-        in_one_task = [mask.tobytes() for mask in NewestRecords(plan, verdicts).find()]
+        try:
+            in_one_task = [mask.tobytes() for mask in NewestRecords(plan, verdicts, threads=threads).find()]
+        except TooManyKeys:
+            assert limit_bytes == 100
+            return
         assert masks_by_hash(plan, verdicts) == in_one_task
 
 
@@ -61,17 +60,31 @@ def a_story(keys: int, codec: Codec = Codec.NONE) -> Story:
     return story
 
 
-@pytest.mark.parametrize("limit_bytes", [60_000, 120_000, 1 << 24])
-def test_keys_that_do_not_fit_are_taken_in_rounds_with_the_same_result(tmp_path: Path, limit_bytes: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("limit_bytes", [20_000, 60_000, 120_000, 1 << 24])
+def test_keys_that_do_not_fit_go_to_a_scratch_file_with_the_same_result(
+    tmp_path: Path, limit_bytes: int, threads: int
+) -> None:
     story = a_story(5000)
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=limit_bytes)
-    newest = NewestRecords(plan, verdicts_of(plan), threads=2)
+    newest = NewestRecords(plan, verdicts_of(plan), threads=threads)
+    names = set(os.listdir(plan.pass_folder))
     (mask,) = newest.find()
     superseded = np.unpackbits(mask, bitorder="little")[:10_000]
     assert newest.keys == 5000
     assert superseded.sum() == 5000
     assert not superseded[5000:].any()
-    assert (newest.bytes_read > plan.segments[0].size_bytes) == (limit_bytes < 1 << 24)
+    assert newest.bytes_read == plan.segments[0].size_bytes, "read once, whatever the memory"
+    assert set(os.listdir(plan.pass_folder)) == names, "the scratch file is gone"
+
+
+def test_more_keys_than_the_scratch_file_may_hold_are_for_the_shuffle(tmp_path: Path) -> None:
+    story = a_story(5000)
+    plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10_000)
+    names = set(os.listdir(plan.pass_folder))
+    with pytest.raises(TooManyKeys):
+        NewestRecords(plan, verdicts_of(plan), threads=2).find()
+    assert set(os.listdir(plan.pass_folder)) == names
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])

@@ -1,15 +1,18 @@
 """``lamina compact`` and ``lamina cleaner``, against a broker of their own and on directories that no broker uses."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lamina.cli.compact.online import compact_online
+from lamina.client.admin_listener import AdminListener
+from lamina.client.errors import ClientError
 from lamina.log.directory import LogDirectory
 from lamina.settings.log_config import LogConfig
-from tests.broker.process import BrokerProcess
+from tests.broker.process import BrokerProcess, eventually
 from tests.broker.raw import RawClient, batch_of
 from tests.cli.running import Lamina, Outcome
 from tests.fixtures.kafka_data import load_fixture
@@ -59,12 +62,44 @@ def test_a_topic_is_compacted_now_and_the_table_says_what_came_of_it(quiet: Comm
     heading, row, *remains = done.out.splitlines()
     assert heading.split() == ["topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds"]
     assert row.split()[:5] == ["t", "0", "7", "→", "2"]
-    assert "1 tombstones and 0 markers stay until their delete horizons" in remains[0]
+    assert "t-0: 1 tombstone left: a tombstone goes after its delete horizon" in remains[0]
     [told] = quiet("cleaner", "history", "--json").objects
     assert (told["outcome"], told["is_manual"], told["keys"]) == ("cleaned", True, 2)
     assert (told["before"]["records"], told["after"]["records"], told["after"]["tombstones"]) == (7, 2, 1)
     assert told["dropped"]["superseded"] == 5
     assert "cleaned" in quiet("cleaner", "history", "t").out
+    assert quiet("cleaner", "history", "other").out == "nothing of other was compacted since the broker started\n"
+    again = quiet("compact", "t", "--roll", "--wait")
+    assert again.err == "lamina: t-0: nothing in it can be cleaned; all of it is clean\n"
+
+
+class NoPass(AdminListener):
+    """A broker that gave a partition up before a pass over it was opened."""
+
+    def pages(self, rows: str, *_path: str, **_query: str) -> Iterator[dict[str, Any]]:
+        given_up = {"topic": "t", "partition": 0, "is_wanted": False, "phase": None, "error": "its index is torn"}
+        return iter([given_up] if rows == "partitions" else [])
+
+    def post(self, *_path: str, body: object = None) -> dict[str, Any]:
+        return {"since": 0, "partitions": [{"partition": 0, "is_wanted": True, "reason": None}]}
+
+
+def test_a_pass_that_never_comes_is_not_waited_for() -> None:
+    with pytest.raises(ClientError, match="t-0 was not compacted: its index is torn"):
+        compact_online(NoPass("nowhere"), ("t",), None, roll=False, wait=True, as_json=False)
+
+
+def test_who_stops_waiting_is_told_that_the_broker_goes_on(quiet: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    fill(quiet.lamina, quiet.broker)
+    with monkeypatch.context() as patch:
+        patch.setattr("lamina.cli.compact.online._await", interrupted)
+        stopped = quiet("compact", "t", "--roll", "--wait")
+    assert stopped.status == 130
+    assert stopped.err == "lamina: the broker goes on without being watched: lamina cleaner status shows how far\n"
+    eventually(lambda: bool(quiet("cleaner", "history", "t", "--json").objects))
 
 
 def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
@@ -78,6 +113,8 @@ def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
     [row] = quiet("cleaner", "status", "--json").objects
     assert (row["first_dirty_offset"], row["last_pass"]["outcome"]) == (7, "cleaned")
     assert "cleaned" in quiet("cleaner", "status").out
+    unknown = quiet("cleaner", "status", "no-such-topic")
+    assert (unknown.status, unknown.err) == (1, "lamina: there is no topic 'no-such-topic'\n")
 
 
 def explained(quiet: Commands, *args: str) -> dict[str, Any]:
@@ -192,6 +229,12 @@ def test_a_directory_that_kafka_wrote_is_compacted_once_its_settings_are_given(t
     before = texts_in(directory, "__consumer_offsets")
     args = ("compact", "--dir", directory, "__consumer_offsets", "--set", "cleanup.policy=compact")
     assert lamina(*args[:3], "no-such-topic", *args[4:]).status == 1
+    assert "--set no.such: unknown" in lamina(*args, "--set", "no.such=1").err
+    nowhere = lamina(*args, "--partition", "9")
+    assert (nowhere.status, "has no partition 9 of __consumer_offsets" in nowhere.err) == (1, True)
+    tried = lamina(*args, "--dry-run", "--json")
+    assert "in the active segment" in tried.objects[0]["held_back"][0]
+    assert texts_in(directory, "__consumer_offsets") == before
     done = lamina(*args, "--roll", "--json")
     assert done.status == 0, done.err
     assert done.objects[0]["after"]["records"] < done.objects[0]["before"]["records"]
@@ -200,5 +243,5 @@ def test_a_directory_that_kafka_wrote_is_compacted_once_its_settings_are_given(t
     assert len(after) < len(before)
     again = lamina(*args, "--dry-run")
     assert again.status == 0
-    assert "nothing in it can be cleaned" in again.err
+    assert "nothing in it can be cleaned; all of it is clean" in again.err
     assert lamina("verify", "--dir", directory).status == 0

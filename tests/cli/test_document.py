@@ -43,16 +43,19 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
         ("topics", "offsets", topic, "--at", "earliest"),
         ("configs", "get", "--topic", topic, "--all"),
         ("configs", "get", "--broker", "1", "--all"),
+        ("features", "describe"),
+        ("features", "upgrade", "transaction.version=2", "--dry-run"),
     )
     rows = [row for args in asked for row in lamina(*args, "--json", *where).objects]
-    assert {row["type"] for row in rows} == {"broker", "topic", "partition_ends", "partition_offset", "config"}
+    cluster = {"broker", "topic", "partition_ends", "partition_offset", "config", "feature", "feature_update"}
+    assert {row["type"] for row in rows} == cluster
     for row in rows:
         below = [inner for name in ("partitions", "synonyms") for inner in row.get(name, [])]
         for name in (row["type"], *row, *(name for inner in below for name in inner)):
             assert f"`{name}`" in DOCUMENT, name
 
 
-@pytest.mark.parametrize("group", ["topics", "configs", "groups", "transactions"])
+@pytest.mark.parametrize("group", ["topics", "configs", "features", "groups", "transactions"])
 def test_every_subcommand_is_documented_and_has_examples(lamina: Lamina, group: str) -> None:
     command = app.get_command(click.Context(app), group)
     assert isinstance(command, click.Group)

@@ -1,10 +1,10 @@
-"""Which logs are cleaned, and what of them (facts 10-23)."""
+"""Which logs are cleaned, and what of them (facts 10-22)."""
 
 from dataclasses import replace
 
 import pytest
 
-from lamina.compaction.eligibility import Cleanable, Lags, LogSight, SegmentSight, by_filth, find_first_dirty, look
+from lamina.compaction.eligibility import Cleanable, Lags, LogSight, SegmentSight, find_first_dirty, look
 
 NOW = 1_000_000
 NO_LAGS = Lags(0, 2**63 - 1)
@@ -146,15 +146,6 @@ def test_fact_21_a_first_batch_without_a_timestamp_does_not_make_a_log_overdue(f
 def test_fact_22_a_log_never_cleaned_is_wholly_dirty_once_a_segment_is_closed() -> None:
     assert look(log(segment(0), segment(10)), NO_LAGS, NOW).dirty_ratio == 1.0
     assert look(log(segment(0)), NO_LAGS, NOW).dirty_ratio == 0.0
-
-
-def test_fact_23_the_filthiest_comes_first_and_an_overdue_one_waits_its_turn() -> None:
-    logs = [
-        ("overdue", Cleanable(0, 9, 90, 10, 999)),
-        ("worst", Cleanable(0, 9, 1, 99, 0)),
-        ("b", Cleanable(0, 9, 1, 1, 0)),
-    ]
-    assert by_filth(logs) == ["worst", "b", "overdue"]
 
 
 def test_fact_25_a_log_without_new_dirty_bytes_is_not_eligible() -> None:

@@ -423,3 +423,22 @@ def test_whoever_waits_already_may_ask_again_in_a_full_group() -> None:
     world.ask_to_join(gets="c")
     again = world.ask_to_join("a")
     assert again in world.waiting
+
+
+def test_an_id_that_nobody_uses_ends_the_initial_delay_when_it_expires_and_all_others_have_joined() -> None:
+    """As in Kafka, where only members that join extend the delay."""
+    world = World()
+    world.ask_to_join(gets="late", two_step=True, session_ms=DELAY_MS - 1)
+    waiting = world.ask_to_join(gets="a")
+    world.pass_time(DELAY_MS - 2)
+    assert waiting in world.waiting
+    world.pass_time(1)
+    assert world.joined(waiting).generation == 1
+
+
+def test_an_id_that_nobody_uses_holds_the_others_up_after_the_initial_delay_no_longer() -> None:
+    world = World()
+    world.ask_to_join(gets="late", two_step=True, session_ms=DELAY_MS + 1)
+    waiting = world.ask_to_join(gets="a")
+    world.pass_time(DELAY_MS)
+    assert world.joined(waiting).generation == 1

@@ -166,16 +166,23 @@ def test_static_members_that_are_all_away_for_a_session_are_lost() -> None:
     assert world.timers == {}
 
 
-def test_a_static_member_comes_back_to_a_full_group() -> None:
+def test_a_static_member_that_bounces_in_a_full_group_is_turned_away_as_in_kafka() -> None:
+    """It comes without its id, so that it counts as new; its old self stays until its session is over."""
     world = World(max_size=2)
     world.form_static("i", "j")
-    assert world.joined(come_back(world, "i")).generation == 1
+    assert world.error(come_back(world, "i")) is GroupMaxSizeReached
     assert world.error(world.ask_to_join(gets="k-1", instance="k")) is GroupMaxSizeReached
+    assert world.heartbeat("i-1", instance="i") is None
+    world.pass_time(SESSION_MS - 1)
+    world.heartbeat("j-1", instance="j")
+    world.pass_time(1)
+    assert world.ids == ["j-1"]
+    assert come_back(world, "i") in world.waiting
 
 
-def test_a_static_member_that_waits_may_come_back_while_a_full_group_rebalances() -> None:
+def test_a_static_member_that_waits_is_not_replaced_while_a_full_group_rebalances() -> None:
     world = World(max_size=1)
-    world.ask_to_join(gets="i-1", instance="i")
-    again = come_back(world, "i")
+    first = world.ask_to_join(gets="i-1", instance="i")
+    assert world.error(come_back(world, "i")) is GroupMaxSizeReached
     world.pass_time(DELAY_MS)
-    assert world.joined(again).generation == 1
+    assert world.joined(first).generation == 1

@@ -7,8 +7,9 @@ from struct import Struct
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.partition_log import PartitionLog
+from lamina.log.producer import Producer
 from lamina.log.producer_replay import record_producer
-from lamina.log.producers import Producer, ProducerStates
+from lamina.log.producers import ProducerStates
 from lamina.log.segment import Segment
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.marker import read_marker

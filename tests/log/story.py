@@ -19,6 +19,7 @@ from lamina.log.retention import delete_expired
 from lamina.log.segment import Segment
 from lamina.log.swap import replace_segments
 from lamina.log.trimming import move_log_start_offset, take_due_paths
+from lamina.log.truncation import truncate, truncate_fully
 from lamina.records.batch import Codec, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
@@ -229,7 +230,7 @@ class Story:
     def truncate(self) -> None:
         offset = self.rng.randint(max(self.log.log_end_offset - 12, 0), self.log.log_end_offset)
         is_below = offset < self.log.segments.first.base_offset
-        self.directory.truncate(self.log, offset, self.now_ms)
+        truncate(self.directory, self.log, offset, self.now_ms)
         if is_below:
             self.known = Known(durable_start=offset)
             return
@@ -243,7 +244,7 @@ class Story:
 
     def truncate_fully(self) -> None:
         offset = self.rng.randint(0, self.log.log_end_offset + 10)
-        self.directory.truncate_fully(self.log, offset, self.now_ms)
+        truncate_fully(self.directory, self.log, offset, self.now_ms)
         self.known = Known(durable_start=offset)
 
     def move_log_start(self) -> None:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from lamina.log import flushing, recovery
+from lamina.log import flushing, recovery, truncation
 from lamina.log.directory import LogDirectory
 from lamina.log.files import sync_file
 from lamina.log.flushing import Flush
@@ -125,7 +125,7 @@ def _run_without_names(flush: Flush) -> None:
 
 
 BROKEN: dict[str, Break] = {
-    "the recovery point stays up when the log is cut": (LogDirectory, "_lower_checkpoints", _nothing, SCRIPTS["cut"]),
+    "the recovery point stays up when the log is cut": (truncation, "_lower_checkpoints", _nothing, SCRIPTS["cut"]),
     "segments are replaced without syncing their names": (story_module, "replace_segments", _rename_all, ""),
     "a flush forgets the names": (Flush, "run", _run_without_names, ""),
     "files are not flushed at all": (flushing, "sync_file", _nothing, ""),

@@ -15,6 +15,7 @@ from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk, File
 from lamina.log.partition_log import PartitionLog
 from lamina.log.trimming import move_log_start_offset
+from lamina.log.truncation import truncate, truncate_fully
 from lamina.records.batch import read_header
 from tests.log.building import NOW_MS, SMALL, a_batch, records_of
 
@@ -232,9 +233,9 @@ def test_the_recovery_point_is_lowered_on_disk_before_the_end_is_cut(tmp_path: P
     directory, log = with_partition(tmp_path, batches=5)
     log.recovery_point = 5
     directory.write_recovery_points()
-    directory.truncate(log, 2, NOW_MS)
+    truncate(directory, log, 2, NOW_MS)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 2\n"
-    directory.truncate_fully(log, 7, NOW_MS)
+    truncate_fully(directory, log, 7, NOW_MS)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 0\n"
     assert (log.log_start_offset, log.log_end_offset) == (7, 7)
     directory.close()
@@ -344,7 +345,7 @@ def test_cutting_a_log_lowers_the_cleaners_checkpoint_to_its_active_segment(tmp_
     log.roll(NOW_MS)
     append(log, 3)
     directory.write_cleaner_offsets({("topic", 0): 5})
-    directory.truncate_fully(log, 1, NOW_MS) if fully else directory.truncate(log, 4, NOW_MS)
+    truncate_fully(directory, log, 1, NOW_MS) if fully else truncate(directory, log, 4, NOW_MS)
     assert log.segments.active.base_offset == (1 if fully else 3)
     assert directory.remembered.cleaner_offsets == {("topic", 0): 1 if fully else 3}
     directory.close()

@@ -79,6 +79,8 @@ def test_after_a_roll_the_closed_segment_its_indexes_and_the_next_snapshot_are_s
     disk.synced.clear()
     builder.log.roll(builder.now_ms)
     assert builder.log.recovery_point == 0
+    assert disk.synced == ["."], "the first segment's name, before another depends on it"
+    disk.synced.clear()
     hand.step()
     assert builder.log.recovery_point == 1
     assert disk.synced[-1] == "."

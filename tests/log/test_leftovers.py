@@ -41,6 +41,7 @@ def offsets_after_a_crash(builder: LogBuilder) -> list[int]:
 
 
 def test_only_cleaned_files_mean_the_old_data(tmp_path: Path) -> None:
+    """Fact 85, as the next three."""
     builder, old, _ = before_and_after(tmp_path)
     assert offsets_after_a_crash(builder) == old
 

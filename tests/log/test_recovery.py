@@ -93,6 +93,7 @@ def test_an_unclean_start_checks_from_the_segment_of_the_recovery_point_on(tmp_p
 
 
 def test_the_first_bad_batch_cuts_the_log_and_later_segments_go(tmp_path: Path) -> None:
+    """Fact 86."""
     builder = written(tmp_path, segment_bytes=500)
     second, third = builder.bases()[1:3]
     path = builder.file(second, ".log")
@@ -164,6 +165,7 @@ def test_a_torn_last_batch_is_cut_off(tmp_path: Path, cut: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("clean", [True, False])
 def test_indexes_that_are_missing_short_or_nonsense_are_made_again(tmp_path: Path, seed: int, clean: bool) -> None:
+    """Fact 86."""
     random = Random(seed)
     builder = written(tmp_path, segment_bytes=500)
     flush(builder.log)

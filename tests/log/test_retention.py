@@ -36,6 +36,7 @@ def test_a_segment_goes_when_its_largest_timestamp_is_older_than_allowed(tmp_pat
 
 
 def test_when_all_is_expired_the_active_segment_rolls_first(tmp_path: Path) -> None:
+    """Fact 95."""
     builder = hourly(tmp_path, retention_ms=1000)
     builder.now_ms = NOW_MS + 100 * 3_600_000
     assert expired_bases(builder) == [0, 1, 2, 3]

@@ -8,7 +8,9 @@ import pytest
 
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk
+from lamina.log.positions import find
 from lamina.log.segment import Segment
+from lamina.log.segment_end import count_tail, truncate_segment
 from lamina.records.batch import read_header
 from tests.log.building import NOW_MS, SMALL, a_batch, shape_of
 
@@ -65,7 +67,7 @@ def test_a_rebuilt_index_is_the_one_that_was_written(tmp_path: Path) -> None:
     for extension in (".index", ".timeindex"):
         (tmp_path / f"{100:020d}{extension}").unlink()
         segment = loaded(tmp_path)
-        found = segment.find(110)
+        found = find(segment, 110)
         assert found is not None
         assert found[1].base_offset == 110
         segment.close()
@@ -79,7 +81,7 @@ def test_appending_goes_on_after_a_clean_start_as_if_there_had_been_none(tmp_pat
     a_segment(whole, batches=20).seal()
     a_segment(parts, batches=11).seal()
     segment = loaded(parts)
-    segment.count_tail()
+    count_tail(segment)
     for number in range(11, 20):
         add(segment, 100 + number, NOW_MS + number)
     segment.seal()
@@ -94,7 +96,7 @@ def test_appending_goes_on_after_a_rebuild_as_if_there_had_been_none(tmp_path: P
     a_segment(parts, batches=11).seal()
     (parts / f"{100:020d}.index").unlink()
     segment = loaded(parts)
-    segment.count_tail()
+    count_tail(segment)
     for number in range(11, 20):
         add(segment, 100 + number, NOW_MS + number)
     segment.seal()
@@ -107,7 +109,7 @@ def test_the_first_batch_that_reaches_an_offset_is_found(tmp_path: Path) -> None
         batch = a_batch(b"a=1", b"b=2", base_offset=base_offset)
         header = read_header(batch)
         segment.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
-    found = {offset: segment.find(offset) for offset in range(98, 125)}
+    found = {offset: find(segment, offset) for offset in range(98, 125)}
     expected = {offset: 100 if offset < 102 else 110 if offset < 112 else 120 for offset in range(98, 122)}
     assert {offset: hit[1].base_offset for offset, hit in found.items() if hit is not None} == expected
     segment.close()
@@ -126,7 +128,7 @@ def test_an_index_that_goes_bad_while_the_log_is_open_is_healed(tmp_path: Path, 
         else:
             path.write_bytes(Random(7).randbytes(path.stat().st_size))
     for offset in range(100, 120):
-        found = segment.find(offset)
+        found = find(segment, offset)
         assert found is not None
         assert found[1].base_offset == offset
     segment.close()
@@ -152,10 +154,10 @@ def test_a_segment_whose_indexes_are_gone_is_truncated_all_the_same(tmp_path: Pa
         assert segment.largest_timestamp().timestamp >= NOW_MS
         for extension in (".index", ".timeindex"):
             (tmp_path / f"{100:020d}{extension}").unlink()
-        segment.truncate_to(offset)
+        truncate_segment(segment, offset)
         assert segment.next_offset == offset
         segment.seal()
-    assert segment.find(109) is not None
+    assert find(segment, 109) is not None
 
 
 @pytest.mark.parametrize("cut", range(101, 121))
@@ -165,7 +167,7 @@ def test_truncating_leaves_what_was_there_before(tmp_path: Path, cut: int) -> No
         path.mkdir()
     a_segment(kept, batches=cut - 100).seal()
     segment = a_segment(cut_down, batches=20)
-    segment.truncate_to(cut)
+    truncate_segment(segment, cut)
     assert (segment.next_offset, segment.largest_timestamp()) == (cut, (NOW_MS + cut - 101, cut - 1))
     segment.seal()
     assert index_bytes(cut_down) == index_bytes(kept)

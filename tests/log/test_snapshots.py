@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.log.files import Disk
-from lamina.log.producers import BatchPlace, Producer
+from lamina.log.producer import BatchPlace, Producer
 from lamina.log.snapshots import pack_snapshot, read_snapshot, snapshot_offsets, unpack_snapshot, write_snapshot
 
 V6 = bytes.fromhex(

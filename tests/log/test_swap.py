@@ -61,7 +61,7 @@ def test_readers_see_the_new_segment_and_read_across_its_gaps(tmp_path: Path) ->
 
 
 def test_the_steps_are_in_the_order_that_a_crash_can_be_settled_from(tmp_path: Path) -> None:
-    """Fact 79, with the directory synced before any old name goes."""
+    """Facts 78 and 79, with the directory synced before any old name goes."""
     disk = NamingDisk()
     builder = three_segments(tmp_path, disk)
     new, old = keeping(builder, 1, 4)

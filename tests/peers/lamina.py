@@ -51,6 +51,10 @@ class Lamina:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def format(self) -> None:
         """Nothing: a data directory needs no preparation."""
 

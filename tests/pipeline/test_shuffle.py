@@ -53,6 +53,17 @@ def test_16_bits_take_different_keys_for_the_same_and_lose_the_older_one(
     assert marked == exact + (2000 - keys)
 
 
+def test_the_keys_of_a_bucket_spread_over_the_whole_table_in_which_they_are_told_apart(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, keys=2000)
+    verdicts = judge_batches(plan, [scan_headers(plan, number) for number in range(len(plan.segments))])
+    homes: dict[int, set[int]] = {}
+    for bucket, (_, stretch, data) in shuffle.scan_into_buckets(plan, 0, verdicts[0], 3):
+        if stretch >= 0:
+            homes.setdefault(bucket, set()).update((unpack(data).firsts >> np.uint64(61)).tolist())
+    # A table finds a slot by the upper bits: if these named the bucket, all would crowd in an eighth of the slots.
+    assert homes == {bucket: set(range(8)) for bucket in range(8)}
+
+
 def test_a_key_that_is_everywhere_is_no_burden_to_its_bucket(tmp_path: Path) -> None:
     plan = a_plan(tmp_path, keys=1, segments=300)
     verdicts = judge_batches(plan, [scan_headers(plan, number) for number in range(300)])

@@ -20,7 +20,7 @@ from lamina.wire.codec import (
     parse_response,
 )
 from lamina.wire.headers import parse_request_header
-from lamina.wire.primitives import MalformedRequest
+from lamina.wire.primitives import MalformedRequest, read_compact_string, write_compact_string
 from lamina.wire.versions import nested_schema, request_schema, response_schema
 from tests.wire.messages import (
     OFFERED,
@@ -124,12 +124,25 @@ METADATA = 3
         (12, b"\xff\xff\xff\xff\xff\xff\xff\x0f", "more than five bytes"),
         (12, b"\x00\x00\x00\xff\xff\xff\xff\x0f", "more than 200000 elements"),
         (12, b"\x00\x00\x00\x01\x09\xff\xff\xff\xff\x0f", "ends before its last field"),
+        (9, b"\x02\x81\x80\x02" + b"x" * 32768, "a string takes more than 32767 bytes"),
     ],
 )
 def test_a_lie_is_refused_with_a_sentence(version: int, body: bytes, sentence: str) -> None:
     """The fifth byte of the compact count alone makes kio's native parser abort the process."""
     with pytest.raises(MalformedRequest, match=sentence):
         parse_request(METADATA, version, body)
+
+
+def test_the_longest_string_of_the_older_encoding_is_the_longest_of_the_compact_one() -> None:
+    longest = "x" * 32767
+    assert parse_request(METADATA, 9, b"\x02\x80\x80\x02" + longest.encode() + bytes(5)).topics[0].name == longest
+    out = bytearray()
+    write_compact_string(out, longest)
+    assert read_compact_string(out, 0) == (longest, len(out))
+    out = bytearray()
+    write_compact_string(out, longest + "x")
+    with pytest.raises(MalformedRequest, match="more than 32767"):
+        read_compact_string(out, 0)
 
 
 def test_elements_are_counted_over_the_whole_message() -> None:

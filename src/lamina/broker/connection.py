@@ -1,22 +1,24 @@
 """One client's connection: bytes in, one request at a time, answers out in order.
 
-Owns its socket, its receive buffer and what is done next. It reads straight from the socket (network facts §5.4).
-While a request waits or an answer is stuck, the next frame is not served, so a slow client holds one answer and
-nothing else. Must not know any API.
+Owns its socket, its receive buffer and what is done next; ``frame_room`` holds the memory of large requests, ``outbox``
+the answers on their way. It reads straight from the socket (network facts §5.4). While a request waits or an answer is
+stuck, the next frame is not served, so a slow client holds one answer and nothing else. Must not know any API.
 """
 
 import asyncio
 import itertools
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Sized
 from enum import StrEnum
 from time import perf_counter_ns, time_ns
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lamina.broker.admission import Admission
+from lamina.broker.frame_room import FrameRoom
 from lamina.broker.outbox import Outbox, drop
-from lamina.wire.frames import BASE_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameError, FrameSplitter
+from lamina.broker.service import Answer, ConnectionRefused, Service
+from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter
 from lamina.wire.primitives import MalformedRequest
 
 if TYPE_CHECKING:
@@ -24,17 +26,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Answer = list[Sized] | None
-"""Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no answer."""
-
 _REQUESTS_AT_A_TIME = 32
-_ARRIVAL_SECONDS = 10.0
-_ARRIVAL_BYTES_PER_SECOND = 1024 * 1024
 _TURN_NS = 1_000_000
 """Requests that came together are served for so long, then others have their turn: one may roll several logs."""
 _ANSWERS_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large answers: no more is made than this before it is sent."""
-
 
 _numbers = itertools.count(1)
 
@@ -52,29 +48,8 @@ class Ended(StrEnum):
     STOP = "stop"
 
 
-class ConnectionRefused(Exception):
-    """The client did what a connection does not survive; the sentence goes to the log."""
-
-
-class Service(Protocol):
-    """What answers requests."""
-
-    def serve(self, connection: "Connection", frame: memoryview) -> "Answer | Awaitable[Answer]":
-        """May raise :class:`MalformedRequest` or :class:`ConnectionRefused`; leaves the request at the connection."""
-
-    @property
-    def settle(self) -> "Callable[[Sequence[Request], int], None]":
-        """Told of requests whose answers went out, and when."""
-
-    def count_unexpected(self) -> None:
-        """Told of a fault of ours that cost a connection."""
-
-
 class Connection:
     __slots__ = (
-        "_admission",
-        "_admitted_at",
-        "_admitted_bytes",
         "_arrived_ns",
         "_closed",
         "_fd",
@@ -87,6 +62,7 @@ class Connection:
         "_on_close",
         "_outbox",
         "_received_ns",
+        "_room",
         "_service",
         "_socket",
         "_task",
@@ -141,10 +117,8 @@ class Connection:
         self._socket = accepted
         self._fd = accepted.fileno()
         self._service = service
-        self._admission = admission
-        self._admitted_bytes = 0
-        self._admitted_at = 0.0
         self._frames = FrameSplitter(max_frame_bytes)
+        self._room = FrameRoom(admission, self._frames)
         self._outbox = Outbox(accepted)
         self._task: asyncio.Future[Answer] | None = None
         self._is_reading = False
@@ -160,7 +134,7 @@ class Connection:
     @property
     def is_waiting(self) -> bool:
         """Whether the client waits for the broker: for an answer, or for room for its request."""
-        return self._task is not None or self._admission.is_waiting(self)
+        return self._task is not None or self._room.is_waited_for
 
     # Reading
 
@@ -179,7 +153,10 @@ class Connection:
             self._look_for_end()
             return
         try:
-            if not self._has_room():
+            frame_bytes = self._frames.pending_frame_bytes
+            if not frame_bytes:
+                self._arrived_ns = 0
+            elif frame_bytes > BASE_BUFFER_BYTES and not self._has_room(frame_bytes):
                 self._read_no_more()
                 return
             count = self._socket.recv_into(self._frames.buffer_for_recv())
@@ -203,24 +180,12 @@ class Connection:
         self._frames.received(count)
         self._serve_frames(now_ns)
 
-    def _has_room(self) -> bool:
-        """Whether the frame that was announced may come in; when not, the connection waits for its turn."""
-        frame_bytes = self._frames.pending_frame_bytes
-        if not frame_bytes:
-            self._arrived_ns = 0
-            return True
-        if frame_bytes <= BASE_BUFFER_BYTES or self._admitted_bytes:
-            return True
-        if not self._admission.admit(self, frame_bytes, self._found_room):
-            return False
-        self._admitted_bytes = frame_bytes
-        self._admitted_at = self._loop.time()
-        return True
+    def _has_room(self, frame_bytes: int) -> bool:
+        return self._room.take(frame_bytes, self._loop.time(), self._found_room)
 
     def is_dawdling(self, now: float) -> bool:
         """Whether a large request has had more than enough time to arrive; its room is wanted by others."""
-        enough = _ARRIVAL_SECONDS + self._admitted_bytes / _ARRIVAL_BYTES_PER_SECOND
-        return bool(self._admitted_bytes) and self._task is None and now - self._admitted_at > enough
+        return self._task is None and self._room.is_overdue(now)
 
     def _found_room(self) -> None:
         self.active_at = self._loop.time()
@@ -249,6 +214,7 @@ class Connection:
         answers_bytes = served = 0
         turn_ends_ns = now_ns + _TURN_NS
         arrived_ns, received_ns, unsent = self._arrived_ns, self._received_ns, self._unsent
+        room = self._room
         try:
             for frame in self._frames.frames():
                 answer = self._service.serve(self, frame)
@@ -263,7 +229,8 @@ class Connection:
                     break
                 request.ended_ns = now_ns = perf_counter_ns()
                 unsent.append(request)
-                self._frame_done()
+                if room.held_bytes:
+                    room.give_back(keeps_buffer=not self._closed)
                 served += 1
                 if answer is not None:
                     answers += answer
@@ -292,22 +259,14 @@ class Connection:
             self._settle(now_ns)
         self._drain_if_idle()
 
-    def _frame_done(self) -> None:
-        if self._admitted_bytes:
-            admitted, self._admitted_bytes = self._admitted_bytes, 0
-            self._admission.give_back(admitted)
-            if self._frames.buffer_bytes > KEPT_BUFFER_BYTES or self._closed:
-                self._frames.shrink()
-            else:
-                self._admission.keep(self, self._frames.buffer_bytes, self._frames.shrink)
-
     def _wait_for(self, answer: Awaitable[Answer]) -> None:
         self._task = asyncio.ensure_future(answer, loop=self._loop)
         self._task.add_done_callback(self._answered)
 
     def _answered(self, task: "asyncio.Future[Answer]") -> None:
         self._task = None
-        self._frame_done()
+        if self._room.held_bytes:
+            self._room.give_back(keeps_buffer=not self._closed)
         if task.cancelled():
             self.close(Ended.FAILURE)
             return
@@ -406,8 +365,7 @@ class Connection:
         if self._is_writing:
             self._is_writing = False
             self._loop.remove_writer(self._fd)
-        self._frame_done()
-        self._admission.forget(self)
+        self._room.forget()
         if self._task is not None:
             self._task.cancel()
         self._outbox.drop()

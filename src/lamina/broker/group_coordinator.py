@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from lamina.broker.group_settings import group_settings
 from lamina.broker.internal_topics import make_internal_topic
 from lamina.broker.metrics.counters import Place
-from lamina.broker.partition import Partition
-from lamina.broker.runtime import Runtime, Shard
+from lamina.broker.runtime import Runtime
+from lamina.broker.shard import Shard
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
 from lamina.coordinators.group_counts import GroupCounts
-from lamina.coordinators.group_requests import GroupListing
+from lamina.coordinators.group_requests import ClassicDescription, ConsumerDescription, GroupListing
 from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.group_shard import GroupShard
 from lamina.coordinators.patterns import matching
@@ -84,10 +84,11 @@ class GroupCoordinator:
         led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
         return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
 
-    def log_failed(self, partition: Partition) -> None:
-        """Groups of a log that is offline have no coordinator."""
-        if partition.topic == CONSUMER_OFFSETS:
-            self.runtime.resign(partition.index)
+    def describe(self, group_id: str) -> ClassicDescription:
+        return self.shard_of(group_id).look(lambda machine: machine.describe(group_id))
+
+    def describe_consumers(self, group_id: str) -> ConsumerDescription:
+        return self.shard_of(group_id).look(lambda machine: machine.describe_consumers(group_id))
 
     # The topic
 

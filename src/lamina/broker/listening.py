@@ -12,9 +12,10 @@ from heapq import nsmallest
 from ipaddress import ip_address
 
 from lamina.broker.admission import Admission
-from lamina.broker.connection import Connection, Ended, Service
+from lamina.broker.connection import Connection, Ended
 from lamina.broker.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
 from lamina.broker.refusal_lines import RefusalLines
+from lamina.broker.service import Service
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
 
@@ -26,6 +27,7 @@ _REFUSAL_PAUSE_SECONDS = 0.005
 """So many are turned away, then those who are connected have the loop for a while: a flood takes a part of it only."""
 _ROOM_CHECK_SECONDS = 1.0
 _SWEEPS_PER_IDLE_TIME = 4
+_LEAST_SWEEP_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class Listening:
             self._make_room_later()
 
     def _sweep_later(self) -> None:
-        self._loop.call_later(self._max_idle_seconds / _SWEEPS_PER_IDLE_TIME, self._sweep)
+        seconds = max(self._max_idle_seconds / _SWEEPS_PER_IDLE_TIME, _LEAST_SWEEP_SECONDS)
+        self._loop.call_later(seconds, self._sweep)
 
     def _sweep(self) -> None:
         """Close connections that nobody uses: a client that died without a word, a request that never ends."""
@@ -152,8 +155,14 @@ class Listening:
                 return
 
     def _connect(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> None:
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            # The client is gone already: on macOS its socket takes no options any more.
+            accepted.close()
+            self.quota.remove(bound.listener.name, address[0])
+            return
         connection = Connection(
             self._loop,
             accepted,

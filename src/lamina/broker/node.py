@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from random import getrandbits
+from typing import Any
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.engines import engine_for
@@ -24,6 +25,7 @@ from lamina.broker.producer_ids import ProducerIdBlock
 from lamina.broker.publisher import Publisher
 from lamina.broker.request_watch import RequestWatch
 from lamina.broker.router import Router
+from lamina.broker.runtime import Runtime
 from lamina.broker.threads import Threads
 from lamina.broker.transaction_coordinator import TransactionCoordinator
 from lamina.broker.waits import WAITS
@@ -233,7 +235,17 @@ class Node:
         partition = self.partitions.find(topic, index)
         if partition is not None and partition.log.failure is None:
             partition.log.failure = f"{topic}-{index} is offline: {error!r}"
-            self.groups.log_failed(partition)
+            self.log_failed(partition)
+
+    def log_failed(self, partition: Partition) -> None:
+        """Nobody coordinates what lives in a log that is offline."""
+        runtime = self.runtime_of(partition.topic)
+        if runtime is not None:
+            runtime.resign(partition.index)
+
+    def runtime_of(self, topic: str) -> Runtime[Any, Any] | None:
+        """What lives in an internal topic."""
+        return next((one.runtime for one in (self.groups, self.transactions) if one.runtime.topic == topic), None)
 
     def count_unexpected(self, place: Place) -> None:
         """Our own code failed where nobody expected it."""

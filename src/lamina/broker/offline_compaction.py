@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from time import time_ns
 from uuid import uuid4
 
+from lamina.broker.cleaner.remains import why_nothing, why_uncleanable
 from lamina.broker.cleaner.sight import see_log
 from lamina.broker.storage import METADATA_DB, StartError, open_storage
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.gather import NoRoom, PassLimits, PassRange, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
+from lamina.compaction.eligibility import Cleanable
 from lamina.errors import StorageError
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.log.checkpoints import TopicPartition
@@ -63,6 +65,8 @@ class Result:
     manifest: Manifest | None
     reason: str | None
     is_failure: bool = False
+    held_back: tuple[str, ...] = ()
+    """Why what remained could not go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,8 @@ def _open_laminas(data_directory: str, wish: Wish) -> Iterator[_Opened]:
     try:
         image = storage.metadata.image
         topics = {name for name, topic in image.topics.items() if not topic.is_being_deleted}
-        _check_names(wish, topics, data_directory)
+        partitions = {key for directory in storage.directories for key in directory.partitions() if key[0] in topics}
+        _check_names(wish, partitions, data_directory)
         configs = {
             name: topic_config(settings, image.configs_of(ConfigResource(ResourceType.TOPIC, name)))
             for name in wish.topics or topics
@@ -135,7 +140,7 @@ def _open_kafkas(path: str, wish: Wish) -> Iterator[_Opened]:
     config = _given_config(path, wish)
     directory = LogDirectory.open(path, node_id=identity.node_id or 0, cluster_id=identity.cluster_id)
     try:
-        _check_names(wish, {topic for topic, _ in directory.partitions()}, path)
+        _check_names(wish, set(directory.partitions()), path)
         yield _Opened([directory], dict.fromkeys(wish.topics, config), is_replicated=True)
     finally:
         directory.close()
@@ -151,15 +156,20 @@ def _given_config(path: str, wish: Wish) -> LogConfig:
     try:
         config = topic_config(resolve_broker(), overrides)
     except SettingError as error:
-        raise OfflineError(str(error)) from error
+        raise OfflineError(f"--set {error}") from error
     if not config.compact:
         raise OfflineError(f"cleanup.policy={overrides['cleanup.policy']} does not compact")
     return config
 
 
-def _check_names(wish: Wish, known: set[str], path: str) -> None:
-    for name in sorted(wish.topics - known):
+def _check_names(wish: Wish, known: set[TopicPartition], path: str) -> None:
+    for name in sorted(wish.topics - {topic for topic, _ in known}):
         raise OfflineError(f"{path} has no topic {name}")
+    found = {index for topic, index in known if not wish.topics or topic in wish.topics}
+    if wish.partition is not None and wish.partition not in found:
+        raise OfflineError(
+            f"{path} has no partition {wish.partition} of {', '.join(sorted(wish.topics)) or 'any topic'}"
+        )
 
 
 def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish: Wish, clean: Clean) -> Result:
@@ -169,10 +179,9 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
         log.roll(now_ms)
     stable = _last_stable_offset(directory, log, is_replicated=opened.is_replicated)
     _, cleanable = see_log(log, stable, directory.remembered.cleaner_offsets.get(key), now_ms)
+    held_back = _held_back(log, cleanable, stable, now_ms)
     if not cleanable.cleanable_bytes:
-        return Result(
-            *key, None, "nothing in it can be cleaned: what is dirty is in the active segment, if anything is"
-        )
+        return Result(*key, None, why_nothing(cleanable, held_back), held_back=held_back)
     limits = cleaner_limits(resolve_broker())
     taken = take(
         log,
@@ -191,11 +200,23 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
             for step in installing(log, taken.plan.topic_id, taken, answer, now_ms):
                 step()
             _settle(directory, log, key, answer)
-        return Result(*key, answer, None)
+        return Result(*key, answer, None, held_back=held_back)
     except (NoRoom, Refused, OSError) as error:
         return Result(*key, None, str(error), is_failure=True)
     finally:
         discard(taken.plan, taken.disk)
+
+
+def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int, now_ms: int) -> tuple[str, ...]:
+    sentences = [hold.sentence for hold in why_uncleanable(log, cleanable, now_ms)]
+    unstable = log.producers.first_unstable_offset()
+    if last_stable_offset < min(log.segments.active.base_offset, log.log_end_offset if unstable is None else unstable):
+        sentences.insert(
+            0,
+            f"what comes from offset {last_stable_offset} on was above the high watermark when Kafka stopped: another "
+            f"replica may know better",
+        )
+    return tuple(sentences)
 
 
 def _settle(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:

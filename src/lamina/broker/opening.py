@@ -19,7 +19,6 @@ from lamina.image.features import finalize_new
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic, TopicPartition
 from lamina.log.directory import LogDirectory
-from lamina.log.identity import IdentityError, read_topic_id
 from lamina.log.names import partition_directory
 from lamina.settings.broker import (
     NODE_ID,
@@ -113,6 +112,7 @@ def _open_partitions(opened: Opened, store: MetadataStore, progress: Callable[[i
 def _find(opened: Opened, store: MetadataStore) -> dict[str, list[TopicPartition]]:
     """The partitions of each log directory that the metadata knows, by the directory's path."""
     found: dict[str, list[TopicPartition]] = {}
+    nameless: list[tuple[LogDirectory, Topic, int]] = []
     publisher = opened.node.publisher
     for directory in opened.node.directories:
         mine = found[directory.path] = []
@@ -120,7 +120,12 @@ def _find(opened: Opened, store: MetadataStore) -> dict[str, list[TopicPartition
             for key in directory.partitions():
                 path = f"{directory.path}/{partition_directory(*key)}"
                 other = publisher.directory_of.get(key)
-                if not _is_of(directory, path, store.image.topics.get(key[0]), key[1]):
+                topic = store.image.topics.get(key[0])
+                topic_id = directory.topic_id_of(*key)
+                if topic is not None and topic_id is None and key[1] < len(topic.partitions):
+                    nameless.append((directory, topic, key[1]))
+                    continue
+                if topic is None or key[1] >= len(topic.partitions) or topic_id != topic.id:
                     opened.unknown.append(path)
                     continue
                 if other is not None:
@@ -133,14 +138,14 @@ def _find(opened: Opened, store: MetadataStore) -> dict[str, list[TopicPartition
                 publisher.directory_of[key] = directory
         except OSError as error:
             directory.fail(error)
+    for directory, topic, index in nameless:
+        # Only where no other directory has it: a disk that was away may bring back an old one.
+        if (topic.name, index) not in publisher.directory_of and directory.takes_back(topic.name, index, topic.id):
+            found[directory.path].append((topic.name, index))
+            publisher.directory_of[topic.name, index] = directory
+        else:
+            opened.unknown.append(f"{directory.path}/{partition_directory(topic.name, index)}")
     return found
-
-
-def _is_of(directory: LogDirectory, path: str, topic: Topic | None, index: int) -> bool:
-    try:
-        return topic is not None and index < len(topic.partitions) and read_topic_id(directory.disk, path) == topic.id
-    except IdentityError:
-        return False
 
 
 def _was_made_in(directory: LogDirectory, other: LogDirectory, key: TopicPartition) -> bool:

@@ -8,13 +8,12 @@ decide what the metadata is.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from lamina.broker.partition import Partition
-from lamina.broker.runtime import Runtime
 from lamina.errors import StorageError
 from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes
@@ -24,6 +23,7 @@ from lamina.log.directory import LogDirectory
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import PartitionLog
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
+from lamina.settings.log_config import LogConfig
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS
 from lamina.settings.resolve import with_dynamic
 
@@ -85,23 +85,21 @@ class Publisher:
             await change(lambda image: mark_made(image, self._node.id, made))
 
     async def _make_in(self, directory: LogDirectory, wanted: list[tuple[Topic, int]]) -> bool:
-        """Make directories on a thread, then open and lead the new logs. False if the disk failed before."""
+        """Make and open the new logs on a thread, then lead them. False if the disk failed before."""
         keys = [(topic.name, index) for topic, index in wanted]
+        configs = {topic.name: self._node.config_of(topic.name) for topic, _ in wanted}
+        now_ms = self._node.now_ms()
         self.directory_of |= dict.fromkeys(keys, directory)
-        logs: list[PartitionLog] = []
         try:
             await self._forget(directory, keys)
-            new = [(topic.name, index, topic.id) for topic, index in wanted]
-            await self._node.threads.run(lambda: directory.make_partitions(new))
-            for name, index in keys:
-                logs.append(directory.open_partition(name, index, self._node.config_of(name), self._node.now_ms()))
-                await asyncio.sleep(0)
+            logs = await self._node.threads.run(lambda: _make_files(directory, wanted, configs, now_ms))
         except StorageError as error:
             logger.error("%d partitions were not made: %s", len(keys), error)
-            for name, index in keys:
-                directory.close_partition(name, index)
-                del self.directory_of[name, index]
+            for key in keys:
+                del self.directory_of[key]
             return False
+        for log in logs:
+            directory.adopt(log)
         try:
             await self._node.checkpoint(directory, directory.collect_recovery_points)
         except StorageError as error:
@@ -155,15 +153,10 @@ class Publisher:
             node.rooms[self.directory_of[log.topic, log.partition].path],
         )
         node.partitions.add(partition)
-        runtime = self._runtime(log.topic)
+        runtime = node.runtime_of(log.topic)
         if runtime is not None:
             runtime.lead(partition)
         return partition
-
-    def _runtime(self, topic: str) -> Runtime[Any, Any] | None:
-        """What lives in an internal topic."""
-        coordinators = (self._node.groups, self._node.transactions)
-        return next((one.runtime for one in coordinators if one.runtime.topic == topic), None)
 
     # Changing
 
@@ -211,18 +204,26 @@ class Publisher:
             node.cleaner.forget((topic.name, index))
             if partition is not None:
                 partition.release_all()
-            runtime = self._runtime(topic.name)
+            runtime = node.runtime_of(topic.name)
             if runtime is not None:
                 runtime.resign(index)
             if directory is not None and directory.failure is None:
                 directory.close_partition(topic.name, index)
-                renamed = await node.threads.run(
-                    lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
-                )
+                try:
+                    renamed = await node.threads.run(
+                        lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
+                    )
+                except StorageError as error:
+                    # As where its directory had failed before: the topic goes, and what lies there is nobody's.
+                    logger.error("%s-%d is not removed from the disk: %s", topic.name, index, error)
+                    continue
                 gone += [] if renamed is None else [renamed]
                 left.setdefault(directory.path, (directory, []))[1].append((topic.name, index))
         for directory, partitions in left.values():
-            await self._forget(directory, partitions)
+            try:
+                await self._forget(directory, partitions)
+            except StorageError as error:
+                logger.error("the checkpoints of %s still speak of %s: %s", directory.path, topic.name, error)
         node.partitions.forget_topic(UUID(bytes=topic.id))
         node.transactions.topic_deleted(topic.name)
         await change(lambda image: remove_topic(image, topic.name))
@@ -239,6 +240,13 @@ class Publisher:
                 delay_ms / 1000,
                 lambda p=path, d=directory: node.threads.run_then(lambda: d.disk.remove_tree(p), _removed),  # type: ignore[misc]
             )
+
+
+def _make_files(
+    directory: LogDirectory, wanted: list[tuple[Topic, int]], configs: Mapping[str, LogConfig], now_ms: int
+) -> list[PartitionLog]:
+    directory.make_partitions((topic.name, index, topic.id) for topic, index in wanted)
+    return directory.open_made(((topic.name, index, configs[topic.name]) for topic, index in wanted), now_ms)
 
 
 def _removed(error: OSError | None) -> None:

@@ -9,8 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lamina.broker.connection import Answer, Connection, ConnectionRefused
+from lamina.broker.connection import Connection
 from lamina.broker.metrics.counters import Place, RequestCounters
+from lamina.broker.service import Answer, ConnectionRefused
 from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.wire.answer_errors import error_codes

@@ -190,7 +190,7 @@ class Server:
         for partition in opened.node.partitions:
             if partition.log.failure is not None:
                 partition.release_all()
-                opened.node.groups.log_failed(partition)
+                opened.node.log_failed(partition)
         if all(directory.failure is not None for directory in opened.node.directories):
             self._go_down(f"no log directory is left: {failed.failure}")
 

@@ -15,6 +15,7 @@ from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
+from lamina.log.files import Disk
 from lamina.log.remembered import Checkpoints
 from lamina.log.trimming import take_due_paths
 from lamina.settings.broker import (
@@ -49,6 +50,7 @@ class Timers:
         self._stopping = asyncio.Event()
         self._loop_lag = LoopLag(node.loop, node.counters.loop_lag)
         self._flushed_ms: dict[tuple[str, int], int] = {}
+        """When nothing was left to be flushed, of the partitions that there were at the last visit."""
 
     def start(self) -> None:
         self._loop_lag.start()
@@ -122,8 +124,11 @@ class Timers:
         for partition in list(self._node.partitions):
             paths = take_due_paths(partition.log, now_ms)
             if paths:
-                disk = partition.log.disk
-                await self._node.threads.run(lambda p=paths, d=disk: [d.unlink(path) for path in p])  # type: ignore[misc]
+                log = partition.log
+                try:
+                    await self._node.threads.run(partial(_unlink, log.disk, paths))
+                except OSError as error:
+                    logger.warning("%s", log.fail(error))
 
     async def expire_producers(self) -> None:
         now_ms, expiration_ms = self._node.now_ms(), self._node.settings[PRODUCER_ID_EXPIRATION_MS]
@@ -131,16 +136,18 @@ class Timers:
 
     async def flush_due(self) -> None:
         """``flush.ms``: what has been in the log that long is flushed, whoever wrote it."""
-        now_ms = self._node.monotonic_ms()
+        now_ms, before_ms = self._node.monotonic_ms(), self._flushed_ms
+        self._flushed_ms = {}
 
         def visit(partition: Partition) -> None:
             log = partition.log
             key = (partition.topic, partition.index)
-            if log.log_end_offset <= log.recovery_point:
-                self._flushed_ms[key] = now_ms
-            elif now_ms - self._flushed_ms.setdefault(key, now_ms) >= log.config.flush_ms:
-                self._flushed_ms[key] = now_ms
+            is_flushed = log.log_end_offset <= log.recovery_point
+            since_ms = now_ms if is_flushed else before_ms.get(key, now_ms)
+            if not is_flushed and now_ms - since_ms >= log.config.flush_ms:
+                since_ms = now_ms
                 partition.flush_in_background()
+            self._flushed_ms[key] = since_ms
 
         await self._visit(visit)
 
@@ -180,3 +187,8 @@ class Timers:
         for directory in self._node.directories:
             if directory.failure is None:
                 await self._node.checkpoint(directory, partial(collect, directory))
+
+
+def _unlink(disk: Disk, paths: list[str]) -> None:
+    for path in paths:
+        disk.unlink(path)

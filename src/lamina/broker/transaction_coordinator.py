@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from lamina.broker.internal_topics import make_internal_topic
 from lamina.broker.partition import Partition
-from lamina.broker.runtime import Runtime, Shard
+from lamina.broker.runtime import Runtime
+from lamina.broker.shard import Shard
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record

@@ -7,10 +7,10 @@ touch a live file, nor know a clock but for the figures.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from threading import Semaphore
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from lamina.cleaning.kernels import columns as c
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.newest import NewestRecords
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
+from lamina.cleaning.settling import run_all
 from lamina.cleaning.throttle import Meter, Throttle, throttle_of, unmetered
 from lamina.log.files import Disk
-
-T = TypeVar("T")
 
 
 def clean_log(
@@ -41,14 +40,14 @@ def clean_log(
     began = time.monotonic()
     numbers = range(len(plan.segments))
     with ThreadPoolExecutor(threads, thread_name_prefix="lamina-clean") as pool:
-        scans = _all(pool, [partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers])
-        verdicts = judge_batches(plan, scans)
-        judged = time.monotonic()
-        newest = NewestRecords(plan, verdicts, disk=disk, threads=threads, meter=meter)
-        superseded = newest.find()
-        found = time.monotonic()
-        groups = groups_to_rewrite(plan, verdicts)
-        rewritten = _rewrite_all(pool, plan, groups, verdicts, superseded, attempt, disk, meter)
+        scans = run_all(pool, [partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers])
+    verdicts = judge_batches(plan, scans)
+    judged = time.monotonic()
+    newest = NewestRecords(plan, verdicts, attempt=attempt, disk=disk, threads=threads, meter=meter)
+    superseded = newest.find()
+    found = time.monotonic()
+    groups = groups_to_rewrite(plan, verdicts)
+    rewritten = _rewrite_all(threads, plan, groups, verdicts, superseded, attempt, disk, meter)
     slept = throttle.finish() if throttle else 0.0
     ended = time.monotonic()
     return make_manifest(
@@ -128,7 +127,7 @@ def make_manifest(
 
 
 def _rewrite_all(
-    pool: ThreadPoolExecutor,
+    threads: int,
     plan: Plan,
     groups: Sequence[Sequence[int]],
     verdicts: Sequence[SegmentVerdicts],
@@ -138,33 +137,22 @@ def _rewrite_all(
     meter: Meter,
 ) -> list[Rewritten]:
     """The groups side by side; where one fails, what the others wrote goes too."""
-
+    turn = Semaphore(threads)
     done: list[Rewritten] = []
 
     def rewrite(group: Sequence[int]) -> Rewritten:
-        done.append(found := rewrite_group(plan, group, verdicts, superseded, attempt, disk=disk, meter=meter))
+        found = rewrite_group(plan, group, verdicts, superseded, attempt, disk=disk, meter=meter, turn=turn)
+        done.append(found)
         return found
 
     try:
-        return _all(pool, [partial(rewrite, group) for group in groups])
+        # More threads than may compute: the disk is waited for behind the next group's back.
+        with ThreadPoolExecutor(2 * threads, thread_name_prefix="lamina-rewrite") as pool:
+            return run_all(pool, [partial(rewrite, group) for group in groups])
     except BaseException:
         for each in done:
             for file in each.group.files:
                 disk.unlink(f"{plan.pass_folder}/{file.name}")
-        raise
-
-
-def _all(pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of all tasks in order; after a failure, no more are begun and the running ones are waited for."""
-    futures = [pool.submit(task) for task in tasks]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        for future in futures:
-            if not future.cancelled():
-                future.exception()
         raise
 
 

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.kernels.columns import BASE_OFFSET, LAST_OFFSET
-from lamina.cleaning.kernels.keys import ORDINAL, Words
+from lamina.cleaning.kernels.keys import Words
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.table import reduce_hashes
-from lamina.cleaning.key_scan import KeyBuffers, scan_slice
-from lamina.cleaning.slices import Slice, Source
+from lamina.cleaning.key_scan import SliceScan
+from lamina.cleaning.slices import Source
 from lamina.cleaning.throttle import Meter, unmetered
 from lamina.compaction.times import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
@@ -48,34 +48,18 @@ def scan_segment(
 ) -> Iterator[SegmentKeys]:
     """The keys of the plan's segment ``number`` as hashes, in log order, about ``most_records`` at a time."""
     source = Source(disk or Disk(), plan, number)
-    buffers = KeyBuffers()
+    first_dirty = plan.first_dirty_offset
     found: list[SegmentKeys] = []
     held = 0
     for piece in source.slices():
         meter(piece.size_bytes)
-        for from_offset, to_offset, is_dirty in (
-            (0, plan.first_dirty_offset, 0),
-            (plan.first_dirty_offset, OFFSET_AFTER_ALL, 1),
-        ):
-            if piece.rows[-1, LAST_OFFSET] < from_offset or piece.rows[0, BASE_OFFSET] >= to_offset:
+        for offsets, is_dirty in (((0, first_dirty), 0), ((first_dirty, OFFSET_AFTER_ALL), 1)):
+            if piece.rows[-1, LAST_OFFSET] < offsets[0] or piece.rows[0, BASE_OFFSET] >= offsets[1]:
                 continue
-            keys = scan_slice(
-                plan,
-                source,
-                Slice(piece.rows.copy(), piece.first_batch, piece.first_ordinal),
-                verdicts.flags,
-                piece.first_ordinal,
-                buffers,
-                from_offset=from_offset,
-                to_offset=to_offset,
-                wants_seconds=True,
-            )
-            count = keys.count
-            ordinals = keys.places[:count, ORDINAL].astype(np.uint32)
-            dirty = np.full(count, is_dirty, np.uint8)
-            found.append(SegmentKeys(keys.firsts[:count].copy(), keys.seconds[:count], ordinals, dirty))
-            held += count
-            buffers.give(keys)
+            keys = SliceScan(plan, source, piece, verdicts.flags, piece.first_ordinal, offsets).hashes()
+            dirty = np.full(len(keys.firsts), is_dirty, np.uint8)
+            found.append(SegmentKeys(keys.firsts, keys.seconds, keys.ordinals, dirty))
+            held += len(dirty)
         if held >= most_records:
             yield _together(found)
             found, held = [], 0

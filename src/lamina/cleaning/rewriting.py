@@ -5,6 +5,7 @@ code. Must not know how records were found to be superseded.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,16 +84,21 @@ def rewrite_group(
     *,
     disk: Disk | None = None,
     meter: Meter = unmetered,
+    turn: AbstractContextManager[object] | None = None,
 ) -> Rewritten:
-    """Write the new segment of one group; ``verdicts`` and ``superseded`` are by number of segment in the plan."""
+    """Write the new segment of one group; ``verdicts`` and ``superseded`` are by number of segment in the plan.
+
+    ``turn`` is held while there is something to compute: not while the disk is waited for, at the end.
+    """
     disk = disk or Disk()
     sources: list[SourceSegment] = [plan.segments[number] for number in group]
     rewriting = _Rewriting(plan, SegmentWriter(disk, plan, sources, attempt), meter)
     try:
-        for number in group:
-            source = Source(disk, plan, number)
-            for piece in source.slices():
-                rewriting.rewrite(source, piece, verdicts[number].flags, superseded[number])
+        with turn or nullcontext():
+            for number in group:
+                source = Source(disk, plan, number)
+                for piece in source.slices():
+                    rewriting.rewrite(source, piece, verdicts[number].flags, superseded[number])
         written = rewriting.writer.finish([entry for number in group for entry in verdicts[number].aborted])
     except BaseException:
         rewriting.writer.discard()

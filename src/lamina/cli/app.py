@@ -23,6 +23,7 @@ COMMANDS = {
     "consume": "Print the records of a topic.",
     "doctor": "Look for what stops a broker, and say what to do.",
     "dump": "Show what is in the files of a log directory.",
+    "features": "Show and change the levels of features that a cluster agrees on.",
     "groups": "Look at consumer groups, and change where they go on.",
     "produce": "Send lines as records.",
     "restore": "Bring a backup back into an empty directory.",

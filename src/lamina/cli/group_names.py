@@ -4,32 +4,25 @@ Must not know any command.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-C = TypeVar("C", bound=Callable[..., Any])
+from lamina.cli.completing import COMPLETION_SECONDS, complete
 
-_COMPLETION_SECONDS = 1.0
-"""A shell waits this long at most; it is then as if there were no groups."""
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+C = TypeVar("C", bound=Callable[..., Any])
 
 
 def complete_group(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    from concurrent.futures import TimeoutError as FutureTimeoutError
+    return complete(ctx, _all_groups, incomplete)
 
-    from confluent_kafka import KafkaException
 
-    from lamina.cli.connecting import cluster_from
-    from lamina.client.errors import ClientError
-
-    options = ctx.params
-    try:
-        cluster = cluster_from(options.get("bootstrap_server"), options.get("properties_file"), lambda _: None)
-        asked = cluster.untried_admin().list_consumer_groups(request_timeout=_COMPLETION_SECONDS)
-        groups = asked.result(_COMPLETION_SECONDS).valid
-    except (ClientError, click.UsageError, KafkaException, OSError, FutureTimeoutError):
-        return []
-    return sorted(group.group_id for group in groups if group.group_id.startswith(incomplete))
+def _all_groups(admin: "AdminClient") -> list[str]:
+    asked = admin.list_consumer_groups(request_timeout=COMPLETION_SECONDS)
+    return [group.group_id for group in asked.result(COMPLETION_SECONDS).valid]
 
 
 def checked_groups(_: click.Context, __: click.Parameter, given: Any) -> Any:

@@ -8,25 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
-C = TypeVar("C", bound=Callable[..., Any])
+from lamina.cli.completing import COMPLETION_SECONDS, complete
 
-_COMPLETION_SECONDS = 1.0
-"""A shell waits this long at most; it is then as if there were no topics."""
+C = TypeVar("C", bound=Callable[..., Any])
 
 
 def complete_topic(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    from confluent_kafka import KafkaException
-
-    from lamina.cli.connecting import cluster_from
-    from lamina.client.errors import ClientError
-
-    options = ctx.params
-    try:
-        cluster = cluster_from(options.get("bootstrap_server"), options.get("properties_file"), lambda _: None)
-        topics = cluster.untried_admin().list_topics(timeout=_COMPLETION_SECONDS).topics
-    except (ClientError, click.UsageError, KafkaException, OSError):
-        return []
-    return [topic for topic in sorted(topics) if topic.startswith(incomplete)]
+    return complete(ctx, lambda admin: admin.list_topics(timeout=COMPLETION_SECONDS).topics, incomplete)
 
 
 def checked_names(_: click.Context, __: click.Parameter, given: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Whether a log is to be cleaned, and which stretch of it (facts 10-23).
+"""Whether a log is to be cleaned, and which stretch of it (facts 10-22).
 
 Owns the arithmetic of dirty bytes, ratio and lag. The caller shows a log as it is at one instant; a time is an
 argument. Must not know how the figures are had, nor what becomes of the answer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lamina.compaction.times import OFFSET_AFTER_ALL
@@ -65,6 +65,8 @@ class Cleanable:
     cleanable_bytes: int
     overdue_ms: int
     """For how long its oldest dirty record should have been compacted; 0 when it is not overdue (fact 21)."""
+    overdue_at_ms: int | None = None
+    """After which instant it is overdue; ``None`` where it never is."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -96,19 +98,16 @@ def look(log: LogSight, lags: Lags, now_ms: int) -> Cleanable:
     """What could be cleaned of a log now (facts 11-22)."""
     first_dirty = find_first_dirty(log).offset
     first_uncleanable = _first_uncleanable(log, first_dirty, lags.min_compaction_lag_ms, now_ms)
+    overdue_at_ms = _overdue_at(log, first_dirty, lags.max_compaction_lag_ms)
     dirty = [s for s in _from_offset(log.segments, first_dirty) if s.base_offset < first_uncleanable]
     return Cleanable(
         first_dirty_offset=first_dirty,
         first_uncleanable_offset=first_uncleanable,
         clean_bytes=sum(s.size_bytes for s in log.segments if s.base_offset < first_dirty),
         cleanable_bytes=sum(s.size_bytes for s in dirty),
-        overdue_ms=_overdue(log, first_dirty, lags.max_compaction_lag_ms, now_ms),
+        overdue_ms=0 if overdue_at_ms is None else max(now_ms - overdue_at_ms, 0),
+        overdue_at_ms=overdue_at_ms,
     )
-
-
-def by_filth(logs: Iterable[tuple[str, Cleanable]]) -> list[str]:
-    """The names of logs, those with the highest ratio first; being overdue gives no priority (fact 23)."""
-    return [name for name, _ in sorted(logs, key=lambda log: log[1].dirty_ratio, reverse=True)]
 
 
 def _first_uncleanable(log: LogSight, first_dirty: int, min_lag_ms: int, now_ms: int) -> int:
@@ -122,11 +121,9 @@ def _first_uncleanable(log: LogSight, first_dirty: int, min_lag_ms: int, now_ms:
     return max((s.base_offset for s in log.segments if s.base_offset <= upper), default=active)
 
 
-def _overdue(log: LogSight, first_dirty: int, max_lag_ms: int, now_ms: int) -> int:
+def _overdue_at(log: LogSight, first_dirty: int, max_lag_ms: int) -> int | None:
     stamps = [s.first_batch_timestamp_ms for s in _closed_from(log, first_dirty) if s.first_batch_timestamp_ms > 0]
-    if not stamps:
-        return 0
-    return max(now_ms - max_lag_ms - min(stamps), 0)
+    return min(stamps) + max_lag_ms if stamps else None
 
 
 def _from_offset(segments: Sequence[SegmentSight], offset: int) -> Sequence[SegmentSight]:

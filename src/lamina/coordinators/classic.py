@@ -6,7 +6,12 @@ bytes mean.
 
 from lamina.coordinators import classic_assigning, classic_joining, classic_leaving
 from lamina.coordinators.classic_member import ClassicMember
-from lamina.coordinators.classic_rebalance import complete_if_joined, on_join_timer, on_sync_timer, rebalance
+from lamina.coordinators.classic_rebalance import (
+    complete_without_pending,
+    on_join_timer,
+    on_sync_timer,
+    rebalance,
+)
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.conversion import ClassicGroupSnapshot, ClassicMemberSnapshot
 from lamina.coordinators.decision import Now, TimerName, Waiter
@@ -70,7 +75,7 @@ class ClassicGroup(ClassicState):
                 on_sync_timer(self, now, decision)
             case ("pending", member_id):
                 self.forget_pending(member_id, decision)
-                complete_if_joined(self, now, decision)
+                complete_without_pending(self, now, decision)
             case ("session", member_id) if member_id in self.members:
                 self._on_session_timer(self.members[member_id], now, decision)
         return decision

@@ -3,11 +3,14 @@
 Must not know what the bytes of an assignment mean.
 """
 
+from collections.abc import Callable
+
 from lamina.coordinators.classic_member import ClassicMember
+from lamina.coordinators.classic_rebalance import rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
-from lamina.coordinators.decision import Now, Waiter
+from lamina.coordinators.decision import Effect, Now, Waiter
 from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
-from lamina.errors import InconsistentGroupProtocol, RebalanceInProgress
+from lamina.errors import InconsistentGroupProtocol, RebalanceInProgress, UnknownServerError
 
 
 def sync(group: ClassicState, request: SyncRequest, waiter: Waiter, now: Now) -> GroupDecision:
@@ -37,6 +40,8 @@ def _check_same(what: str, said: str | None, chosen: str | None) -> None:
 
 
 def _assign(group: ClassicState, request: SyncRequest, now: Now, decision: GroupDecision) -> None:
+    waiting = [member for member in group.members if member.syncs is not None]
+    decision.if_too_large = _taken_back(group, [(one, one.syncs) for one in waiting], now, tuple(decision.effects))
     for member in group.members:
         member.assignment = request.assignments.get(member.member_id, b"")
     group.enter(State.STABLE, now)
@@ -46,6 +51,25 @@ def _assign(group: ClassicState, request: SyncRequest, now: Now, decision: Group
             decision.reply(member.syncs, _answer(group, member))
             member.syncs = None
             group.expect(member, now, decision)
+
+
+def _taken_back(
+    group: ClassicState, waiting: list[tuple[ClassicMember, Waiter | None]], now: Now, effects: tuple[Effect, ...]
+) -> Callable[[], GroupDecision]:
+    """What happens to an assignment that the log does not take: whoever waits for it is told, and all join again."""
+
+    def take_back() -> GroupDecision:
+        decision = GroupDecision(effects=list(effects))
+        error = UnknownServerError(f"the assignment of {group.group_id} is too large to be stored")
+        group.enter(State.COMPLETING_REBALANCE, now)
+        for member, waiter in waiting:
+            assert waiter is not None
+            decision.reply(waiter, error)
+            group.expect(member, now, decision)
+        rebalance(group, now, decision)
+        return decision
+
+    return take_back
 
 
 def _answer(group: ClassicState, member: ClassicMember) -> SyncAnswer:

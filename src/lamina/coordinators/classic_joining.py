@@ -4,6 +4,9 @@ Owns the rules for new members in two steps, for members that join again, and fo
 not know how the others are waited for.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from lamina.coordinators.classic_member import ClassicMember
 from lamina.coordinators.classic_rebalance import complete_if_joined, rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
@@ -15,6 +18,7 @@ from lamina.errors import (
     InconsistentGroupProtocol,
     MemberIdRequired,
     RebalanceInProgress,
+    UnknownServerError,
 )
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
@@ -24,13 +28,13 @@ NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) -> GroupDecision:
     decision = GroupDecision()
     members = group.members
-    known = members.get(request.member_id) if request.member_id else members.of_instance(request.instance_id)
+    known = members.get(request.member_id)
     if not _has_room(group, known):
         _turn_away(group, request, known, waiter, now, decision)
         return decision
     _check_protocols(group, request)
     if not request.member_id:
-        _join_new(group, known, request, waiter, now, decision)
+        _join_new(group, members.of_instance(request.instance_id), request, waiter, now, decision)
     elif request.member_id in members.pending and request.instance_id is None:
         group.forget_pending(request.member_id, decision)
         _add(group, request, request.member_id, waiter, now, decision)
@@ -44,6 +48,7 @@ def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) ->
 
 
 def _has_room(group: ClassicState, known: ClassicMember | None) -> bool:
+    """As in Kafka, a static member that comes back without its id counts as new, although its place is kept."""
     members, limit = group.members, group.settings.max_size
     if len(members) < limit:
         return True
@@ -163,6 +168,7 @@ def _replace(
 ) -> None:
     """A static member came back: it takes its old place, without a rebalance where the generation can stand."""
     old_leader = group.members.leader
+    undo = _undo_replacing(group, member, waiter)
     fenced = FencedInstanceId(f"another member has taken over the instance id {member.instance_id}")
     group.refuse(member, fenced, decision)
     group.has_synced(member, decision)
@@ -176,6 +182,7 @@ def _replace(
         rebalance(group, now, decision)
         return
     group.know_topics()
+    decision.if_too_large = undo
     decision.records.append(group.record())
     answer = group.join_answer(member)
     if request.may_skip_assignment:
@@ -184,3 +191,21 @@ def _replace(
         # A client that cannot be told to skip must not believe that it leads: it would assign anew.
         answer = answer._replace(leader=old_leader or "", members=())
     decision.reply(waiter, answer)
+
+
+def _undo_replacing(group: ClassicState, member: ClassicMember, waiter: Waiter) -> Callable[[], GroupDecision]:
+    """If the log does not take a generation with the new id, the old member stays."""
+    old, was_syncing = replace(member), member.member_id in group.syncing
+
+    def undo() -> GroupDecision:
+        group.members.rename(member, old.member_id)
+        member.client, member.protocols = old.client, old.protocols
+        member.rebalance_timeout_ms, member.session_timeout_ms = old.rebalance_timeout_ms, old.session_timeout_ms
+        if was_syncing:
+            group.syncing.add(member.member_id)
+        group.know_topics()
+        decision = GroupDecision()
+        decision.reply(waiter, UnknownServerError(f"{group.group_id} is too large to be stored"))
+        return decision
+
+    return undo

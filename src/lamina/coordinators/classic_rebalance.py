@@ -54,6 +54,12 @@ def complete_if_joined(group: ClassicState, now: Now, decision: GroupDecision) -
         _complete_join(group, now, decision)
 
 
+def complete_without_pending(group: ClassicState, now: Now, decision: GroupDecision) -> None:
+    """Nobody used an id that was given out. If all others have joined that ends even the initial delay, as in Kafka."""
+    if group.state is State.PREPARING_REBALANCE and group.members.have_all_joined:
+        _complete_join(group, now, decision)
+
+
 def on_join_timer(group: ClassicState, now: Now, decision: GroupDecision) -> None:
     if group.state is not State.PREPARING_REBALANCE:
         return

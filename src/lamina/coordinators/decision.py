@@ -4,6 +4,7 @@ Whoever runs a machine appends the records, replays them and carries the effects
 between; only replies wait until the records are committed. Must not know any machine.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -95,6 +96,8 @@ class Decision(Generic[R]):
     is_atomic: bool = True
     has_soft_changes: bool = True
     """False if the machine is as it was until the records are replayed: then they can be refused without harm."""
+    if_too_large: "Callable[[], Decision[R]] | None" = None
+    """What is decided instead if the log does not take the records: soft changes are undone, whoever waits is told."""
 
     def add(self, other: "Decision[R]") -> None:
         """Take over what another decision, made in the same turn, wants."""

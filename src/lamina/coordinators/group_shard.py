@@ -7,12 +7,13 @@ how members agree.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from lamina.coordinators import hosted_classic
+from lamina.coordinators import hosted_classic, offset_requests
 from lamina.coordinators.classic import ClassicGroup
+from lamina.coordinators.classic_state import State
 from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import JOINING_EPOCH
-from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
+from lamina.coordinators.decision import Now, Producer, TimerName, Waiter
 from lamina.coordinators.group_counts import GroupCounts
 from lamina.coordinators.group_requests import (
     ClassicDescription,
@@ -28,6 +29,7 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
     TransactionalCommitRequest,
 )
+from lamina.coordinators.offset_requests import Group, GroupDecision
 from lamina.coordinators.offsets import Offsets
 from lamina.coordinators.records.group_records import (
     ClassicGroupKey,
@@ -40,23 +42,17 @@ from lamina.coordinators.records.group_records import (
 from lamina.coordinators.upgrade import heartbeat_to_classic
 from lamina.errors import (
     GroupIdNotFound,
-    GroupSubscribedToTopic,
-    IllegalGeneration,
     InvalidGroupId,
     InvalidSessionTimeout,
-    KafkaError,
     UnknownMemberId,
 )
-
-GroupDecision = Decision[GroupRecord]
-_FIRST_COMMIT_WITH_NOT_FOUND = 9
 
 
 class GroupShard:
     def __init__(self, context_of: Callable[[str], ConsumerContext], counts: GroupCounts) -> None:
         self._context_of = context_of
         """What decisions about a group go by: its settings, the topics that there are."""
-        self._groups: dict[str, ClassicGroup | ConsumerGroup] = {}
+        self._groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self._counts = counts
         self._is_loaded = False
@@ -87,9 +83,7 @@ class GroupShard:
         if type(key) is ConsumerGroupKey and value is None:
             del self._groups[key.group_id]
 
-    def _replay_classic(
-        self, group_id: str, group: ClassicGroup | ConsumerGroup | None, value: ClassicGroupValue | None
-    ) -> None:
+    def _replay_classic(self, group_id: str, group: Group | None, value: ClassicGroupValue | None) -> None:
         if value is None:
             if isinstance(group, ClassicGroup):
                 del self._groups[group_id]
@@ -166,7 +160,7 @@ class GroupShard:
             return hosted_classic.leave(group, request, waiter, now, self._context(group))
         return group.leave(request, waiter, now)
 
-    def _member_group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+    def _member_group(self, group_id: str) -> Group:
         """The group that somebody says to be a member of."""
         _check_group_id(group_id)
         group = self._groups.get(group_id)
@@ -205,74 +199,24 @@ class GroupShard:
     # Offsets
 
     def commit(self, request: OffsetCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
-        _check_group_id(request.group_id)
-        decision = GroupDecision(has_soft_changes=False)
-        group = self._group(request.group_id)
-        context = self._context_of(request.group_id)
-        if group is None:
-            if request.generation_or_epoch >= 0:
-                is_told = request.api_version >= _FIRST_COMMIT_WITH_NOT_FOUND
-                error = GroupIdNotFound if is_told else IllegalGeneration
-                raise error(f"there is no group {request.group_id}")
-        elif isinstance(group, ConsumerGroup):
-            group.check_commit(request.member_id, request.generation_or_epoch, False, request.api_version)
-        else:
-            member = group.check_commit(
-                request.member_id, request.generation_or_epoch, request.instance_id, is_transactional=False
-            )
-            if member is not None:
-                group.committed(member, now, decision)
-        decision.records, errors = self.offsets.commit(
-            request.group_id,
-            request.partitions,
-            now.wall_ms,
-            context.settings.offset_metadata_max_bytes,
-            request.retention_ms,
-        )
-        decision.reply(waiter, errors)
-        return decision
+        group_id = request.group_id
+        _check_group_id(group_id)
+        limit_bytes = self._context_of(group_id).settings.offset_metadata_max_bytes
+        return offset_requests.commit(self.offsets, self._group(group_id), request, waiter, now, limit_bytes)
 
     def commit_in_transaction(self, request: TransactionalCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
-        """Offsets that count when the producer's transaction commits."""
-        _check_group_id(request.group_id)
-        group = self._group(request.group_id)
-        if group is None:
-            if request.generation >= 0:
-                raise IllegalGeneration(f"there is no group {request.group_id}")
-        elif isinstance(group, ConsumerGroup):
-            group.check_commit(request.member_id, request.generation, True, request.api_version)
-        else:
-            group.check_commit(request.member_id, request.generation, request.instance_id, is_transactional=True)
-        decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch))
-        limit_bytes = self._context_of(request.group_id).settings.offset_metadata_max_bytes
-        decision.records, errors = self.offsets.commit(request.group_id, request.partitions, now.wall_ms, limit_bytes)
-        decision.reply(waiter, errors)
-        return decision
+        group_id = request.group_id
+        _check_group_id(group_id)
+        limit_bytes = self._context_of(group_id).settings.offset_metadata_max_bytes
+        group = self._group(group_id)
+        return offset_requests.commit_in_transaction(self.offsets, group, request, waiter, now, limit_bytes)
 
     def fetch_offsets(self, request: OffsetFetchRequest, waiter: Waiter) -> GroupDecision:
-        group = self._groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            group.check_fetch(request.member_id, request.member_epoch)
-        decision = GroupDecision()
-        found = self.offsets.fetch(request.group_id, request.partitions, require_stable=request.require_stable)
-        decision.reply(waiter, found)
-        return decision
+        return offset_requests.fetch(self.offsets, self._groups.get(request.group_id), request, waiter)
 
     def delete_offsets(self, request: OffsetDeleteRequest, waiter: Waiter) -> GroupDecision:
         _check_group_id(request.group_id)
-        group = self._required(request.group_id)
-        if isinstance(group, ClassicGroup):
-            group.check_offset_delete()
-        errors: list[KafkaError | None] = [
-            GroupSubscribedToTopic(f"members of {request.group_id} read {topic}")
-            if group.is_subscribed_to(topic)
-            else None
-            for topic, _ in request.partitions
-        ]
-        gone = [key for key, error in zip(request.partitions, errors, strict=True) if error is None]
-        decision = GroupDecision(self.offsets.delete(request.group_id, gone), is_atomic=False)
-        decision.reply(waiter, errors)
-        return decision
+        return offset_requests.delete(self.offsets, self._required(request.group_id), request, waiter)
 
     def topics_deleted(self, topics: frozenset[str]) -> GroupDecision:
         return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False)
@@ -293,24 +237,29 @@ class GroupShard:
             self._forget_unstored(group)
         return decision
 
-    def _forget_unstored(self, group: ClassicGroup | ConsumerGroup) -> None:
+    def _forget_unstored(self, group: Group) -> None:
         """No tombstone takes away a group that was never in the log."""
         if isinstance(group, ClassicGroup) and group.stored is None:
             self._groups.pop(group.group_id, None)
 
     # Groups as a whole
 
-    def group_ids(self) -> list[str]:
-        return list(self._groups.keys() | self.offsets.groups())
+    def group_ids(self) -> Iterator[str]:
+        """All of them, as they were when this began: groups may come and go between two of them."""
+        yield from list(self._groups)
+        yield from (group_id for group_id in self.offsets.groups() if group_id not in self._groups)
 
     def listings(self) -> Iterator[GroupListing]:
+        """Of all groups; one that went since this began is left out."""
         for group_id in self.group_ids():
-            group = self._required(group_id)
+            group = self._groups.get(group_id)
             if isinstance(group, ClassicGroup):
                 state = group.state.value
                 yield GroupListing(group_id, group.protocol_type or "", state, "classic", len(group.members))
-            else:
+            elif group is not None:
                 yield group.listing()
+            elif self.offsets.has_any(group_id):
+                yield GroupListing(group_id, "", State.EMPTY.value, "classic", 0)
 
     def describe(self, group_id: str) -> ClassicDescription:
         group = self._group(group_id)
@@ -345,13 +294,13 @@ class GroupShard:
 
     # Finding a group
 
-    def _group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
+    def _group(self, group_id: str) -> Group | None:
         group = self._groups.get(group_id)
         if group is None and self.offsets.has_any(group_id):
             return self._new_classic(group_id)
         return group
 
-    def _required(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+    def _required(self, group_id: str) -> Group:
         group = self._group(group_id)
         if group is None:
             raise GroupIdNotFound(f"there is no group {group_id}")

@@ -186,16 +186,12 @@ class Offsets:
 
     # Looking
 
-    def groups(self) -> Iterable[str]:
+    def groups(self) -> list[str]:
         """Whoever has an offset, committed or in an open transaction."""
-        return self._committed.keys() | self._open.keys()
+        return [*self._committed, *(group_id for group_id in self._open if group_id not in self._committed)]
 
     def count(self, group_id: str) -> int:
         return len(self._committed.get(group_id, _NOTHING))
-
-    def __len__(self) -> int:
-        """How many are committed, in all groups."""
-        return sum(map(len, self._committed.values()))
 
     def is_in_transaction(self, group_id: str) -> bool:
         return group_id in self._open

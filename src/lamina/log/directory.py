@@ -17,14 +17,14 @@ from lamina.log.clean_shutdown import NO_BROKER_EPOCH, read_clean_shutdown, remo
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File, make_durable_dir
 from lamina.log.flushing import close_cleanly
-from lamina.log.identity import Identity, IdentityError, identify, write_topic_id
+from lamina.log.identity import Identity, IdentityError, identify, read_topic_id, write_topic_id
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
 from lamina.log.partition_log import PartitionLog, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.remembered import Checkpoints, Remembered
-from lamina.log.trimming import truncate_fully_and_start_at, truncate_to
+from lamina.log.strays import set_stray_aside
 from lamina.settings.log_config import DAY_MS, LogConfig
 
 LOCK = ".lock"
@@ -116,7 +116,7 @@ class LogDirectory:
                 lambda key: self._open(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms),
                 partitions,
             ):
-                self._adopt(log)
+                self.adopt(log)
                 logs.append(log)
                 if opened is not None:
                     opened(len(logs), len(partitions))
@@ -127,7 +127,7 @@ class LogDirectory:
     ) -> PartitionLog:
         """Open one partition that has a directory here; one without raises :class:`StorageError`."""
         self._require_online()
-        return self._adopt(self._open(topic, partition, config, now_ms, producer_expiration_ms))
+        return self.adopt(self._open(topic, partition, config, now_ms, producer_expiration_ms))
 
     def create_partition(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
@@ -143,17 +143,54 @@ class LogDirectory:
     def make_partitions(self, partitions: Iterable[tuple[str, int, bytes]]) -> None:
         """Make the directories of new partitions: topic, partition and topic id of each. May run on any thread.
 
-        What an interrupted attempt left is taken over.
+        What an interrupted attempt left is taken over; what another topic left is set aside. The names of the
+        directories are durable when this returns, by one sync for all of them. What is in them is not: an empty
+        partition needs nothing but its name, and its first flush brings the topic id to the disk
+        (:meth:`takes_back`).
         """
         self._require_online()
         try:
             for topic, partition, topic_id in partitions:
+                set_stray_aside(self.disk, self.path, topic, partition, topic_id)
                 path = f"{self.path}/{partition_directory(topic, partition)}"
                 self.disk.make_dir(path)
-                write_topic_id(self.disk, path, topic_id)
+                write_topic_id(self.disk, path, topic_id, sync=False)
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
+
+    def open_made(self, partitions: Iterable[tuple[str, int, LogConfig]], now_ms: int) -> list[PartitionLog]:
+        """Open new partitions, all or none. May run on any thread: they are not counted here before ``adopt``."""
+        logs: list[PartitionLog] = []
+        try:
+            for topic, partition, config in partitions:
+                logs.append(self._open(topic, partition, config, now_ms, DAY_MS))
+        except StorageError:
+            for log in logs:
+                log.close()
+            raise
+        return logs
+
+    def topic_id_of(self, topic: str, partition: int) -> bytes | None:
+        """Whose the directory of that name is; ``None`` if it does not say so."""
+        try:
+            return read_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}")
+        except IdentityError:
+            return None
+
+    def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Give a directory that does not say whose it is its topic id again, if it was made here and never flushed.
+
+        A power cut may have taken the id of such a one.
+        """
+        if self.failure is not None or self.remembered.recovery_points.get((topic, partition)) != 0:
+            return False
+        try:
+            write_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}", topic_id)
+        except OSError as error:
+            self.fail(error)
+            return False
+        return True
 
     def _open(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
@@ -186,49 +223,15 @@ class LogDirectory:
             )
         return PartitionLog(self.disk, topic, partition, path, config, shape, state)
 
-    def _adopt(self, log: PartitionLog) -> PartitionLog:
+    def adopt(self, log: PartitionLog) -> PartitionLog:
+        """Count an open log among those of the directory."""
         log.on_failure = self.fail
         self.logs[log.topic, log.partition] = log
         # Only now: a failure on another thread sees the log, or the log sees the failure.
         log.failure = log.failure or self.failure
         return log
 
-    # Changing
-
-    def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Cut the end of a log. The recovery point goes down on disk first: what is written again is unproven."""
-        log.require_online()
-        if offset < log.segments.first.base_offset:
-            self.truncate_fully(log, offset, now_ms)
-        elif offset < log.log_end_offset:
-            self._lower_checkpoints(log, offset)
-            truncate_to(log, offset, now_ms)
-            # The cut is at the start of a batch, which may lie below the offset that was asked for.
-            self._lower_checkpoints(log, log.log_end_offset)
-            self._lower_cleaner_offset(log)
-
-    def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
-        log.require_online()
-        self._lower_checkpoints(log, min(offset, log.log_start_offset))
-        self.write_checkpoints(self.remembered.log_start_at((log.topic, log.partition), offset))
-        truncate_fully_and_start_at(log, offset, now_ms)
-        self._lower_cleaner_offset(log)
-
-    def _lower_cleaner_offset(self, log: PartitionLog) -> None:
-        """Fact 28: what is written again in the active segment was not cleaned."""
-        key, base_offset = (log.topic, log.partition), log.segments.active.base_offset
-        if self.remembered.cleaner_offsets.get(key, 0) > base_offset:
-            self.write_cleaner_offsets({key: base_offset})
-
-    def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
-        """Make sure that no checkpoint on disk speaks of anything at or above ``offset``."""
-        key = (log.topic, log.partition)
-        log.recovery_point = min(log.recovery_point, offset)
-        if self.remembered.recovery_points.get(key, 0) > offset:
-            self.write_recovery_points()
-        if self.remembered.log_starts.get(key, 0) > offset:
-            self.write_checkpoints(self.remembered.log_start_at(key, offset))
+    # Deleting
 
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lamina.errors import StorageError
 from lamina.log.files import Disk, sync_file
+from lamina.log.identity import PARTITION_METADATA
 from lamina.log.partition_log import PartitionLog
 from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
 
@@ -51,6 +52,9 @@ def _paths(log: PartitionLog, end_offset: int) -> list[str]:
     paths += [
         snapshot_path(log.path, base) for segment in segments if (base := segment.base_offset) >= log.recovery_point
     ]
+    if not log.recovery_point:
+        # Its first flush: from now on the directory must say whose it is.
+        paths.append(f"{log.path}/{PARTITION_METADATA}")
     return [*paths, snapshot_path(log.path, end_offset), log.epochs.path]
 
 

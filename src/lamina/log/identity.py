@@ -126,5 +126,5 @@ def read_topic_id(disk: Disk, directory: str) -> bytes | None:
         return None
 
 
-def write_topic_id(disk: Disk, directory: str, topic_id: bytes) -> None:
-    write_new_file(disk, f"{directory}/{PARTITION_METADATA}", format_partition_metadata(topic_id))
+def write_topic_id(disk: Disk, directory: str, topic_id: bytes, *, sync: bool = True) -> None:
+    write_new_file(disk, f"{directory}/{PARTITION_METADATA}", format_partition_metadata(topic_id), sync=sync)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lamina.errors import CorruptMessage
 from lamina.log.lease import Lease
 from lamina.log.partition_log import PartitionLog
+from lamina.log.positions import headers_from
 from lamina.log.segment import Segment
 from lamina.records.batch import BatchHeader
 from lamina.records.record import Record, iterate_records
@@ -74,7 +75,7 @@ def _segments(log: PartitionLog, visible: Visible) -> Iterator[Segment]:
 
 def _first_in_segment(segment: Segment, timestamp: int, visible: Visible) -> Search:
     entry = segment.time_entry(timestamp - 1)
-    for position, header in segment.headers_from(max(entry.offset, visible.start)):
+    for position, header in headers_from(segment, max(entry.offset, visible.start)):
         if header.base_offset >= visible.bound:
             return None
         if header.max_timestamp >= timestamp and header.last_offset >= visible.start:
@@ -90,7 +91,7 @@ def _first_in_segment(segment: Segment, timestamp: int, visible: Visible) -> Sea
 def _max_in_segment(segment: Segment, best: TimestampedOffset | None, visible: Visible) -> Search:
     largest = segment.largest_timestamp()
     whole = segment.base_offset >= visible.start and largest.offset < visible.bound
-    for position, header in segment.headers_from(largest.offset if whole else visible.start):
+    for position, header in headers_from(segment, largest.offset if whole else visible.start):
         if header.base_offset >= visible.bound:
             break
         if best is not None and header.max_timestamp <= best.timestamp:

@@ -27,8 +27,17 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
 
 
 def deleted_directory(topic: str, partition: int, unique_hex: str) -> str:
-    """The name of a directory that waits for its removal; the topic is shortened so that the name stays legal."""
-    suffix = f"-{partition}.{unique_hex}-delete"
+    """The name of a directory that waits for its removal."""
+    return _aside(topic, f"-{partition}.{unique_hex}-delete")
+
+
+def stray_directory(topic: str, partition: int, unique_hex: str) -> str:
+    """The name of a directory that had a partition's name and was not that partition's."""
+    return _aside(topic, f"-{partition}.{unique_hex}-stray")
+
+
+def _aside(topic: str, suffix: str) -> str:
+    """The topic is shortened so that the name stays legal."""
     return topic[: _MAX_NAME - len(suffix)] + suffix
 
 

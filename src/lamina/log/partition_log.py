@@ -17,6 +17,7 @@ from lamina.log.files import Disk
 from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
+from lamina.log.positions import find, position_of
 from lamina.log.producer_replay import record_producer
 from lamina.log.producers import Origin, ProducerStates
 from lamina.log.segment import Segment
@@ -220,6 +221,9 @@ class PartitionLog:
             write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
             old.seal()
             old.modified_ms = now_ms
+            if not self.recovery_point and len(self.segments) == 1:
+                # Never flushed: a power cut that took the first segment's name would move the start of the log.
+                self.disk.sync_dir(self.path)
             segment = Segment.create(
                 self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self.config)
             )
@@ -286,11 +290,11 @@ class PartitionLog:
 
 
 def _read_segment(segment: Segment, offset: int, max_bytes: int, end: int) -> Lease | None:
-    found = segment.find(offset)
+    found = find(segment, offset)
     if found is None:
         return None
     position, header = found
-    end_position = segment.position_of(end)
+    end_position = position_of(segment, end)
     if end_position <= position:
         return None
     return segment.lease(position, min(end_position - position, max(max_bytes, header.size_bytes)))

@@ -11,6 +11,7 @@ from contextlib import suppress
 from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedTransaction
 from lamina.log.files import Disk
+from lamina.log.positions import find
 from lamina.log.producers import ProducerStates
 from lamina.log.segment import Segment
 from lamina.log.segments import Segments
@@ -69,7 +70,7 @@ def _restore_newest(
 
 
 def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset: int) -> None:
-    found = segment.find(start) if start > segment.base_offset else (0, None)
+    found = find(segment, start) if start > segment.base_offset else (0, None)
     if found is None:
         return
     for position, header in segment.headers(found[0], segment.size_bytes):

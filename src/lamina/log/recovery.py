@@ -19,6 +19,7 @@ from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, recor
 from lamina.log.producers import ProducerStates
 from lamina.log.scan import BadBatch, checked_batches
 from lamina.log.segment import ABORTED_INDEX, Segment
+from lamina.log.segment_end import count_tail
 from lamina.log.segments import Segments
 from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from lamina.records.marker import read_marker
@@ -115,7 +116,7 @@ def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Openi
 def _count_tail(segment: Segment) -> bool:
     """Whether the log ends as a clean stop left it; if not, somebody was at its files and it is recovered."""
     try:
-        segment.count_tail()
+        count_tail(segment)
     except CorruptMessage:
         return False
     return True
@@ -184,7 +185,8 @@ def _recover(
             report.removed_segments = len(later)
             _cut_after(disk, directory, segments, segment, later)
             break
-    epochs.save()
+    # A new partition has none, and does not wait for the disk: one that is missing or torn says the same.
+    epochs.save(sync=bool(epochs.entries))
     return opening.recovery_point
 
 

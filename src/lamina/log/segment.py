@@ -1,8 +1,8 @@
 """One segment of a log: a ``.log`` file of batches with its indexes.
 
-Owns the bytes of one segment: appending whole batches, finding the batch for an offset, handing out leased
-ranges of the file, and healing its indexes when they are missing or untrue. A segment does not know the log it
-belongs to, and never decides to roll, delete or replace itself.
+Owns the bytes of one segment: appending whole batches, handing out leased ranges of the file, and making its indexes
+again when they are missing or untrue. A segment does not know the log it belongs to, and never decides to roll, delete
+or replace itself; ``positions`` finds a batch in it, ``segment_end`` counts and cuts its last ones.
 """
 
 import errno
@@ -16,7 +16,7 @@ from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.lease import Lease
 from lamina.log.scan import headers
-from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader, read_header
+from lamina.records.batch import NO_TIMESTAMP, BatchHeader
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
@@ -172,7 +172,7 @@ class Segment:
         """Whether an offset can be stored relative to the base."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
-    def _require_fit(self, header: BatchHeader) -> None:
+    def require_fit(self, header: BatchHeader) -> None:
         """Raise :class:`CorruptMessage` for a batch that claims an offset which this segment cannot hold."""
         if not self.fits(header.base_offset) or not self.fits(header.last_offset):
             raise CorruptMessage(
@@ -235,7 +235,7 @@ class Segment:
         indexes = IndexPair.new(self._disk, self._stem, self.suffix + TEMPORARY, self.base_offset, self._shape)
         with suppress(CorruptMessage):
             for position, header in self.headers(0, self.size_bytes):
-                self._require_fit(header)
+                self.require_fit(header)
                 indexes.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
         indexes.seal()
         indexes.install(self._disk, self._stem, self.suffix)
@@ -270,51 +270,6 @@ class Segment:
         with self.lease(start, end - start) as lease:
             yield from headers(lease.file, start, end)
 
-    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """The first batch whose last offset is at or above ``offset``; ``None`` past the last batch."""
-        for position, header in self.headers_from(offset):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return position, header
-        return None
-
-    def headers_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Headers from the nearest index entry at or below ``offset`` on.
-
-        An entry that the log does not confirm shows that the indexes are untrue: they are rebuilt from the log.
-        """
-        try:
-            entry = self.indexes.offsets.lookup(offset)
-            if not 0 <= entry.position < max(self.size_bytes, 1):
-                raise CorruptMessage(f"an index of {self.path()} points to position {entry.position}")
-            headers = self.headers(entry.position, self.size_bytes)
-            first = next(headers, None)
-            confirmed = first is None or first[1].base_offset <= entry.offset or not entry.position
-        except (FileNotFoundError, CorruptMessage):
-            confirmed = False
-        if not confirmed:
-            position = self.rebuild_indexes().offsets.lookup(offset).position
-            yield from self.headers(position, self.size_bytes)
-        elif first is not None:
-            yield first
-            yield from headers
-
-    def position_of(self, offset: int) -> int:
-        """Where a reader that may not see ``offset`` has to stop: the start of the batch that reaches it."""
-        found = None if offset >= self.next_offset else self.find(offset)
-        return self.size_bytes if found is None else found[0]
-
-    def end_of(self, lease: Lease) -> int:
-        """The offset behind the last whole batch of a range of this segment; where an index lies, the segment's end."""
-        position = lease.position + lease.size_bytes
-        try:
-            entry = self.indexes.offsets.lookup_position(position)
-            for batch_at, header in self.headers(entry.position, self.size_bytes):
-                if batch_at + header.size_bytes > position:
-                    return header.base_offset
-        except (FileNotFoundError, CorruptMessage):
-            pass
-        return self.next_offset
-
     def lends(self, lease: Lease) -> bool:
         return lease.file is self._reader
 
@@ -332,23 +287,18 @@ class Segment:
 
     # Cutting
 
-    def truncate_to(self, offset: int) -> None:
-        """Remove every batch that reaches ``offset``; the segment is writable afterwards."""
-        position = self.position_of(offset)
-        self.aborted.truncate_to(offset)
-        try:
-            self.indexes.truncate_to(offset)
-        except FileNotFoundError:
-            self.rebuild_indexes().truncate_to(offset)
+    def cut(self, position: int) -> None:
+        """Cut an appendable file. What is left in it is for the caller to count again.
+
+        Synced, so that no batch from before the cut can follow one that is written after it.
+        """
         self.open_for_append()
         assert self._writer is not None
-        # Synced, so that no batch from before the cut can follow one that is written after it.
         self._writer.truncate(position)
         self._writer.fsync()
         self.size_bytes = position
         self.next_offset = self.base_offset
         self.first_timestamp = NO_TIMESTAMP
-        self.count_tail()
 
     def cut_file(self) -> None:
         """Cut the file to the batches that were counted: what recovery does behind a bad batch."""
@@ -358,16 +308,3 @@ class Segment:
             file.fsync()
         finally:
             file.close()
-
-    def count_tail(self) -> None:
-        """Take the batches after the last index entry into account: all that a clean start has to read."""
-        if self.size_bytes >= HEADER_BYTES:
-            with self.lease(0, HEADER_BYTES) as lease:
-                self.first_timestamp = read_header(lease.read()).max_timestamp
-        tail = list(self.headers_from(self.base_offset + MAX_RELATIVE_OFFSET))
-        # All before the first is counted: the size must stay the file's where recovery has to follow.
-        for _, header in tail:
-            self._require_fit(header)
-        self.indexes.count_from_last_entry()
-        for position, header in tail:
-            self.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)

@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from lamina.log.aborted import AbortedTransaction
 from lamina.log.lease import Lease
+from lamina.log.positions import end_of
 from lamina.log.segment import Segment
 
 _marker_offset = attrgetter("last_offset")
@@ -64,7 +65,7 @@ class Segments:
         if not any(segment.aborted.exists for segment in self._items[self.number_of(start) :]):
             return []
         lender = next((segment for segment in self.between(start, bound) if segment.lends(lease)), None)
-        return self.aborted_between(start, bound if lender is None else min(lender.end_of(lease), bound))
+        return self.aborted_between(start, bound if lender is None else min(end_of(lender, lease), bound))
 
     def add(self, segment: Segment) -> None:
         """Take in a segment; one with the same base is replaced."""

@@ -11,7 +11,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from lamina.log.files import Disk, read_file, write_new_file
-from lamina.log.producers import REMEMBERED_BATCHES, BatchPlace, Producer
+from lamina.log.producer import REMEMBERED_BATCHES, BatchPlace, Producer
 
 SNAPSHOT = ".snapshot"
 _HEAD = Struct(">hI")

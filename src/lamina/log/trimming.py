@@ -13,6 +13,7 @@ from lamina.log.leftovers import DELETED
 from lamina.log.partition_log import Doomed, PartitionLog, initial_segment_bytes
 from lamina.log.producer_replay import rebuild_producers
 from lamina.log.segment import Segment
+from lamina.log.segment_end import truncate_segment
 from lamina.log.snapshots import snapshot_offsets, snapshot_path
 
 
@@ -28,7 +29,7 @@ def truncate_to(log: PartitionLog, offset: int, now_ms: int) -> None:
             remove_segments(log, [segment], now_ms)
             log.disk.sync_dir(log.path)
         _own_active(log)
-        log.segments.active.truncate_to(offset)
+        truncate_segment(log.segments.active, offset)
         _end_at(log, log.segments.active.next_offset)
     except OSError as error:
         raise log.fail(error) from error

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts
-from lamina.cleaning.key_hashes import SegmentKeys, find_superseded, mask_of, scan_segment
+from lamina.cleaning.key_hashes import SegmentKeys, find_superseded, scan_segment
 from lamina.cleaning.throttle import Meter, unmetered
 
 ENTRY_BYTES = 8 + 8 + 4 + 1
@@ -87,7 +87,8 @@ def scan_into_buckets(
 
 def _divide(keys: SegmentKeys, stays: npt.NDArray[np.bool_], bits: int) -> Iterator[tuple[int, Columns]]:
     firsts = keys.firsts[stays]
-    buckets = (firsts >> np.uint64(64 - bits)).astype(np.uint16) if bits else np.zeros(len(firsts), np.uint16)
+    # The lowest bits: those of a bucket must not agree in the upper ones, by which they find their slot in a table.
+    buckets = (firsts & np.uint64((1 << bits) - 1)).astype(np.uint16)
     order = np.argsort(buckets, kind="stable")
     columns = Columns(
         firsts[order], keys.seconds[stays][order], keys.ordinals[stays][order], keys.is_dirty[stays][order]
@@ -135,7 +136,8 @@ class Gathered(NamedTuple):
 
 
 def gather_group(rows: Iterable[Superseded], group: Sequence[int], verdicts: Sequence[SegmentVerdicts]) -> Gathered:
-    found: dict[int, list[Ordinals]] = {number: [] for number in group}
+    """One byte a record is held meanwhile: numbers of four, kept until all have come, would be more."""
+    marks = {number: np.zeros(verdicts[number].record_count, np.uint8) for number in group}
     keys = 0
     failure = None
     for segment, data in rows:
@@ -143,10 +145,7 @@ def gather_group(rows: Iterable[Superseded], group: Sequence[int], verdicts: Seq
             keys += int.from_bytes(data, "big")
         elif segment == FAILED:
             failure = data
-        elif segment in found:
-            found[segment].append(np.frombuffer(data, np.uint32))
-    masks = {}
-    for number, parts in found.items():
-        ordinals = np.concatenate(parts) if parts else np.empty(0, np.uint32)
-        masks[number] = mask_of(verdicts[number].record_count, ordinals)
+        elif segment in marks:
+            marks[segment][np.frombuffer(data, np.uint32)] = 1
+    masks = {number: np.packbits(marks.pop(number), bitorder="little") for number in group}
     return Gathered(masks, keys, failure)

@@ -40,7 +40,14 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
 
 from lamina.wire.fields import FIXED_FORMATS, INTEGER_TYPES, Field, fields_of
-from lamina.wire.primitives import MalformedRequest, read_tags, read_uvarint, too_many_elements
+from lamina.wire.primitives import (
+    MAX_STRING_BYTES,
+    MalformedRequest,
+    read_tags,
+    read_uvarint,
+    too_long,
+    too_many_elements,
+)
 
 Parse = Callable[[bytes, int, list[int]], tuple[Any, int]]
 
@@ -122,6 +129,7 @@ _NAMES: dict[str, Any] = {
     "timestamp": timestamp,
     "null": null,
     "negative": negative,
+    "too_long": too_long,
     "too_many_elements": too_many_elements,
     "new": object.__new__,
     "unpack_int16": Struct(">h").unpack_from,
@@ -267,13 +275,10 @@ class _Source:
     def _length(self, wire_type: str) -> list[str]:
         """Lines that read `n`; null is -1 whatever the encoding."""
         if self._flexible:
-            return [
-                "n = data[at] - 1",
-                "if n < 127: at += 1",
-                "else:",
-                "  n, at = read_uvarint(data, at)",
-                "  n -= 1",
-            ]
+            lines = ["n = data[at] - 1", "if n < 127: at += 1", "else:", "  n, at = read_uvarint(data, at)", "  n -= 1"]
+            if wire_type == "string":
+                lines.append(f"  if n > {MAX_STRING_BYTES}: raise too_long()")
+            return lines
         width = 2 if wire_type == "string" else 4
         return [f"n, = unpack_int{width * 8}(data, at)", f"at += {width}"]
 

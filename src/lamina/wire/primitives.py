@@ -14,6 +14,9 @@ MAX_ELEMENTS: Final = 200_000
 """Array elements and tagged fields in one message. A two-byte element becomes a fifty-byte object, so
 without a limit a full-sized frame of them would hold the loop for a minute and take gigabytes."""
 
+MAX_STRING_BYTES: Final = 2**15 - 1
+"""As Kafka has it, also where a varint could announce more: what is stored of a string has two bytes for its length."""
+
 _MAX_VARINT_BYTES: Final = 5
 
 _unpack_int16 = Struct(">h").unpack_from
@@ -86,6 +89,8 @@ def read_compact_string(data: Buffer, at: int) -> tuple[str | None, int]:
         at += 1
     else:
         size, at = read_uvarint(data, at)
+        if size > MAX_STRING_BYTES + 1:
+            raise too_long()
     if size == 0:
         return None, at
     end = at + size - 1
@@ -113,6 +118,10 @@ def spend(count: int, budget: list[int]) -> int:
 
 def too_many_elements() -> MalformedRequest:
     return MalformedRequest(f"more than {MAX_ELEMENTS} elements are announced.")
+
+
+def too_long() -> MalformedRequest:
+    return MalformedRequest(f"a string takes more than {MAX_STRING_BYTES} bytes.")
 
 
 def write_string(out: bytearray, value: str | None) -> None:

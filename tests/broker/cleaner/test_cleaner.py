@@ -19,6 +19,7 @@ from lamina.cleaning.install import installing
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.log.trimming import move_log_start_offset
+from lamina.log.truncation import truncate
 from lamina.settings.log_config import LogConfig
 from tests.broker.cleaner.cleaning import CleaningBroker
 
@@ -475,7 +476,7 @@ def test_a_log_that_is_about_to_be_cut_is_not_cleaned_until_that_is_done(cleanin
 
     async def meanwhile() -> None:
         await cleaning.cleaner.pause(("t", 0))
-        directory.truncate(partition.log, 4, cleaning.node.now_ms())
+        truncate(directory, partition.log, 4, cleaning.node.now_ms())
         partition.high_watermark = partition.log.log_end_offset
         assert cleaning.cleaner.states.state(("t", 0)) is State.ABORTED
 

@@ -1,15 +1,14 @@
 """Why a record is still there, and when it can go at the earliest."""
 
-from functools import partial
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from lamina.broker.cleaner.explain import Explanation, Standing, explain
-from lamina.broker.cleaner.finding import Finder, Found, Search, Stretch
-from lamina.broker.cleaner.remains import Holder, moment_text, why_uncleanable
+from lamina.broker.cleaner.finding import Finder, Found
+from lamina.broker.cleaner.remains import Holder, moment_text, why_nothing, why_uncleanable
 from lamina.broker.cleaner.sight import see
 from lamina.broker.cleaner.states import State
 from lamina.broker.cleaner.troubles import Trouble
@@ -51,26 +50,17 @@ class Explaining:
         }
         return Standing(**(facts | changed))  # type: ignore[arg-type]
 
-    def search(self, wanted: int | bytes, deadline: float = 1000.0) -> Search:
-        """With a clock that goes on by one at every batch."""
+    def find(self, wanted: int | bytes, seconds: float = 15.0) -> Found | None:
         log = self.builder.log
-        segments = list(log.segments)
-        ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
-        stretches = [
-            Stretch(segment.base_offset, end, segment.lease(0, segment.size_bytes))
-            for segment, end in zip(segments, ends, strict=True)
-        ]
-        aborted = [entry for segment in segments for entry in segment.aborted.entries()]
-        finder = Finder(stretches, aborted, LIMIT_BYTES, deadline, clock=partial(next, count(1.0)))
-        found = finder.at(wanted) if isinstance(wanted, int) else finder.last_of(wanted)
-        for stretch in stretches:
-            stretch.lease.give_back()
+        leases = [segment.lease(0, segment.size_bytes) for segment in log.segments]
+        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
+        producers = log.producers.producers.values()
+        open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
+        finder = Finder(leases, aborted, open_since, LIMIT_BYTES)
+        found = finder.at(wanted, seconds) if isinstance(wanted, int) else finder.last_of(wanted, seconds)
+        for lease in leases:
+            lease.give_back()
         return found
-
-    def find(self, wanted: int | bytes) -> Found | None:
-        search = self.search(wanted)
-        assert search.unsearched is None
-        return search.found
 
     def why(self, wanted: int | bytes, checkpoint: int | None = None, **changed: object) -> Explanation:
         found = self.find(wanted)
@@ -109,7 +99,7 @@ def test_a_record_whose_successor_is_in_the_active_segment_waits_for_that_to_clo
         ({"why_not": "numba not installed"}, "no topic is being compacted: numba not installed"),
         (
             {"trouble": Trouble("damaged", True, 1, 0, 1_700_000_060_000)},
-            "the last pass failed and is tried again at 2023-11-14T22:14:20Z: damaged",
+            "the last pass failed and is tried again at 2023-11-14T22:14:20Z (in 60 s): damaged",
         ),
     ],
 )
@@ -122,7 +112,7 @@ def test_a_log_that_is_not_dirty_enough_is_said_to_be_so(log: Explaining) -> Non
     log.builder.log.roll(NOW_MS)
     told = log.why(0, checkpoint=2)
     assert told.reasons[1].startswith("the log is not dirty enough: 0.4")
-    assert told.reasons[1].endswith("of it is dirty, min.cleanable.dirty.ratio = 0.5")
+    assert told.reasons[1].endswith("of it is dirty, which has to be more than min.cleanable.dirty.ratio = 0.5")
 
 
 def test_a_tombstone_waits_for_its_horizon_and_then_for_a_pass(log: Explaining) -> None:
@@ -167,10 +157,48 @@ def test_an_open_transaction_holds_back_all_that_comes_after_it(log: Explaining)
     builder.log.roll(NOW_MS)
     builder.append(b"a=3")
     builder.log.roll(NOW_MS)
-    holds = why_uncleanable(log.standing().sight, NOW_MS)
+    holds = why_uncleanable(builder.log, log.standing().sight.cleanable, NOW_MS)
     assert [hold.holder for hold in holds] == [Holder.TRANSACTION]
-    assert holds[0].sentence == "producer 5 has a transaction open since offset 3: nothing behind it goes"
+    assert holds[0].sentence == (
+        "producer 5 has a transaction open since offset 3: nothing from offset 2 on, where that segment begins, "
+        "goes before it ends"
+    )
     assert log.why(2).reasons[1] == holds[0].sentence
+
+
+def test_what_an_open_transaction_wrote_is_not_yet_newer_and_itself_undecided(log: Explaining) -> None:
+    """It may be aborted: then nothing of it counts (facts 35 and 51)."""
+    builder = log.builder
+    builder.append(b"b=1", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    told = log.why(1)
+    assert not told.goes
+    assert told.reasons[0].startswith("it is the latest of its key that counts: a newer one at offset 3 belongs to")
+    told = log.why(3)
+    assert not told.goes
+    assert told.reasons == ("it belongs to a transaction that is still open: how that ends decides",)
+    builder.commit(5)
+    assert log.why(1).reasons[0] == "a newer record of its key is at offset 3"
+    assert log.why(3).reasons[0].startswith("it is the latest of its key")
+
+
+def test_a_search_that_ran_out_of_time_says_how_far_it_came(log: Explaining) -> None:
+    found = log.find(0, seconds=60)
+    assert found is not None
+    assert found.looked_to is None
+    assert log.find(b"a", seconds=-1) is None
+    told = explain(replace(found, looked_to=2), log.standing())
+    assert told.reasons[-1].startswith("only what comes before offset 2 was looked at")
+
+
+def test_a_search_without_time_ends_before_the_first_record(log: Explaining) -> None:
+    leases = [segment.lease(0, segment.size_bytes) for segment in log.builder.log.segments]
+    finder = Finder(leases, [], {}, LIMIT_BYTES)
+    assert finder.last_of(b"a", seconds=-1) is None
+    assert finder.looked_to == 0
+    assert finder.last_of(b"a", seconds=60) is not None
+    assert finder.looked_to is None
+    for lease in leases:
+        lease.give_back()
 
 
 def test_the_lag_says_until_when(tmp_path: Path) -> None:
@@ -181,7 +209,47 @@ def test_the_lag_says_until_when(tmp_path: Path) -> None:
     builder.log.roll(NOW_MS)
     told = Explaining(builder).why(0)
     assert told.earliest_ms == NOW_MS + HOUR_MS
-    assert "too young until 2023-11-14T23:13:20Z" in told.reasons[1]
+    assert "too young until 2023-11-14T23:13:20Z (in 60 min)" in told.reasons[1]
+
+
+def test_a_young_tombstone_goes_its_retention_after_the_lag_at_the_earliest(tmp_path: Path) -> None:
+    builder = a_log(
+        tmp_path, compact=True, delete=False, min_compaction_lag_ms=HOUR_MS, delete_retention_ms=2 * HOUR_MS
+    )
+    builder.append(b"a")
+    builder.log.roll(NOW_MS)
+    assert Explaining(builder).why(0).earliest_ms == NOW_MS + 3 * HOUR_MS
+
+
+def test_a_log_below_its_ratio_says_when_it_is_overdue(tmp_path: Path) -> None:
+    """Fact 21."""
+    builder = a_log(tmp_path, compact=True, delete=False, max_compaction_lag_ms=HOUR_MS, min_cleanable_dirty_ratio=1.0)
+    for value in (b"a=0", b"a=1"):
+        builder.append(value)
+        builder.log.roll(NOW_MS)
+    told = Explaining(builder).why(0)
+    assert told.reasons[1] == (
+        "the log is not dirty enough: 1.00 of it is dirty, which has to be more than min.cleanable.dirty.ratio = 1; "
+        "whatever its ratio, it is cleaned from 2023-11-14T23:13:20Z (in 60 min) on: max.compaction.lag.ms = 3600000"
+    )
+
+
+def test_what_leaves_nothing_to_clean_is_said(tmp_path: Path, log: Explaining) -> None:
+    empty = Explaining(a_log(tmp_path / "empty", compact=True, delete=False))
+    assert why_nothing(empty.standing().sight.cleanable, []) == "nothing in it can be cleaned; it is empty"
+    clean = log.standing(2).sight.cleanable
+    assert why_nothing(clean, []) == "nothing in it can be cleaned; all of it is clean"
+    assert why_nothing(clean, ["one", "two"]) == "nothing in it can be cleaned; one; two"
+
+
+def test_fact_96_the_latest_of_its_key_may_go_by_age_or_size_where_the_topic_deletes_too(tmp_path: Path) -> None:
+    builder = a_log(tmp_path, compact=True, delete=True, retention_ms=HOUR_MS, retention_bytes=1000)
+    builder.append(b"a=0")
+    assert Explaining(builder).why(0).reasons == (
+        "it is the latest of its key and stays until a newer one comes",
+        "its segment goes when all in it is older than retention.ms = 3600000",
+        "its segment goes when what comes after it fills retention.bytes = 1000",
+    )
 
 
 def test_where_no_record_is_none_is_found(log: Explaining) -> None:
@@ -189,25 +257,14 @@ def test_where_no_record_is_none_is_found(log: Explaining) -> None:
     assert log.find(b"nobody") is None
 
 
-def test_a_search_for_what_came_after_says_where_it_had_no_time_to_look(log: Explaining) -> None:
-    search = log.search(0, deadline=1.0)
-    assert search.found is not None
-    assert search.found.newer == ()
-    assert search.unsearched == (2, 3)
-    told = explain(search.found, log.standing(), search.unsearched)
-    assert "from offset 2 to 2 nobody has looked" in told.reasons[0]
-    assert "the latest of its key" in told.reasons[1]
-
-
-def test_a_search_for_a_key_begins_at_the_newest_segment_and_ends_where_it_is(log: Explaining) -> None:
-    found, unsearched = log.search(b"a", deadline=1.0)
-    assert found is not None
-    assert (found.offset, unsearched) == (2, None)
-    assert log.search(b"b", deadline=1.0) == (None, (0, 2))
-    found, unsearched = log.search(b"b", deadline=3.0)
-    assert found is not None
-    assert (found.offset, unsearched) == (1, None)
-
-
 def test_a_time_that_no_calendar_holds_is_far_away() -> None:
-    assert moment_text(2**63 - 1) == "the end of time"
+    assert moment_text(2**63 - 1, NOW_MS) == "the end of time"
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "text"),
+    [(1, "1 s"), (89_999, "90 s"), (90_000, "2 min"), (3 * HOUR_MS - 1, "3 h"), (36 * HOUR_MS, "2 days")],
+)
+def test_a_time_to_come_is_also_told_as_a_span(span_ms: int, text: str) -> None:
+    assert moment_text(NOW_MS + span_ms, NOW_MS).endswith(f"Z (in {text})")
+    assert moment_text(NOW_MS, NOW_MS).endswith("Z")

@@ -282,6 +282,37 @@ def test_a_commit_that_is_too_large_is_told(groups: Groups) -> None:
     assert groups.commit(("t", 0, 1)) == [0]
 
 
+def test_an_assignment_that_is_too_large_is_told_to_whoever_waits_and_all_join_again(groups: Groups) -> None:
+    """As Kafka: UNKNOWN_SERVER_ERROR to the whole generation, then a rebalance; other groups notice nothing."""
+    machines = [shard.machine for shard in groups.broker.node.groups.runtime]
+    joined = groups.join()
+    huge = [{"member_id": joined.member_id, "assignment": b"x" * 2_000_000}]
+    assert groups.sync(joined, assignments=huge).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.heartbeat(joined.member_id, joined.generation_id) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert [shard.machine for shard in groups.broker.node.groups.runtime] == machines, "nothing was loaded again"
+    again = groups.join(joined.member_id)
+    assert again.generation_id == joined.generation_id + 1
+    assert groups.sync(again).error_code == 0
+    assert groups.heartbeat(again.member_id, again.generation_id) == 0
+
+
+def test_a_static_member_that_comes_back_too_large_to_be_stored_is_refused_and_the_old_one_stays(
+    groups: Groups,
+) -> None:
+    machines = [shard.machine for shard in groups.broker.node.groups.runtime]
+    joined = groups.join("", version=9, group_instance_id="i")
+    assert groups.sync(joined).error_code == 0
+    huge = [{"name": "range", "metadata": b"x" * 2_000_000}]
+    refused = groups.join("", version=9, group_instance_id="i", protocols=huge)
+    assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert [shard.machine for shard in groups.broker.node.groups.runtime] == machines
+    assert groups.heartbeat(joined.member_id, joined.generation_id, group_instance_id="i") == 0
+    again = groups.join("", version=9, group_instance_id="i")
+    assert (again.error_code, again.generation_id) == (0, joined.generation_id)
+    fenced = groups.heartbeat(joined.member_id, joined.generation_id, group_instance_id="i")
+    assert fenced == ErrorCode.FENCED_INSTANCE_ID
+
+
 @pytest.mark.parametrize("version", range(1, 10))
 def test_every_version_fetches_offsets(groups: Groups, version: int) -> None:
     groups.commit(("t", 1, 7))

@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from lamina.broker.connection import Answer, Connection
+from lamina.broker.connection import Connection
 from lamina.broker.handlers import fetch
 from lamina.broker.metrics.counters import RequestCounters
 from lamina.broker.partition import Partition
 from lamina.broker.router import Request
+from lamina.broker.service import Answer
 from lamina.errors import ErrorCode, InvalidProducerEpoch, InvalidTransactionState, TransactionCoordinatorFenced
 from lamina.log.trimming import move_log_start_offset
 from lamina.records.batch import HEADER_BYTES

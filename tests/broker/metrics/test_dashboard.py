@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lamina.broker.metrics.definition import Kind
-from lamina.broker.metrics.definitions import METRICS
+from lamina.broker.metrics.sections import METRICS
 
 DASHBOARD = Path(__file__).parents[3] / "packaging" / "grafana-dashboard.json"
-ROWS = ["Health", "Traffic", "Requests and latency", "Log", "Machine"]
+ROWS = ["Health", "Traffic", "Requests and latency", "Log", "Cleaner", "Machine"]
 LABELS = {"le", *(label for metric in METRICS for label in metric.labels)}
 
 

@@ -12,10 +12,12 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families as families
 
-from lamina.broker.metrics import exposition
+from lamina.broker.metrics import exposition, group_tally
 from lamina.broker.metrics.counters import Place
-from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.exposition import render
+from lamina.broker.metrics.sections import METRICS
+from lamina.coordinators.records.group_records import OffsetKey
+from tests.broker.handlers.groups_world import Groups
 from tests.broker.in_process import InProcessBroker
 from tests.broker.in_thread import BrokerInThread
 from tests.broker.process import eventually
@@ -310,6 +312,41 @@ def test_many_partitions_are_told_in_slices_and_others_go_in_between(
     assert {sample.labels["partition"] for sample in sizes.samples} == {str(index) for index in range(11)}
     assert text.count(b"# TYPE lamina_log_size_bytes ") == 1
     assert turns >= 6 * 3, "six metrics have three slices each"
+    broker.close()
+
+
+def test_many_groups_are_counted_in_slices_and_others_go_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_tally, "GROUPS_AT_A_TIME", 5)
+    broker = InProcessBroker(
+        tmp_path / "data", {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+    )
+    broker.create("t")
+    groups = Groups(broker).found()
+    groups.stable()
+    for number in range(21):
+        assert groups.commit(("t", 0, 7), group_id=f"g{number}") == [0]
+    turns = 0
+
+    async def count() -> group_tally.GroupTally:
+        def turn() -> None:
+            nonlocal turns
+            turns += 1
+            if turns == 2:
+                machine = next(iter(broker.node.groups.runtime)).machine
+                assert machine is not None
+                machine.offsets.replay(OffsetKey("g20", "t", 0), None, None)
+            loop.call_soon(turn)
+
+        loop = asyncio.get_running_loop()
+        loop.call_soon(turn)
+        return await group_tally.tally_groups(broker.node.groups)
+
+    tally = broker.node.loop.run_until_complete(count())
+    assert tally.states == {("classic", "Empty"): 20, ("classic", "Stable"): 1}, "one went before its turn"
+    assert (tally.members, tally.offsets) == ({"classic": 1}, 20)
+    assert turns >= 5
     broker.close()
 
 

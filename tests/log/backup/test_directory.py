@@ -13,6 +13,7 @@ from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.identity import Identity, write_meta_properties
 from lamina.log.trimming import move_log_start_offset
+from lamina.log.truncation import truncate
 from lamina.records.batch import read_header
 from lamina.settings.log_config import LogConfig
 from tests.log.backup.taking import TOPIC_ID, Act, drive
@@ -76,7 +77,7 @@ def test_a_cut_at_any_step_leaves_the_log_from_before_it_or_from_after_it(
 
     def act(number: int, _step: Step) -> None:
         if number == step:
-            source.truncate(log, 7, NOW_MS)
+            truncate(source, log, 7, NOW_MS)
             append(source, 9, epoch=1)
 
     taken, _ = take(tmp_path, act)

@@ -166,8 +166,6 @@ class Cleaner:
                 self._passes.add(begun[-1])
                 begun[-1].add_done_callback(self._passes.discard)
         self._wanted -= {sight.key for sight in sights} - self._left_over
-        if begun:
-            self.lookout.tell_delays()
         return begun
 
     async def _begin(self, choice: Choice) -> Pass | None:
@@ -183,6 +181,7 @@ class Cleaner:
 
     async def _carry_out(self, one: Pass) -> bool:
         is_cleaned = await self.settler.settle(one, await self._ask_engine(one))
+        self.lookout.tell_delays()
         self._has_cleaned = self._has_cleaned or is_cleaned
         if self._has_cleaned and self.open_passes <= (PASSES_AT_ONCE // 2 if self._left_over else 0):
             self._wake.set()  # Fact 94: after a clean there is no wait.

@@ -1,13 +1,12 @@
 """Finding a record in a log, and what came after it under the same key.
 
-Runs on a thread over ranges of files that were lent to it, and for a bounded time: a log may be long. What it had no
-time for is said. Must not decide anything about the record.
+Runs on a thread over ranges of files that were lent to it, and for a bounded time: a log may be long. Must not decide
+anything about the record.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedTransaction
@@ -16,8 +15,7 @@ from lamina.log.scan import headers
 from lamina.records.batch import BatchHeader
 from lamina.records.record import Record, read_records
 
-MAX_SECONDS = 25.0
-"""Of one question, over all partitions: less than a client waits."""
+MAX_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,88 +29,66 @@ class Found:
     is_control: bool
     is_aborted: bool
     delete_horizon_ms: int | None
+    is_open: bool = False
+    """Its transaction has not ended."""
     newer: tuple[int, ...] = ()
     """The offsets of committed records of the same key behind it, as far as was looked: the next one and the last."""
-
-
-class Unsearched(NamedTuple):
-    """Offsets for which there was no time: [start, end)."""
-
-    start: int
-    end: int
-
-
-class Search(NamedTuple):
-    found: Found | None
-    unsearched: Unsearched | None = None
-
-
-class Stretch(NamedTuple):
-    """The batches of one segment."""
-
-    base_offset: int
-    end_offset: int
-    lease: Lease
-
-
-class _TimeOver(Exception):
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
+    newer_open: int | None = None
+    """The next one whose transaction has not ended."""
+    looked_to: int | None = None
+    """Before which offset the search ended, where its time was over; ``None`` where all was seen."""
 
 
 class Finder:
-    """``deadline`` is by ``clock``."""
-
     def __init__(
         self,
-        stretches: Sequence[Stretch],
+        leases: Sequence[Lease],
         aborted: Sequence[AbortedTransaction],
+        open_since: Mapping[int, int],
         limit_bytes: int,
-        deadline: float,
-        clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._stretches = stretches
+        """``open_since`` has, by producer id, the first offset of every open transaction."""
+        self._leases = leases
         self._aborted = aborted
+        self._open_since = open_since
         self._limit_bytes = limit_bytes
-        self._deadline = deadline
-        self._clock = clock
+        self.looked_to: int | None = None
+        """Before which offset the last search ended, where its time was over."""
 
-    def at(self, offset: int) -> Search:
-        """The record at an offset, with what came after it; none where there is none (any more)."""
+    def at(self, offset: int, seconds: float = MAX_SECONDS) -> Found | None:
+        """The record at an offset; ``None`` where there is none (any more)."""
+        deadline = monotonic() + seconds
         found: Found | None = None
-        try:
-            for header, record in self._records(self._stretches, offset):
-                if found is None:
-                    if record.offset != offset:
-                        break
-                    found = self._found(header, record)
-                    if found.key is None or found.is_control:
-                        break
-                elif record.key == found.key and not header.is_control and not self._is_aborted(header):
-                    newer = (found.newer[0], record.offset) if found.newer else (record.offset, record.offset)
-                    found = replace(found, newer=newer)
-        except _TimeOver as over:
-            return Search(found, Unsearched(over.offset, self._stretches[-1].end_offset))
-        return Search(found)
+        for header, record in self._records(offset, deadline):
+            if found is None:
+                if record.offset != offset:
+                    return None
+                found = self._found(header, record)
+                if found.key is None or found.is_control:
+                    return found
+            elif record.key == found.key and record.offset > offset and not header.is_control:
+                found = self._followed(found, header, record)
+        return self._as_far_as_seen(found)
 
-    def last_of(self, key: bytes) -> Search:
-        """The last record of a key, an aborted one only if there is no other. The newest segments come first."""
+    def last_of(self, key: bytes, seconds: float = MAX_SECONDS) -> Found | None:
+        """The last record of a key, an aborted one only if there is no other."""
+        deadline = monotonic() + seconds
         found: Found | None = None
-        for stretch in reversed(self._stretches):
-            last: Found | None = None
-            over: Unsearched | None = None
-            try:
-                for header, record in self._records([stretch], stretch.base_offset):
-                    if record.key == key and not header.is_control:
-                        other = self._found(header, record)
-                        last = other if last is None or last.is_aborted or not other.is_aborted else last
-            except _TimeOver:
-                over = Unsearched(self._stretches[0].base_offset, stretch.end_offset)
-            if last is not None and (found is None or not last.is_aborted):
-                found = last
-            if over is not None or (found is not None and not found.is_aborted):
-                return Search(found, over)
-        return Search(found)
+        for header, record in self._records(0, deadline):
+            if record.key == key and not header.is_control:
+                other = self._found(header, record)
+                found = other if found is None or not other.is_aborted or found.is_aborted else found
+        return self._as_far_as_seen(found)
+
+    def _as_far_as_seen(self, found: Found | None) -> Found | None:
+        return None if found is None else replace(found, looked_to=self.looked_to)
+
+    def _followed(self, found: Found, header: BatchHeader, record: Record) -> Found:
+        if self._is_aborted(header):
+            return found
+        if self._is_open(header):
+            return found if found.newer_open is not None else replace(found, newer_open=record.offset)
+        return replace(found, newer=(found.newer[0] if found.newer else record.offset, record.offset))
 
     def _found(self, header: BatchHeader, record: Record) -> Found:
         return Found(
@@ -123,6 +99,7 @@ class Finder:
             header.is_control,
             not header.is_control and self._is_aborted(header),
             header.delete_horizon_ms,
+            not header.is_control and self._is_open(header),
         )
 
     def _is_aborted(self, header: BatchHeader) -> bool:
@@ -131,14 +108,20 @@ class Finder:
             for one in self._aborted
         )
 
-    def _records(self, stretches: Sequence[Stretch], offset: int) -> Iterator[tuple[BatchHeader, Record]]:
-        """From ``offset`` on; raises :class:`_TimeOver` where time is."""
-        for lease in (stretch.lease for stretch in stretches):
+    def _is_open(self, header: BatchHeader) -> bool:
+        since = self._open_since.get(header.producer_id)
+        return header.is_transactional and since is not None and since <= header.base_offset
+
+    def _records(self, offset: int, deadline: float) -> Iterator[tuple[BatchHeader, Record]]:
+        """From ``offset`` on; ends early when the time is over."""
+        self.looked_to = None
+        for lease in self._leases:
             for position, header in headers(lease.file, 0, lease.size_bytes):
                 if header.last_offset < offset:
                     continue
-                if self._clock() > self._deadline:
-                    raise _TimeOver(header.base_offset)
+                if monotonic() > deadline:
+                    self.looked_to = header.base_offset
+                    return
                 data = lease.file.pread(header.size_bytes, position)
                 if len(data) < header.size_bytes:
                     raise CorruptMessage(f"{lease.file.path} ends inside the batch at position {position}")

@@ -12,6 +12,7 @@ from lamina.log.checkpoints import TopicPartition
 
 REMEMBERED_PASSES = 1000
 _MB = 1024 * 1024
+_KEY_BYTES = 24
 
 
 class Outcome(StrEnum):
@@ -56,6 +57,11 @@ class PassRecord:
     @property
     def key(self) -> TopicPartition:
         return self.topic, self.partition
+
+    @property
+    def buffer_percent(self) -> float:
+        """How much of a pass's memory its keys would take at what Kafka takes for one (fact 36)."""
+        return 0.0 if self.manifest is None else 100 * self.manifest.keys * _KEY_BYTES / self.memory_limit_bytes
 
 
 class History:
@@ -133,19 +139,25 @@ class History:
 
 
 def describe(record: PassRecord) -> str:
-    """Fact 101: what a finished pass says of itself in the log."""
+    """Fact 101: what a finished pass says of itself in the log. Percents are of the pass's whole time."""
     manifest = record.manifest
     assert manifest is not None
-    before, after, said, seconds = manifest.before, manifest.after, manifest.seconds, record.seconds
+    before, after, said, total = manifest.before, manifest.after, manifest.seconds, record.seconds.total
     return (
         f"{record.topic}-{record.partition}: cleaned offsets [{record.first_dirty_offset}, {manifest.end_offset})\n"
-        f"  {before.bytes / _MB:.1f} MB processed in {seconds.total:.1f} s, {_rate(before.bytes, seconds.total)} MB/s\n"
-        f"  keys {manifest.keys}: {said.keys:.1f} s; rewriting: {manifest.bytes_written / _MB:.1f} MB in "
-        f"{said.rewrite:.1f} s, {_rate(manifest.bytes_written, said.rewrite)} MB/s; throttled {said.throttled:.1f} s\n"
+        f"  {before.bytes / _MB:.1f} MB processed in {total:.1f} s, {_rate(before.bytes, total)} MB/s\n"
+        f"  {manifest.keys} keys found in {_work(manifest.bytes_read - before.bytes, said.keys, total)}; "
+        f"they would fill {record.buffer_percent:.1f} % of the memory for them\n"
+        f"  rewritten: {_work(manifest.bytes_written, said.rewrite, total)}; throttled {said.throttled:.1f} s\n"
         f"  start: {before.bytes / _MB:.1f} MB, {before.records} records in {before.segments} segments; "
         f"end: {after.bytes / _MB:.1f} MB, {after.records} records in {after.segments} segments\n"
         f"  {_less(before.bytes, after.bytes)} % smaller, {_less(before.records, after.records)} % fewer records"
     )
+
+
+def _work(size_bytes: int, seconds: float, total: float) -> str:
+    share = 100 * seconds / total if total > 0 else 0.0
+    return f"{size_bytes / _MB:.1f} MB, {seconds:.1f} s, {_rate(size_bytes, seconds)} MB/s, {share:.1f} % of the time"
 
 
 def _rate(size_bytes: int, seconds: float) -> str:

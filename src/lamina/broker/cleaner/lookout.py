@@ -74,10 +74,10 @@ class Lookout:
         return sights
 
     def tell_delays(self) -> None:
-        """Fact 101: what a round says of logs that wait beyond ``max.compaction.lag.ms``."""
+        """Fact 101: what is said after a pass of logs that wait beyond ``max.compaction.lag.ms``."""
         if self._overdue:
             logger.info(
-                "%d logs could be cleaned, %d of them were overdue, the longest by %d ms",
+                "logs that could be cleaned: %d; of them overdue: %d, the longest by %d ms",
                 self._cleanable,
                 self._overdue,
                 self.max_overdue_ms,

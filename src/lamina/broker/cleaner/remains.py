@@ -3,13 +3,15 @@
 Owns the words. Must not know passes: it is shown a log as the rules see it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from lamina.broker.cleaner.sight import Sight
-from lamina.broker.partition import Partition
+from lamina.compaction.eligibility import Cleanable
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
+from lamina.settings.log_config import LogConfig
 
 
 class Holder(StrEnum):
@@ -28,22 +30,24 @@ class Hold:
     """When a clock decides."""
 
 
-def why_uncleanable(sight: Sight, now_ms: int) -> list[Hold]:
+def why_uncleanable(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> list[Hold]:
     """What holds the rest of the log back, from its first uncleanable offset on."""
-    partition, log = sight.partition, sight.partition.log
     config, active = log.config, log.segments.active
     holds: list[Hold] = []
-    first = sight.cleanable.first_uncleanable_offset
+    first = cleanable.first_uncleanable_offset
     closed = [one for one in log.segments if one.base_offset >= first and one is not active]
-    if closed and (open_since := _open_since(partition)) is not None and open_since < active.base_offset:
+    if closed and (open_since := _open_since(log)) is not None and open_since < active.base_offset:
         producer_id = next(one.producer_id for one in log.producers.producers.values() if one.open_since == open_since)
-        sentence = f"producer {producer_id} has a transaction open since offset {open_since}: nothing behind it goes"
+        sentence = (
+            f"producer {producer_id} has a transaction open since offset {open_since}: nothing from offset {first} on, "
+            f"where that segment begins, goes before it ends"
+        )
         holds.append(Hold(Holder.TRANSACTION, sentence))
-    young = _first_young(sight, closed, now_ms)
+    young = _first_young(log, closed, now_ms)
     if young is not None:
         until_ms = young.age_timestamp_ms() + config.min_compaction_lag_ms
         sentence = (
-            f"what comes from offset {young.base_offset} on is too young until {moment_text(until_ms)}: "
+            f"what comes from offset {young.base_offset} on is too young until {moment_text(until_ms, now_ms)}: "
             f"min.compaction.lag.ms = {config.min_compaction_lag_ms}"
         )
         holds.append(Hold(Holder.LAG, sentence, until_ms))
@@ -56,21 +60,49 @@ def why_uncleanable(sight: Sight, now_ms: int) -> list[Hold]:
     return holds
 
 
-def _open_since(partition: Partition) -> int | None:
-    opened = [one.open_since for one in partition.log.producers.producers.values() if one.open_since is not None]
+def _open_since(log: PartitionLog) -> int | None:
+    opened = [one.open_since for one in log.producers.producers.values() if one.open_since is not None]
     return min(opened, default=None)
 
 
-def _first_young(sight: Sight, closed: list[Segment], now_ms: int) -> Segment | None:
-    lag_ms = sight.partition.log.config.min_compaction_lag_ms
+def _first_young(log: PartitionLog, closed: list[Segment], now_ms: int) -> Segment | None:
+    lag_ms = log.config.min_compaction_lag_ms
     if not lag_ms:
         return None
     return next((segment for segment in closed if segment.age_timestamp_ms() > now_ms - lag_ms), None)
 
 
-def moment_text(moment_ms: int) -> str:
-    """A time for a person; far ones are said to be far."""
+def why_deleted(config: LogConfig) -> list[str]:
+    """What retention does to a segment, whatever its keys (fact 96)."""
+    if not config.delete:
+        return []
+    sentences = []
+    if config.retention_ms >= 0:
+        sentences.append(f"its segment goes when all in it is older than retention.ms = {config.retention_ms}")
+    if config.retention_bytes >= 0:
+        sentences.append(f"its segment goes when what comes after it fills retention.bytes = {config.retention_bytes}")
+    return sentences
+
+
+def why_nothing(cleanable: Cleanable, held_back: Sequence[str]) -> str:
+    """Why no pass over a log can do anything now."""
+    if not held_back:
+        held_back = ["all of it is clean" if cleanable.clean_bytes else "it is empty"]
+    return "; ".join(["nothing in it can be cleaned", *held_back])
+
+
+def moment_text(moment_ms: int, now_ms: int) -> str:
+    """A time for a person, and how far away it is; very far ones are said to be so."""
     try:
-        return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return "the end of time"
+    return f"{text} (in {_span_text(moment_ms - now_ms)})" if moment_ms > now_ms else text
+
+
+def _span_text(span_ms: int) -> str:
+    """In the largest unit of which there is at least one and a half, rounded up."""
+    for unit, unit_ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if 2 * span_ms >= 3 * unit_ms:
+            return f"{-(-span_ms // unit_ms)} {unit}"
+    return f"{-(-span_ms // 1000)} s"

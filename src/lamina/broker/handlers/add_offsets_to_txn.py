@@ -6,9 +6,9 @@ Version notes: PRODUCER_FENCED from v2. Clients of transaction version 2 do not 
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import AddOffsetsRequest
 from lamina.errors import ErrorCode, KafkaError

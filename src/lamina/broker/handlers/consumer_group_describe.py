@@ -27,7 +27,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
     groups = []
     for group_id in message.group_ids:
         try:
-            described = node.groups.shard_of(group_id).look(lambda machine, g=group_id: machine.describe_consumers(g))  # type: ignore[misc]
+            described = node.groups.describe_consumers(group_id)
             groups.append(_group(group_shape, described, node.image.topic_names, operations))
         except KafkaError as error:
             groups.append(_failed(group_shape, group_id, error))

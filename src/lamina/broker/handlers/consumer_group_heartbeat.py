@@ -8,10 +8,10 @@ Version notes: v1 has regular expressions, and members choose their ids.
 from typing import Any
 from uuid import UUID, uuid4
 
+from lamina.broker.asked import then
 from lamina.broker.group_requests import client_of
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.wire.building import response_shape

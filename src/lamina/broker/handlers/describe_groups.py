@@ -25,8 +25,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
     groups = []
     for group_id in message.groups:
         try:
-            described = node.groups.shard_of(group_id).look(lambda machine, g=group_id: machine.describe(g))  # type: ignore[misc]
-            groups.append(_group(group_shape, described, operations))
+            groups.append(_group(group_shape, node.groups.describe(group_id), operations))
         except GroupIdNotFound as error:
             is_told = request.api_version >= _FIRST_WITH_NOT_FOUND
             groups.append(_failed(group_shape, group_id, error if is_told else None, _DEAD))

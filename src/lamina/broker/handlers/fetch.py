@@ -11,13 +11,13 @@ from collections.abc import Awaitable
 from time import perf_counter_ns
 from typing import NamedTuple
 
-from lamina.broker.connection import Answer
 from lamina.broker.fetch_sessions import Fetching, PartitionKey
 from lamina.broker.metrics.counters import TopicCounters
 from lamina.broker.node import Node
 from lamina.broker.parked import ParkedFetch
 from lamina.broker.partition import READ_COMMITTED, Partition
 from lamina.broker.router import Api, Request
+from lamina.broker.service import Answer
 from lamina.errors import (
     ErrorCode,
     FetchSessionError,

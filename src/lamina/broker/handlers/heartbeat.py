@@ -5,9 +5,9 @@ Behaviour: a classic member is alive; REBALANCE_IN_PROGRESS tells it to join aga
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import HeartbeatRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape

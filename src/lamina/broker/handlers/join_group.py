@@ -9,16 +9,18 @@ is an empty one below v7.
 from typing import Any
 from uuid import uuid4
 
+from lamina.broker.asked import then
 from lamina.broker.group_requests import client_of
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import JoinAnswer, JoinRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
 
 API_KEY = 11
+_NAME_CHARACTERS = 255
+"""A new member's id begins with its client's name, of which this much tells enough: a longer id cannot be stored."""
 _FIRST_WITH_REQUIRED_ID = 4
 _FIRST_TO_SKIP = 9
 _FIRST_WITH_NULL_PROTOCOL = 7
@@ -37,7 +39,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         tuple((protocol.name, bytes(protocol.metadata)) for protocol in message.protocols),
         session_timeout_ms,
         milliseconds(message.rebalance_timeout) if hasattr(message, "rebalance_timeout") else session_timeout_ms,
-        new_member_id=f"{instance_id or client.client_id}-{uuid4()}",
+        new_member_id=f"{(instance_id or client.client_id)[:_NAME_CHARACTERS]}-{uuid4()}",
         requires_known_member_id=request.api_version >= _FIRST_WITH_REQUIRED_ID,
         may_skip_assignment=request.api_version >= _FIRST_TO_SKIP,
         reason=getattr(message, "reason", None) or "",

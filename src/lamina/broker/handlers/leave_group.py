@@ -6,9 +6,9 @@ Version notes: below v3 one member, whose error is the answer's own.
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import LeaveAnswer, LeaveRequest, LeavingMember
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape

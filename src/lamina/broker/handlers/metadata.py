@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from lamina.broker.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from lamina.broker.connection import Answer
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
+from lamina.broker.service import Answer
 from lamina.broker.topic_creation import NewTopic, create_topics
 from lamina.errors import (
     ErrorCode,

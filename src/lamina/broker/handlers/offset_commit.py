@@ -9,19 +9,17 @@ Not done: v10 names topics by id, which no client needs.
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
+from lamina.broker.offset_outcomes import Outcome, answer_with, partition_count
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
-from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
 
 API_KEY = 8
 _NO_EPOCH = -1
 _NO_RETENTION = -1
-
-Outcome = dict[tuple[str, int], ErrorCode]
 
 
 def handle(node: Node, request: Request, message: Any) -> Any:
@@ -53,11 +51,9 @@ def handle(node: Node, request: Request, message: Any) -> Any:
 
 def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition, ...], Outcome]:
     """Those that exist, and what the others are told."""
-    topics = node.image.topics
     known, outcome = [], {}
     for topic in message.topics:
-        found = topics.get(topic.name)
-        count = 0 if found is None or found.is_being_deleted else len(found.partitions)
+        count = partition_count(node, topic.name)
         for one in topic.partitions:
             if not 0 <= one.partition_index < count:
                 outcome[topic.name, one.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -72,28 +68,6 @@ def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition,
                 )
             )
     return tuple(known), outcome
-
-
-def answer_with(api_key: int, request: Request, message: Any, outcome: Outcome) -> Any:
-    """What becomes of each partition that was named; TxnOffsetCommit answers alike."""
-    shape = response_shape(api_key, request.api_version)
-    topic_shape = shape.of("topics")
-    partition_shape = topic_shape.of("partitions")
-    return shape(
-        throttle_time=0,
-        topics=tuple(
-            topic_shape(
-                name=topic.name,
-                partitions=tuple(
-                    partition_shape(
-                        partition_index=one.partition_index, error_code=outcome[topic.name, one.partition_index]
-                    )
-                    for one in topic.partitions
-                ),
-            )
-            for topic in message.topics
-        ),
-    )
 
 
 def error_answer(request: Request, message: Any, error: KafkaError) -> Any:

@@ -13,12 +13,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 
-from lamina.broker.connection import Answer, ConnectionRefused
 from lamina.broker.metrics.counters import Place
 from lamina.broker.node import Node
 from lamina.broker.partition import Partition
 from lamina.broker.produce_verification import NOTHING_TO_VERIFY, Unverified, Verified, begin_verification, verify
 from lamina.broker.router import Api, Request
+from lamina.broker.service import Answer, ConnectionRefused
 from lamina.errors import (
     InvalidRecord,
     InvalidRequiredAcks,

@@ -6,9 +6,9 @@ Version notes: from v5 a member says which protocol it believes in, and is told.
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.node import Node
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
 from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError
 from lamina.wire.building import response_shape

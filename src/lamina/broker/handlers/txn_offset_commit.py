@@ -9,11 +9,12 @@ transaction here, before that AddOffsetsToTxn did so.
 
 from typing import Any
 
+from lamina.broker.asked import then
 from lamina.broker.commit_verification import verify_commit
-from lamina.broker.handlers.offset_commit import answer_with, sort_partitions
+from lamina.broker.handlers.offset_commit import sort_partitions
 from lamina.broker.node import Node
+from lamina.broker.offset_outcomes import answer_with
 from lamina.broker.router import Api, Request
-from lamina.broker.runtime import then
 from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError, MessageTooLarge
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.history import Outcome
-from lamina.broker.metrics import definitions as m
 from lamina.broker.metrics.definition import Metric
+from lamina.broker.metrics.definitions import compaction as m
 from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
 
-_KEY_BYTES = 24
 _PHASES = ("gather", "engine", "install", "verdicts", "keys", "rewrite", "throttled")
 
 
@@ -22,7 +21,6 @@ def collect_cleaning(node: Node) -> Iterator[tuple[Metric, Samples]]:
     last = [(record, record.manifest) for record in history.last_cleaned() if record.manifest is not None]
     before = sum(manifest.before.bytes for _, manifest in last)
     after = sum(manifest.after.bytes for _, manifest in last)
-    buffers = [100 * manifest.keys * _KEY_BYTES // record.memory_limit_bytes for record, manifest in last]
     yield m.CLEANER_ENGINE_MISSING, _one(cleaner.why_not() is not None)
     yield m.CLEANER_COMPACTED_PARTITIONS, _one(len(lookout.compacted()))
     yield m.CLEANER_DEAD, _one(cleaner.is_dead)
@@ -32,7 +30,7 @@ def collect_cleaning(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield m.CLEANER_MAX_DELAY, _one(lookout.max_overdue_ms / 1000)
     yield m.CLEANER_MAX_CLEAN_TIME, _one(max((record.seconds.total for record, _ in last), default=0.0))
     yield m.CLEANER_RECOPY_PERCENT, _one(100 * after // before if before else 0)
-    yield m.CLEANER_BUFFER_PERCENT, _one(max(buffers, default=0))
+    yield m.CLEANER_BUFFER_PERCENT, _one(int(max((record.buffer_percent for record, _ in last), default=0)))
     partitions, size_bytes = _uncleanable(node, cleaner)
     paths = [directory.path for directory in node.directories]
     yield m.CLEANER_UNCLEANABLE_PARTITIONS, [Sample((path,), partitions[path]) for path in paths]

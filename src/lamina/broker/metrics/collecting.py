@@ -12,10 +12,11 @@ from operator import attrgetter
 
 from lamina import __version__
 from lamina.broker.connection import Ended
-from lamina.broker.metrics import definitions as m
 from lamina.broker.metrics.cleaning import collect_cleaning
 from lamina.broker.metrics.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.definition import Metric
+from lamina.broker.metrics.definitions import broker, connections, groups, logs, process, requests, topics, transactions
+from lamina.broker.metrics.group_tally import GroupTally
 from lamina.broker.metrics.machine import Machine
 from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
@@ -27,13 +28,13 @@ _NS = 1_000_000_000
 _BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
 
 
-def collect(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
+def collect(node: Node, machine: Machine, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
     """Each metric of the list once, with its samples."""
     yield from _broker(node)
     yield from _topics(node)
     yield from _requests(node)
     yield from _connections(node)
-    yield from _groups(node)
+    yield from _groups(node, tally)
     yield from _transactions(node)
     yield from _logs(node)
     yield from _machine(node, machine)
@@ -49,24 +50,24 @@ def _by_reason(**counts: int) -> Samples:
 
 
 def _broker(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    yield m.BUILD_INFO, [Sample((__version__, platform.python_version()), 1)]
-    yield m.START_TIME, _one(node.started_at_ms / 1000)
-    yield m.UNEXPECTED_EXCEPTIONS, [Sample((place,), node.counters.unexpected[place]) for place in Place]
-    yield m.KERNEL_LOADED, _one(node.kernel_loading.is_loaded)
+    yield broker.BUILD_INFO, [Sample((__version__, platform.python_version()), 1)]
+    yield broker.START_TIME, _one(node.started_at_ms / 1000)
+    yield broker.UNEXPECTED_EXCEPTIONS, [Sample((place,), node.counters.unexpected[place]) for place in Place]
+    yield broker.KERNEL_LOADED, _one(node.kernel_loading.is_loaded)
 
 
 def _topics(node: Node) -> Iterator[tuple[Metric, Samples]]:
     def each(read: Callable[[TopicCounters], int]) -> Samples:
         return (Sample((name,), read(counters)) for name, counters in list(node.counters.topics.items()))
 
-    yield m.TOPIC_IN_MESSAGES, each(attrgetter("in_messages"))
-    yield m.TOPIC_IN_BYTES, each(attrgetter("in_bytes"))
-    yield m.TOPIC_OUT_BYTES, each(attrgetter("out_bytes"))
-    yield m.TOPIC_REJECTED_BYTES, each(attrgetter("rejected_bytes"))
-    yield m.TOPIC_PRODUCE_REQUESTS, each(attrgetter("produce_requests"))
-    yield m.TOPIC_PRODUCE_FAILURES, each(attrgetter("produce_failures"))
-    yield m.TOPIC_FETCH_REQUESTS, each(attrgetter("fetch_requests"))
-    yield m.TOPIC_FETCH_FAILURES, each(attrgetter("fetch_failures"))
+    yield topics.TOPIC_IN_MESSAGES, each(attrgetter("in_messages"))
+    yield topics.TOPIC_IN_BYTES, each(attrgetter("in_bytes"))
+    yield topics.TOPIC_OUT_BYTES, each(attrgetter("out_bytes"))
+    yield topics.TOPIC_REJECTED_BYTES, each(attrgetter("rejected_bytes"))
+    yield topics.TOPIC_PRODUCE_REQUESTS, each(attrgetter("produce_requests"))
+    yield topics.TOPIC_PRODUCE_FAILURES, each(attrgetter("produce_failures"))
+    yield topics.TOPIC_FETCH_REQUESTS, each(attrgetter("fetch_requests"))
+    yield topics.TOPIC_FETCH_FAILURES, each(attrgetter("fetch_failures"))
 
 
 def _requests(node: Node) -> Iterator[tuple[Metric, Samples]]:
@@ -79,20 +80,20 @@ def _requests(node: Node) -> Iterator[tuple[Metric, Samples]]:
         for api, histogram in by_api.items():
             yield from _histogram(histogram, (api,))
 
-    yield m.REQUESTS, [Sample((one.api, str(one.version)), one.requests) for one in seen]
-    yield m.REQUEST_ERRORS, (sample for counters in seen for sample in _errors(counters))
-    yield m.REQUEST_DURATION, times("duration")
-    yield m.REQUEST_ARRIVAL, times("arrival")
-    yield m.REQUEST_QUEUE, times("queue")
-    yield m.REQUEST_LOCAL, times("local")
-    yield m.REQUEST_THREADS, times("threads")
-    yield m.REQUEST_REMOTE, times("remote")
-    yield m.REQUEST_SEND, times("send")
-    yield m.SLOW_REQUESTS, _one(node.request_watch.slow_total)
-    yield m.PARKED_FETCHES, _one(node.counters.parked_fetches)
-    yield m.FETCH_SESSIONS, _one(len(node.fetch_sessions))
-    yield m.FETCH_SESSION_PARTITIONS, _one(node.fetch_sessions.partitions)
-    yield m.FETCH_SESSION_EVICTIONS, _one(node.fetch_sessions.evictions)
+    yield requests.REQUESTS, [Sample((one.api, str(one.version)), one.requests) for one in seen]
+    yield requests.REQUEST_ERRORS, (sample for counters in seen for sample in _errors(counters))
+    yield requests.REQUEST_DURATION, times("duration")
+    yield requests.REQUEST_ARRIVAL, times("arrival")
+    yield requests.REQUEST_QUEUE, times("queue")
+    yield requests.REQUEST_LOCAL, times("local")
+    yield requests.REQUEST_THREADS, times("threads")
+    yield requests.REQUEST_REMOTE, times("remote")
+    yield requests.REQUEST_SEND, times("send")
+    yield requests.SLOW_REQUESTS, _one(node.request_watch.slow_total)
+    yield requests.PARKED_FETCHES, _one(node.counters.parked_fetches)
+    yield requests.FETCH_SESSIONS, _one(len(node.fetch_sessions))
+    yield requests.FETCH_SESSION_PARTITIONS, _one(node.fetch_sessions.partitions)
+    yield requests.FETCH_SESSION_EVICTIONS, _one(node.fetch_sessions.evictions)
 
 
 def _errors(counters: RequestCounters) -> Samples:
@@ -107,17 +108,20 @@ def _connections(node: Node) -> Iterator[tuple[Metric, Samples]]:
     if listening is None:
         return
     now = Counter(connection.listener_name for connection in listening.connections)
-    yield m.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
-    yield m.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
-    yield m.CONNECTIONS_CLOSED, [Sample((reason,), listening.closed[reason]) for reason in Ended]
+    yield connections.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
+    yield connections.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
+    yield connections.CONNECTIONS_CLOSED, [Sample((reason,), listening.closed[reason]) for reason in Ended]
     quota = listening.quota
-    yield m.CONNECTIONS_REFUSED, _by_reason(descriptors=listening.refused_by_system, per_ip=quota.refused_per_ip)
-    yield m.CONNECTIONS_HELD_BACK, _by_reason(room=quota.waits_for_room, rate=quota.waits_for_rate)
-    yield m.NETWORK_IN_BYTES, _one(listening.bytes_in)
-    yield m.NETWORK_OUT_BYTES, _one(listening.bytes_out)
-    yield m.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)
-    yield m.REQUEST_MEMORY_LIMIT, _one(listening.admission.limit_bytes)
-    yield m.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting)
+    yield (
+        connections.CONNECTIONS_REFUSED,
+        _by_reason(descriptors=listening.refused_by_system, per_ip=quota.refused_per_ip),
+    )
+    yield connections.CONNECTIONS_HELD_BACK, _by_reason(room=quota.waits_for_room, rate=quota.waits_for_rate)
+    yield connections.NETWORK_IN_BYTES, _one(listening.bytes_in)
+    yield connections.NETWORK_OUT_BYTES, _one(listening.bytes_out)
+    yield connections.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)
+    yield connections.REQUEST_MEMORY_LIMIT, _one(listening.admission.limit_bytes)
+    yield connections.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting)
 
 
 def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
@@ -130,20 +134,20 @@ def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
             if node.partitions.find(partition.topic, partition.index) is partition:
                 yield Sample((partition.topic, str(partition.index)), read(partition))
 
-    yield m.LOG_SIZE, each(lambda partition: partition.log.size_bytes())
-    yield m.LOG_SEGMENTS, each(lambda partition: len(partition.log.segments))
-    yield m.LOG_START_OFFSET, each(lambda partition: partition.log.log_start_offset)
-    yield m.LOG_END_OFFSET, each(lambda partition: partition.log.log_end_offset)
-    yield m.HIGH_WATERMARK, each(attrgetter("high_watermark"))
-    yield m.LAST_STABLE_OFFSET, each(attrgetter("last_stable_offset"))
-    yield m.PARTITIONS, _one(len(partitions) + node.partitions.lost)
-    yield m.OFFLINE_PARTITIONS, _one(offline + node.partitions.lost)
-    yield m.FLUSH_DURATION, _histogram(node.counters.flushes)
+    yield logs.LOG_SIZE, each(lambda partition: partition.log.size_bytes())
+    yield logs.LOG_SEGMENTS, each(lambda partition: len(partition.log.segments))
+    yield logs.LOG_START_OFFSET, each(lambda partition: partition.log.log_start_offset)
+    yield logs.LOG_END_OFFSET, each(lambda partition: partition.log.log_end_offset)
+    yield logs.HIGH_WATERMARK, each(attrgetter("high_watermark"))
+    yield logs.LAST_STABLE_OFFSET, each(attrgetter("last_stable_offset"))
+    yield logs.PARTITIONS, _one(len(partitions) + node.partitions.lost)
+    yield logs.OFFLINE_PARTITIONS, _one(offline + node.partitions.lost)
+    yield logs.FLUSH_DURATION, _histogram(node.counters.flushes)
     yield (
-        m.LOG_DIRECTORY_OFFLINE,
+        logs.LOG_DIRECTORY_OFFLINE,
         [Sample((directory.path,), directory.failure is not None) for directory in node.directories],
     )
-    yield m.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
+    yield logs.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
 
 
 _STATES = {
@@ -152,49 +156,47 @@ _STATES = {
 }
 
 
-def _groups(node: Node) -> Iterator[tuple[Metric, Samples]]:
+def _groups(node: Node, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
     shards = list(node.groups.runtime)
-    active = [shard.machine for shard in shards if shard.machine is not None]
-    states: Counter[tuple[str, str]] = Counter()
-    members: Counter[str] = Counter()
-    for group in (group for machine in active for group in machine.listings()):
-        states[group.type, group.state] += 1
-        members[group.type] += group.member_count
+    active = sum(shard.machine is not None for shard in shards)
     loading = sum(shard.is_loading for shard in shards)
     counts = node.groups.counts
-    yield m.GROUPS, [Sample((kind, state), states[kind, state]) for kind, some in _STATES.items() for state in some]
-    yield m.GROUP_MEMBERS, [Sample((kind,), members[kind]) for kind in _STATES]
-    yield m.GROUP_OFFSETS, _one(sum(len(machine.offsets) for machine in active))
-    yield m.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
-    yield m.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
-    failed = max(node.groups.partitions - len(active) - loading, 0)
-    yield m.COORDINATOR_PARTITIONS, _by_reason(active=len(active), loading=loading, failed=failed)
-    yield m.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
+    yield (
+        groups.GROUPS,
+        [Sample((kind, state), tally.states[kind, state]) for kind, some in _STATES.items() for state in some],
+    )
+    yield groups.GROUP_MEMBERS, [Sample((kind,), tally.members[kind]) for kind in _STATES]
+    yield groups.GROUP_OFFSETS, _one(tally.offsets)
+    yield groups.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
+    yield groups.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
+    failed = max(node.groups.partitions - active - loading, 0)
+    yield groups.COORDINATOR_PARTITIONS, _by_reason(active=active, loading=loading, failed=failed)
+    yield groups.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
 
 
 def _transactions(node: Node) -> Iterator[tuple[Metric, Samples]]:
     coordinator = node.transactions
     counts = coordinator.counts()
     yield (
-        m.TRANSACTIONS,
+        transactions.TRANSACTIONS,
         [Sample((status.state_name,), counts[status]) for status in Status if status is not Status.DEAD],
     )
-    yield m.TRANSACTIONS_TIMED_OUT, _one(coordinator.timed_out)
-    yield m.TRANSACTION_MARKERS, _one(coordinator.markers_written)
-    yield m.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers_pending)
+    yield transactions.TRANSACTIONS_TIMED_OUT, _one(coordinator.timed_out)
+    yield transactions.TRANSACTION_MARKERS, _one(coordinator.markers_written)
+    yield transactions.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers_pending)
 
 
 def _machine(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
-    yield m.LOG_DIRECTORY_FREE, [Sample((path,), disk.free_bytes) for path, disk in machine.disks.items()]
-    yield m.LOG_DIRECTORY_CAPACITY, [Sample((path,), disk.capacity_bytes) for path, disk in machine.disks.items()]
-    yield m.EVENT_LOOP_LAG, _histogram(node.counters.loop_lag)
-    yield m.THREADS_BUSY, _one(node.threads.busy)
-    yield m.THREADS_QUEUED, _one(node.threads.waiting)
-    yield m.THREADS_BUSY_SECONDS, _one(node.threads.busy_ns / _NS)
-    yield m.PROCESS_RESIDENT_MEMORY, _known(machine.resident_bytes)
-    yield m.PROCESS_CPU_SECONDS, _known(machine.cpu_seconds)
-    yield m.PROCESS_OPEN_DESCRIPTORS, _known(machine.open_descriptors)
-    yield m.PROCESS_MAX_DESCRIPTORS, _known(machine.max_descriptors)
+    yield logs.LOG_DIRECTORY_FREE, [Sample((path,), disk.free_bytes) for path, disk in machine.disks.items()]
+    yield logs.LOG_DIRECTORY_CAPACITY, [Sample((path,), disk.capacity_bytes) for path, disk in machine.disks.items()]
+    yield process.EVENT_LOOP_LAG, _histogram(node.counters.loop_lag)
+    yield process.THREADS_BUSY, _one(node.threads.busy)
+    yield process.THREADS_QUEUED, _one(node.threads.waiting)
+    yield process.THREADS_BUSY_SECONDS, _one(node.threads.busy_ns / _NS)
+    yield process.PROCESS_RESIDENT_MEMORY, _known(machine.resident_bytes)
+    yield process.PROCESS_CPU_SECONDS, _known(machine.cpu_seconds)
+    yield process.PROCESS_OPEN_DESCRIPTORS, _known(machine.open_descriptors)
+    yield process.PROCESS_MAX_DESCRIPTORS, _known(machine.max_descriptors)
 
 
 def _known(value: float | None) -> Samples:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from lamina.broker.metrics.counters import BOUNDS_NS
 from lamina.broker.metrics.definition import Metric
-from lamina.broker.metrics.definitions import SECTIONS
+from lamina.broker.metrics.sections import SECTIONS
 
 INTRODUCTION = """\
 # Metrics
 
-Written by `make docs` from `src/lamina/broker/metrics/definitions.py`; do not edit.
+Written by `make docs` from `src/lamina/broker/metrics/definitions/`; do not edit.
 
 A broker tells its metrics at `/metrics` of its admin listener, in Prometheus's text format, or in OpenMetrics for a
 scraper that asks for it. `packaging/grafana-dashboard.json` shows them. Times are in seconds and sizes in bytes.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from lamina.broker.metrics.collecting import collect
 from lamina.broker.metrics.definition import Metric
+from lamina.broker.metrics.group_tally import tally_groups
 from lamina.broker.metrics.machine import Machine, look
 from lamina.broker.metrics.sample import Sample, Samples
 from lamina.broker.node import Node
@@ -35,10 +36,10 @@ _END = b"# EOF\n"
 
 async def render(node: Node, accept: str = "") -> tuple[str, bytes]:
     """The content type and the text, in the format that the ``Accept`` header prefers."""
-    machine = await _look(node)
+    machine, groups = await _look(node), await tally_groups(node.groups)
     encode, content_type = _encoder(accept)
     pieces: list[bytes] = []
-    for metric, samples in collect(node, machine):
+    for metric, samples in collect(node, machine, groups):
         for number, some in enumerate(_slices(samples)):
             text: bytes = encode(_Registry(_family(metric, some)))
             text = text.removesuffix(_END)

@@ -15,24 +15,20 @@ from lamina.cleaning.kernels.columns import (
     RECORD_COUNT,
 )
 from lamina.cleaning.kernels.headers import Rows
-from lamina.cleaning.kernels.memory import Bytes, address_of, u64
+from lamina.cleaning.kernels.memory import Bytes, address_of, copy_bytes
 from lamina.cleaning.kernels.numbers import BAD, read_record
 from lamina.cleaning.kernels.siphash import siphash
 from lamina.cleaning.kernels.sources import STAMP
 
 Words = npt.NDArray[np.uint64]
+Halves = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.uint8]
-Scan = Callable[[Bytes, Rows, Flags, int, int, int, int, int, int, int, Words, Words, Rows], tuple[int, int]]
-
-KEY_AT = 0
-KEY_LENGTH = 1
-ORDINAL = 2
-KEY_COLUMNS = 3
+Scan = Callable[[Bytes, Rows, Flags, int, int, int, int, int, Words, Words, Halves, Halves, Bytes], tuple[int, int]]
 
 _SIGNATURE = (
     "UniTuple(int64, 2)(Array(uint8, 1, 'C', readonly=True), Array(int64, 2, 'C'), Array(uint8, 1, 'C'),"
-    " int64, int64, int64, uint64, uint64, int64, int64, Array(uint64, 1, 'C'), Array(uint64, 1, 'C'),"
-    " Array(int64, 2, 'C'))"
+    " int64, int64, int64, uint64, uint64, Array(uint64, 1, 'C'), Array(uint64, 1, 'C'), Array(uint32, 1, 'C'),"
+    " Array(uint32, 1, 'C'), Array(uint8, 1, 'C'))"
 )
 
 
@@ -47,23 +43,22 @@ def _compile(stamp: int) -> Scan:
         to_offset: int,
         k0: int,
         k1: int,
-        rounds: int,
-        round_number: int,
         firsts: Words,
         seconds: Words,
-        keys: Rows,
+        ordinals: Halves,
+        lengths: Halves,
+        keys: Bytes,
     ) -> tuple[int, int]:
         """The keys of the records with an offset in ``[from_offset, to_offset)``, of batches that are not skipped.
 
-        ``ordinal`` is the number of the first record of the first batch, counted over all records of the pass. Of
-        several rounds over the keys, this one takes those whose lower half of the hash falls to ``round_number``.
-        How many were found, and the number of a batch whose records are not well-formed, or BAD. ``seconds`` may be
-        empty where one half of the hash is enough.
+        ``ordinal`` is the number of the first record of the first batch, counted over all records of the pass. How
+        many were found, and the number of a batch whose records are not well-formed, or BAD. Either ``seconds`` or
+        ``lengths`` and ``keys`` are empty: who has the key's bytes needs but one half of its hash.
         """
         found = 0
-        records = address_of(payload)
-        wants_second = len(seconds) > 0
-        wanted = u64(round_number)
+        copied = 0
+        records, keys_at = address_of(payload), address_of(keys)
+        wants_keys = len(lengths) > 0
         for number in range(len(rows) if stamp else 0):
             row = rows[number]
             count = row[RECORD_COUNT]
@@ -84,15 +79,16 @@ def _compile(stamp: int) -> Scan:
                 next_delta = delta + 1
                 offset = base_offset + delta
                 if key_length >= 0 and from_offset <= offset < to_offset:
-                    first, second = siphash(records + key_at, key_length, k0, k1, wants_second)
-                    if ((first & u64(0xFFFFFFFF)) * u64(rounds)) >> u64(32) == wanted:
-                        firsts[found] = first
-                        if wants_second:
-                            seconds[found] = second
-                        keys[found, KEY_AT] = key_at
-                        keys[found, KEY_LENGTH] = key_length
-                        keys[found, ORDINAL] = ordinal
-                        found += 1
+                    first, second = siphash(records + key_at, key_length, k0, k1, not wants_keys)
+                    firsts[found] = first
+                    ordinals[found] = ordinal
+                    if wants_keys:
+                        lengths[found] = key_length
+                        copy_bytes(keys_at + copied, records + key_at, key_length)
+                        copied += key_length
+                    else:
+                        seconds[found] = second
+                    found += 1
                 ordinal += 1
             if position != end:
                 return found, number

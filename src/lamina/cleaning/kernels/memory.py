@@ -129,24 +129,29 @@ def copy_bytes(target: Number, source: Number, size: Number) -> None:
     if size > 128:
         copy_memory(target, source, size)
         return
-    done = 0
-    while done + 8 <= size:
-        store64(target + done, load64(source + done))
-        done += 8
-    while done < size:
-        store8(target + done, load8(source + done))
-        done += 1
+    if size >= 8:
+        last = size - 8  # The last word may overlap the one before it: cheaper than single bytes.
+        done = 0
+        while done < last:
+            store64(target + done, load64(source + done))
+            done += 8
+        store64(target + last, load64(source + last))
+        return
+    for at in range(size):
+        store8(target + at, load8(source + at))
 
 
 @njit(forceinline=True)
 def equal_bytes(a: Number, b: Number, size: Number) -> bool:
-    done = 0
-    while done + 8 <= size:
-        if load64(a + done) != load64(b + done):
-            return False
-        done += 8
-    while done < size:
-        if load8(a + done) != load8(b + done):
-            return False
-        done += 1
-    return True
+    if size >= 8:
+        last = size - 8
+        done = 0
+        while done < last:
+            if load64(a + done) != load64(b + done):
+                return False
+            done += 8
+        return bool(load64(a + last) == load64(b + last))
+    at = 0
+    while at < size and load8(a + at) == load8(b + at):
+        at += 1
+    return bool(at == size)

@@ -5,6 +5,7 @@ The rules are ``compaction.keep`` and ``compaction.fate``, compiled from their o
 
 from collections.abc import Callable
 
+import numpy as np
 from numba import njit
 
 from lamina.cleaning.kernels.checksum import checksum
@@ -87,6 +88,12 @@ _WITH_NEW_HORIZON = fate.REBUILT_WITH_NEW_HORIZON
 _KEPT, _SUPERSEDED = keep.KEPT, keep.SUPERSEDED
 _EXPIRED_TOMBSTONE, _WITHOUT_KEY = keep.EXPIRED_TOMBSTONE, keep.WITHOUT_KEY
 
+# The tally of one batch: its records by verdict, and these.
+_TOMBSTONES = keep.DROPPED + 1
+_KEPT_TOMBSTONES = keep.DROPPED + 2
+_NEWEST_TIMESTAMP = keep.DROPPED + 3
+_TALLY_COLUMNS = keep.DROPPED + 4
+
 RECORD_START, STAMP_END, RECORD_END, TIMESTAMP = range(4)
 RECORD_COLUMNS = 4
 
@@ -133,6 +140,162 @@ def _copy_runs(payload: Number, kept: Rows, count: Number, out: Number) -> Numbe
     return at
 
 
+@njit()
+def _judge_records(
+    records: Number,
+    row: Rows,
+    ordinal: Number,
+    superseded: Bytes,
+    end_offset: Number,
+    now_ms: Number,
+    kept: Rows,
+    tally: Rows,
+) -> bool:
+    """Put the records of a batch that stay into ``kept`` and count all in ``tally``; whether they are well-formed."""
+    attributes = row[ATTRIBUTES]
+    is_control = attributes & CONTROL_BIT != 0
+    is_log_append_time = attributes & LOG_APPEND_TIME_BIT != 0
+    horizon_ms = row[BASE_TIMESTAMP] if attributes & DELETE_HORIZON_BIT else i64(NEVER_MS)
+    base_offset = row[BASE_OFFSET]
+    last_delta = row[LAST_OFFSET] - base_offset
+    position = row[PAYLOAD_START]
+    end = row[PAYLOAD_END]
+    next_delta = 0
+    kept_count = superseded_count = expired_count = keyless_count = tombstones = kept_tombstones = 0
+    newest_timestamp = i64(NO_TIMESTAMP)
+    for index in range(row[RECORD_COUNT]):
+        start = position
+        position, stamp_end, stamp_delta, delta, _, key_length, value_length = read_record(records, start, end)
+        if position == BAD or delta < next_delta or delta > last_delta:
+            return False
+        next_delta = delta + 1
+        place = ordinal + index
+        judged = judge_record(
+            False,
+            is_control,
+            base_offset + delta,
+            end_offset,
+            key_length >= 0,
+            superseded[place >> 3] >> (place & 7) & 1 != 0,
+            value_length >= 0,
+            horizon_ms,
+            now_ms,
+        )
+        if value_length < 0:
+            tombstones += 1
+        if judged == _KEPT:
+            timestamp = row[MAX_TIMESTAMP] if is_log_append_time else row[BASE_TIMESTAMP] + stamp_delta
+            if value_length < 0:
+                kept_tombstones += 1
+            if kept_count == 0 or timestamp > newest_timestamp:
+                newest_timestamp = timestamp
+            kept[kept_count, RECORD_START] = start
+            kept[kept_count, STAMP_END] = stamp_end
+            kept[kept_count, RECORD_END] = position
+            kept[kept_count, TIMESTAMP] = timestamp
+            kept_count += 1
+        elif judged == _SUPERSEDED:
+            superseded_count += 1
+        elif judged == _EXPIRED_TOMBSTONE:
+            expired_count += 1
+        else:
+            keyless_count += 1
+    tally[_KEPT] = kept_count
+    tally[_SUPERSEDED] = superseded_count
+    tally[_EXPIRED_TOMBSTONE] = expired_count
+    tally[_WITHOUT_KEY] = keyless_count
+    tally[_TOMBSTONES] = tombstones
+    tally[_KEPT_TOMBSTONES] = kept_tombstones
+    tally[_NEWEST_TIMESTAMP] = newest_timestamp
+    return bool(position == end)
+
+
+@njit()
+def _judge_header(
+    row: Rows, became: Number, kept: Rows, tally: Rows, now_ms: Number, delete_retention_ms: Number, fate_row: Rows
+) -> None:
+    """What the header of a batch says from now on."""
+    attributes = row[ATTRIBUTES]
+    fate_row[FATE] = became
+    fate_row[OUT_RECORDS] = tally[_KEPT]
+    fate_row[OUT_MAX_TIMESTAMP] = row[MAX_TIMESTAMP]
+    fate_row[OUT_BASE_TIMESTAMP] = row[BASE_TIMESTAMP]
+    fate_row[OUT_ATTRIBUTES] = attributes
+    if became == _HEADER_ONLY:
+        fate_row[OUT_ATTRIBUTES] = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
+        fate_row[OUT_BASE_TIMESTAMP] = NO_TIMESTAMP
+    elif became != _GONE and became != _COPIED:
+        if became == _WITH_NEW_HORIZON:
+            fate_row[OUT_ATTRIBUTES] = attributes | DELETE_HORIZON_BIT
+            fate_row[OUT_BASE_TIMESTAMP] = new_horizon_ms(now_ms, delete_retention_ms)
+        elif attributes & DELETE_HORIZON_BIT == 0:
+            fate_row[OUT_BASE_TIMESTAMP] = kept[0, TIMESTAMP]
+        if attributes & LOG_APPEND_TIME_BIT == 0:
+            fate_row[OUT_MAX_TIMESTAMP] = tally[_NEWEST_TIMESTAMP]
+
+
+@njit()
+def _put_batch(file: Number, records: Number, row: Rows, fate_row: Rows, kept: Rows, batch: Number) -> Number:
+    """What is left of a batch, at an address; how many bytes. Of a compressed one the new records alone."""
+    became = fate_row[FATE]
+    if became == _GONE:
+        return i64(0)
+    if became == _COPIED:
+        copy_bytes(batch, file + row[POSITION], row[SIZE])
+        return row[SIZE]
+    is_compressed = fate_row[OUT_ATTRIBUTES] & CODEC_MASK != 0
+    size = i64(0 if is_compressed else HEADER_BYTES)
+    base_timestamp = fate_row[OUT_BASE_TIMESTAMP]
+    if row[ATTRIBUTES] & LOG_APPEND_TIME_BIT or base_timestamp != row[BASE_TIMESTAMP]:
+        size += _put_records(records, kept, fate_row[OUT_RECORDS], base_timestamp, batch + size)
+    else:
+        size += _copy_runs(records, kept, fate_row[OUT_RECORDS], batch + size)
+    if not is_compressed:
+        copy_bytes(batch, file + row[POSITION], HEADER_BYTES)
+        put_int32(batch, LENGTH_AT, size - LOG_OVERHEAD_BYTES)
+        put_int16(batch, COVERED_AT, fate_row[OUT_ATTRIBUTES])
+        put_int64(batch, BASE_TIMESTAMP_AT, base_timestamp)
+        put_int64(batch, MAX_TIMESTAMP_AT, fate_row[OUT_MAX_TIMESTAMP])
+        put_int32(batch, RECORD_COUNT_AT, fate_row[OUT_RECORDS])
+        put_int32(batch, CRC_AT, checksum(batch + COVERED_AT, batch + size))
+    return size
+
+
+@njit()
+def _count(row: Rows, fate_row: Rows, drops: bool, tally: Rows, counters: Counters) -> None:
+    """Add a batch to the figures of the pass."""
+    count = row[RECORD_COUNT]
+    is_control = row[ATTRIBUTES] & CONTROL_BIT != 0
+    counters[BATCHES_IN] += 1
+    counters[RECORDS_IN] += count
+    counters[TOMBSTONES_IN] += tally[_TOMBSTONES]
+    counters[SUPERSEDED_RECORDS] += tally[_SUPERSEDED]
+    counters[EXPIRED_TOMBSTONES] += tally[_EXPIRED_TOMBSTONE]
+    counters[RECORDS_WITHOUT_KEY] += tally[_WITHOUT_KEY]
+    if count == 0:
+        counters[EMPTY_IN] += 1
+    elif is_control:
+        counters[MARKERS_IN] += 1
+    if drops:
+        counters[EXPIRED_MARKERS if is_control else ABORTED_RECORDS] += count
+    if fate_row[FATE] == _GONE:
+        return
+    counters[BATCHES_OUT] += 1
+    counters[RECORDS_OUT] += tally[_KEPT]
+    counters[TOMBSTONES_OUT] += tally[_KEPT_TOMBSTONES]
+    if tally[_KEPT] == 0:
+        counters[EMPTY_OUT] += 1
+    elif is_control:
+        counters[MARKERS_OUT] += 1
+    if fate_row[FATE] == _WITH_NEW_HORIZON:
+        counters[HORIZONS_SET] += 1
+    if fate_row[OUT_ATTRIBUTES] & DELETE_HORIZON_BIT:
+        counters[HORIZONS] += 1
+        horizon_ms = fate_row[OUT_BASE_TIMESTAMP]
+        counters[EARLIEST_HORIZON] = min(counters[EARLIEST_HORIZON], horizon_ms)
+        counters[LATEST_HORIZON] = max(counters[LATEST_HORIZON], horizon_ms)
+
+
 def _compile(stamp: int) -> Rewrite:
     @njit(_SIGNATURE, cache=True, nogil=True)
     def rewrite_batches(
@@ -159,15 +322,10 @@ def _compile(stamp: int) -> Rewrite:
         """
         at = i64(0)
         file, records, out_at = address_of(data), address_of(payload), address_of(out)
+        tally = np.zeros(_TALLY_COLUMNS, np.int64)
         for number in range(begin, len(rows) if stamp else 0):
             row = rows[number]
             count = row[RECORD_COUNT]
-            base_offset = row[BASE_OFFSET]
-            attributes = row[ATTRIBUTES]
-            is_control = attributes & CONTROL_BIT != 0
-            is_log_append_time = attributes & LOG_APPEND_TIME_BIT != 0
-            has_horizon = attributes & DELETE_HORIZON_BIT != 0
-            horizon_ms = row[BASE_TIMESTAMP] if has_horizon else i64(NEVER_MS)
             drops = verdicts[number] & DROPS_RECORDS != 0
             payload_bytes = row[PAYLOAD_END] - row[PAYLOAD_START]
             if not drops and count * MIN_RECORD_BYTES > payload_bytes:
@@ -175,141 +333,24 @@ def _compile(stamp: int) -> Rewrite:
             most_bytes = HEADER_BYTES + max(payload_bytes + count * MOST_GROWTH_BYTES, row[SIZE])
             if most_bytes > len(out) - at or count > len(kept):
                 return number, ordinal, at, False
-
-            # Each record.
-            position = row[PAYLOAD_START]
-            end = row[PAYLOAD_END]
-            last_delta = row[LAST_OFFSET] - base_offset
-            next_delta = 0
-            kept_count = 0
-            tombstones = 0
-            kept_tombstones = 0
-            lost_superseded = 0
-            lost_expired = 0
-            lost_keyless = 0
-            max_timestamp = i64(NO_TIMESTAMP)
-            if not drops:
-                for index in range(count):
-                    start = position
-                    position, stamp_end, stamp_delta, delta, _, key_length, value_length = read_record(
-                        records, start, end
-                    )
-                    if position == BAD or delta < next_delta or delta > last_delta:
-                        return number, ordinal, at, True
-                    next_delta = delta + 1
-                    place = ordinal + index
-                    judged = judge_record(
-                        False,
-                        is_control,
-                        base_offset + delta,
-                        end_offset,
-                        key_length >= 0,
-                        superseded[place >> 3] >> (place & 7) & 1 != 0,
-                        value_length >= 0,
-                        horizon_ms,
-                        now_ms,
-                    )
-                    if value_length < 0:
-                        tombstones += 1
-                    if judged == _KEPT:
-                        timestamp = row[MAX_TIMESTAMP] if is_log_append_time else row[BASE_TIMESTAMP] + stamp_delta
-                        if value_length < 0:
-                            kept_tombstones += 1
-                        if kept_count == 0 or timestamp > max_timestamp:
-                            max_timestamp = timestamp
-                        kept[kept_count, RECORD_START] = start
-                        kept[kept_count, STAMP_END] = stamp_end
-                        kept[kept_count, RECORD_END] = position
-                        kept[kept_count, TIMESTAMP] = timestamp
-                        kept_count += 1
-                    elif judged == _SUPERSEDED:
-                        lost_superseded += 1
-                    elif judged == _EXPIRED_TOMBSTONE:
-                        lost_expired += 1
-                    elif judged == _WITHOUT_KEY:
-                        lost_keyless += 1
-                if position != end:
-                    return number, ordinal, at, True
-            ordinal += count
-
-            # The batch.
+            tally[:] = 0
+            if not drops and not _judge_records(records, row, ordinal, superseded, end_offset, now_ms, kept, tally):
+                return number, ordinal, at, True
             became = judge_batch(
                 count,
-                kept_count,
-                kept_tombstones,
+                tally[_KEPT],
+                tally[_KEPT_TOMBSTONES],
                 verdicts[number] & PROTECTED != 0,
-                is_control and verdicts[number] & DISCARDABLE != 0,
-                has_horizon,
+                row[ATTRIBUTES] & CONTROL_BIT != 0 and verdicts[number] & DISCARDABLE != 0,
+                row[ATTRIBUTES] & DELETE_HORIZON_BIT != 0,
             )
-            row_out = fates[number]
-            row_out[FATE] = became
-            row_out[OUT_START] = at
-            row_out[OUT_RECORDS] = kept_count
-            row_out[OUT_MAX_TIMESTAMP] = row[MAX_TIMESTAMP]
-            row_out[OUT_BASE_TIMESTAMP] = row[BASE_TIMESTAMP]
-            row_out[OUT_ATTRIBUTES] = attributes
-            if became == _COPIED:
-                copy_bytes(out_at + at, file + row[POSITION], row[SIZE])
-                at += row[SIZE]
-            elif became != _GONE:
-                if became == _HEADER_ONLY:
-                    row_out[OUT_ATTRIBUTES] = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
-                    row_out[OUT_BASE_TIMESTAMP] = NO_TIMESTAMP
-                else:
-                    if became == _WITH_NEW_HORIZON:
-                        row_out[OUT_ATTRIBUTES] = attributes | DELETE_HORIZON_BIT
-                        row_out[OUT_BASE_TIMESTAMP] = new_horizon_ms(now_ms, delete_retention_ms)
-                    elif not has_horizon:
-                        row_out[OUT_BASE_TIMESTAMP] = kept[0, TIMESTAMP]
-                    if not is_log_append_time:
-                        row_out[OUT_MAX_TIMESTAMP] = max_timestamp
-                codec = row_out[OUT_ATTRIBUTES] & CODEC_MASK
-                batch_at = at
-                if codec == 0:
-                    at += HEADER_BYTES
-                if is_log_append_time or row_out[OUT_BASE_TIMESTAMP] != row[BASE_TIMESTAMP]:
-                    at += _put_records(records, kept, kept_count, row_out[OUT_BASE_TIMESTAMP], out_at + at)
-                else:
-                    at += _copy_runs(records, kept, kept_count, out_at + at)
-                if codec == 0:
-                    batch = out_at + batch_at
-                    copy_bytes(batch, file + row[POSITION], HEADER_BYTES)
-                    put_int32(batch, LENGTH_AT, at - batch_at - LOG_OVERHEAD_BYTES)
-                    put_int16(batch, COVERED_AT, row_out[OUT_ATTRIBUTES])
-                    put_int64(batch, BASE_TIMESTAMP_AT, row_out[OUT_BASE_TIMESTAMP])
-                    put_int64(batch, MAX_TIMESTAMP_AT, row_out[OUT_MAX_TIMESTAMP])
-                    put_int32(batch, RECORD_COUNT_AT, kept_count)
-                    put_int32(batch, CRC_AT, checksum(batch + COVERED_AT, out_at + at))
-            row_out[OUT_END] = at
-
-            # The figures.
-            counters[BATCHES_IN] += 1
-            counters[RECORDS_IN] += count
-            counters[TOMBSTONES_IN] += tombstones
-            counters[SUPERSEDED_RECORDS] += lost_superseded
-            counters[EXPIRED_TOMBSTONES] += lost_expired
-            counters[RECORDS_WITHOUT_KEY] += lost_keyless
-            if count == 0:
-                counters[EMPTY_IN] += 1
-            elif is_control:
-                counters[MARKERS_IN] += 1
-            if drops:
-                counters[EXPIRED_MARKERS if is_control else ABORTED_RECORDS] += count
-            if became != _GONE:
-                counters[BATCHES_OUT] += 1
-                counters[RECORDS_OUT] += kept_count
-                counters[TOMBSTONES_OUT] += kept_tombstones
-                if kept_count == 0:
-                    counters[EMPTY_OUT] += 1
-                elif is_control:
-                    counters[MARKERS_OUT] += 1
-                if became == _WITH_NEW_HORIZON:
-                    counters[HORIZONS_SET] += 1
-                if row_out[OUT_ATTRIBUTES] & DELETE_HORIZON_BIT:
-                    counters[HORIZONS] += 1
-                    left_ms = row_out[OUT_BASE_TIMESTAMP]
-                    counters[EARLIEST_HORIZON] = min(counters[EARLIEST_HORIZON], left_ms)
-                    counters[LATEST_HORIZON] = max(counters[LATEST_HORIZON], left_ms)
+            fate_row = fates[number]
+            _judge_header(row, became, kept, tally, now_ms, delete_retention_ms, fate_row)
+            fate_row[OUT_START] = at
+            at += _put_batch(file, records, row, fate_row, kept, out_at + at)
+            fate_row[OUT_END] = at
+            _count(row, fate_row, drops, tally, counters)
+            ordinal += count
         return len(rows), ordinal, at, False
 
     compiled: Rewrite = rewrite_batches

@@ -43,11 +43,12 @@ def siphash(start: Number, size: Number, k0: Number, k1: Number, wants_second: b
         v0 ^= word
         done += 8
     word = u64(size) << u64(56)
-    shift = u64(0)
-    while done < size:
-        word |= u64(load8(start + done)) << shift
-        shift += u64(8)
-        done += 1
+    if done < size:
+        if size >= 8:
+            word |= load64(start + size - 8) >> u64(8 * (8 - (size - done)))
+        else:
+            for at in range(size):
+                word |= u64(load8(start + at)) << u64(8 * at)
     v3 ^= word
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     v0 ^= word

@@ -1,8 +1,7 @@
-"""A table of keys with the newest record of each, in compiled code.
+"""Telling apart the keys of a bucket, in compiled code: by their bytes, or by hashes alone.
 
-Open addressing: a slot is the upper half of a hash and the place of an entry in an arena; an entry is the number of
-the record, the key's length and the key's bytes. A slot's place is the hash's top bits, so that a larger table keeps
-the order of a smaller one and growing runs through both from front to back. Keys are compared by bytes.
+Open addressing. A slot of the first is a few bits of a hash and the place of an entry; a bucket's table lies in the
+processor's cache, which is what buckets are for.
 """
 
 from collections.abc import Callable
@@ -11,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from lamina.cleaning.kernels.headers import Rows
-from lamina.cleaning.kernels.keys import KEY_AT, KEY_LENGTH, ORDINAL, Words
+from lamina.cleaning.kernels.entries import ENTRY_HEADER_BYTES, LENGTH_AT, ORDINAL_AT, TAG_AT, Numbers
+from lamina.cleaning.kernels.keys import Words
 from lamina.cleaning.kernels.memory import (
     Bytes,
     Number,
@@ -22,8 +21,6 @@ from lamina.cleaning.kernels.memory import (
     i64,
     load8,
     load32,
-    load64,
-    prefetch,
     store8,
     store32,
     u8,
@@ -32,37 +29,21 @@ from lamina.cleaning.kernels.memory import (
 )
 from lamina.cleaning.kernels.sources import STAMP
 
-State = npt.NDArray[np.int64]
-Insert = Callable[[Words, Bytes, State, Bytes, Words, Rows, int, int, Bytes], int]
-Probe = Callable[[Words, Bytes, Bytes, Words, Rows, int, Bytes], None]
-Grow = Callable[[Words, Words], None]
+Table = npt.NDArray[np.int64]
+Settle = Callable[[Numbers, Table, Table, Numbers, Table, bool, Words, Bytes, Numbers, Numbers, Bytes], None]
 Reduce = Callable[[Words, Words, Bytes, Words, Bytes], None]
 
-ENTRIES = 0
-ARENA_USED = 1
-STATE_COLUMNS = 2
-
-ENTRY_HEADER_BYTES = 8
-UNIT_BYTES = 4
-"""Places in the arena are counted in these, from one on: 16 GiB are as many as a slot can name."""
-
-_AHEAD = 16
-"""How many keys before its turn a key's slot is asked for; its entry at half of that."""
-MOST_LOAD_PERCENT = 70
+LEAST_SLOTS = 16
+_PLACE_BITS = 40
+"""Of a slot; the rest are of the tag. A bucket of a terabyte is more than anyone has."""
+_PLACE_MASK = (1 << _PLACE_BITS) - 1
+_SHORT_TAG_MASK = (1 << (64 - _PLACE_BITS)) - 1
 
 
 @njit(forceinline=True)
-def _home(first: Number, slots: Number) -> Number:
-    """Where a hash belongs: its top bits; ``slots`` is a power of two, at most 2**32."""
-    return int(i64(((first >> u64(32)) * u64(slots)) >> u64(32)))
-
-
-@njit(forceinline=True)
-def _look_ahead(slots_at: Number, arena_at: Number, far: Number, near: Number, size: Number) -> None:
-    """Have the slot of a far key and the entry of a nearer one on their way: memory is slower than all else here."""
-    prefetch(slots_at + 8 * _home(far, size))
-    slot = load64(slots_at + 8 * _home(near, size))
-    prefetch(arena_at + i64(slot & u64(0xFFFFFFFF)) * UNIT_BYTES - UNIT_BYTES)
+def _home(tag: Number, slots: Number) -> Number:
+    """Where 32 bits of a hash belong among at most 2**32 slots."""
+    return int(i64((u64(tag) * u64(slots)) >> u64(32)))
 
 
 @njit(forceinline=True)
@@ -71,120 +52,99 @@ def _set_bit(bits: Number, number: Number) -> None:
     store8(at, u8(load8(at) | u8(1 << (number & 7))))
 
 
-def _compile_insert(stamp: int) -> Insert:
+@njit(forceinline=True)
+def _find(slots: Words, size: Number, arena: Number, entry: Number) -> Number:
+    """The slot of an entry's key, or the empty one where it would go."""
+    tag = load32(entry + TAG_AT)
+    length = load32(entry + LENGTH_AT)
+    short_tag = u64(tag) & u64(_SHORT_TAG_MASK)
+    at = _home(tag, size)
+    while slots[at] != u64(0):
+        if slots[at] >> u64(_PLACE_BITS) == short_tag:
+            other = arena + i64(slots[at] & u64(_PLACE_MASK)) - 1
+            if load32(other + LENGTH_AT) == length and equal_bytes(
+                other + ENTRY_HEADER_BYTES, entry + ENTRY_HEADER_BYTES, i64(length)
+            ):
+                break
+        at = (at + 1) & (size - 1)
+    return at
+
+
+def _compile_settle(stamp: int) -> Settle:
     @njit(
-        "int64(Array(uint64, 1, 'C'), Array(uint8, 1, 'C'), Array(int64, 1, 'C'), Array(uint8, 1, 'C', readonly=True),"
-        " Array(uint64, 1, 'C'), Array(int64, 2, 'C'), int64, int64, Array(uint8, 1, 'C'))",
+        "void(Array(int64, 1, 'C'), Array(int64, 2, 'C'), Array(int64, 2, 'C'), Array(int64, 1, 'C'),"
+        " Array(int64, 2, 'C'), boolean, Array(uint64, 1, 'C'), Array(uint8, 1, 'C'),"
+        " Array(int64, 1, 'C'), Array(int64, 1, 'C'), Array(uint8, 1, 'C'))",
         cache=True,
         nogil=True,
     )
-    def insert(
+    def settle_buckets(
+        blocks: Numbers,
+        starts: Table,
+        counts: Table,
+        others: Numbers,
+        other_starts: Table,
+        keeps: bool,
         slots: Words,
-        arena: Bytes,
-        state: State,
-        payload: Bytes,
-        firsts: Words,
-        keys: Rows,
-        begin: int,
-        count: int,
+        out: Bytes,
+        out_starts: Numbers,
+        out_counts: Numbers,
         superseded: Bytes,
-    ) -> int:
-        """Take in the keys ``[begin, count)``, in log order; the one before it of the same key is superseded.
-
-        Where it stopped: at ``count``, or at a key that needs more slots or a larger arena.
-        """
-        size = len(slots) if stamp else 0
-        slots_at, arena_at = address_of(slots), address_of(arena)
-        payload_at, bits_at = address_of(payload), address_of(superseded)
-        most_entries = size * MOST_LOAD_PERCENT // 100
-        for number in range(begin, count):
-            if number + _AHEAD < count:
-                _look_ahead(slots_at, arena_at, firsts[number + _AHEAD], firsts[number + _AHEAD // 2], size)
-            if state[ENTRIES] >= most_entries:
-                return number
-            key_at = keys[number, KEY_AT]
-            length = keys[number, KEY_LENGTH]
-            tag = firsts[number] >> u64(32)
-            at = _home(firsts[number], size)
-            while True:
-                slot = slots[at]
-                if slot == u64(0):
-                    used = state[ARENA_USED]
-                    needed = (ENTRY_HEADER_BYTES + length + UNIT_BYTES - 1) // UNIT_BYTES * UNIT_BYTES
-                    if needed > len(arena) - used:
-                        return number
-                    entry = arena_at + used
-                    store32(entry, u32(keys[number, ORDINAL]))
-                    store32(entry + 4, u32(length))
-                    copy_bytes(entry + ENTRY_HEADER_BYTES, payload_at + key_at, length)
-                    slots[at] = (tag << u64(32)) | u64(used // UNIT_BYTES + 1)
-                    state[ENTRIES] += 1
-                    state[ARENA_USED] = used + needed
-                    break
-                if slot >> u64(32) == tag:
-                    entry = arena_at + i64((slot & u64(0xFFFFFFFF)) - u64(1)) * UNIT_BYTES
-                    if i64(load32(entry + 4)) == length and equal_bytes(
-                        entry + ENTRY_HEADER_BYTES, payload_at + key_at, length
-                    ):
-                        _set_bit(bits_at, i64(load32(entry)))
-                        store32(entry, u32(keys[number, ORDINAL]))
-                        break
-                at = (at + 1) & (size - 1)
-        return count
-
-    compiled: Insert = insert
-    return compiled
-
-
-def _compile_probe(stamp: int) -> Probe:
-    @njit(
-        "void(Array(uint64, 1, 'C'), Array(uint8, 1, 'C'), Array(uint8, 1, 'C', readonly=True),"
-        " Array(uint64, 1, 'C'), Array(int64, 2, 'C'), int64, Array(uint8, 1, 'C'))",
-        cache=True,
-        nogil=True,
-    )
-    def probe(
-        slots: Words, arena: Bytes, payload: Bytes, firsts: Words, keys: Rows, count: int, superseded: Bytes
     ) -> None:
-        """Every record whose key is in the table is superseded: for records of the clean section."""
-        size = len(slots) if stamp else 0
-        slots_at, arena_at = address_of(slots), address_of(arena)
-        payload_at, bits_at = address_of(payload), address_of(superseded)
-        for number in range(count):
-            if number + _AHEAD < count:
-                _look_ahead(slots_at, arena_at, firsts[number + _AHEAD], firsts[number + _AHEAD // 2], size)
-            key_at = keys[number, KEY_AT]
-            length = keys[number, KEY_LENGTH]
-            tag = firsts[number] >> u64(32)
-            at = _home(firsts[number], size)
-            while slots[at] != u64(0):
-                slot = slots[at]
-                if slot >> u64(32) == tag:
-                    entry = arena_at + i64((slot & u64(0xFFFFFFFF)) - u64(1)) * UNIT_BYTES
-                    if i64(load32(entry + 4)) == length and equal_bytes(
-                        entry + ENTRY_HEADER_BYTES, payload_at + key_at, length
-                    ):
-                        _set_bit(bits_at, keys[number, ORDINAL])
-                        break
-                at = (at + 1) & (size - 1)
+        """Bucket by bucket: of entries in log order, mark those that a later one of the same key supersedes; then mark
+        all ``others`` whose key is among them.
 
-    compiled: Probe = probe
-    return compiled
+        ``blocks`` and ``others`` are addresses; ``starts`` and ``counts`` have a row for a bucket, a column for a
+        block. ``out_counts`` says how many keys a bucket has. With ``keeps`` the newest entries are left in ``out``,
+        one bucket after the other, as ``out_starts`` says; without, ``out`` has room for any one bucket. ``slots`` are
+        a power of two, twice the entries of any bucket.
+        """
+        used = 0
+        slots_most = len(slots) if stamp else 0
+        out_at, bits_at = address_of(out), address_of(superseded)
+        for bucket in range(len(counts)):
+            count = 0
+            for block in range(len(blocks)):
+                count += counts[bucket, block]
+            size = slots_most
+            while size >= 4 * count and size > LEAST_SLOTS:
+                size //= 2
+            for at in range(size):
+                slots[at] = u64(0)
+            if not keeps:
+                used = 0
+            arena = out_at + used
+            filled = 0
+            found = 0
+            for block in range(len(blocks)):
+                entry = blocks[block] + starts[bucket, block]
+                stop = blocks[block] + starts[bucket + 1, block]
+                while entry < stop:
+                    length = i64(load32(entry + LENGTH_AT))
+                    at = _find(slots, size, arena, entry)
+                    if slots[at] == u64(0):
+                        copy_bytes(arena + filled, entry, ENTRY_HEADER_BYTES + length)
+                        short_tag = u64(load32(entry + TAG_AT)) & u64(_SHORT_TAG_MASK)
+                        slots[at] = (short_tag << u64(_PLACE_BITS)) | u64(filled + 1)
+                        filled += ENTRY_HEADER_BYTES + length
+                        found += 1
+                    else:
+                        newest = arena + i64(slots[at] & u64(_PLACE_MASK)) - 1 + ORDINAL_AT
+                        _set_bit(bits_at, i64(load32(newest)))
+                        store32(newest, u32(load32(entry + ORDINAL_AT)))
+                    entry += ENTRY_HEADER_BYTES + length
+            for block in range(len(others)):
+                entry = others[block] + other_starts[bucket, block]
+                stop = others[block] + other_starts[bucket + 1, block]
+                while entry < stop:
+                    if slots[_find(slots, size, arena, entry)] != u64(0):
+                        _set_bit(bits_at, i64(load32(entry + ORDINAL_AT)))
+                    entry += ENTRY_HEADER_BYTES + i64(load32(entry + LENGTH_AT))
+            used += filled
+            out_counts[bucket] = found
+            out_starts[bucket + 1] = used
 
-
-def _compile_grow(stamp: int) -> Grow:
-    @njit("void(Array(uint64, 1, 'C'), Array(uint64, 1, 'C'))", cache=True, nogil=True)
-    def grow(old: Words, new: Words) -> None:
-        """Put what is in ``old`` into ``new``, which is empty and larger."""
-        size = len(new) if stamp else 0
-        for slot in old:
-            if slot != u64(0):
-                at = _home(slot, size)
-                while new[at] != u64(0):
-                    at = (at + 1) & (size - 1)
-                new[at] = slot
-
-    compiled: Grow = grow
+    compiled: Settle = settle_buckets
     return compiled
 
 
@@ -196,7 +156,7 @@ def _compile_reduce(stamp: int) -> Reduce:
         nogil=True,
     )
     def reduce_hashes(firsts: Words, seconds: Words, is_dirty: Bytes, slots: Words, superseded: Bytes) -> None:
-        """As insert and probe, for entries in log order that are told apart by their 128-bit hashes alone.
+        """As above, for entries in log order that are told apart by their 128-bit hashes alone.
 
         ``slots`` are zeros, a power of two, more than there are entries; ``superseded`` is one byte an entry.
         """
@@ -205,7 +165,7 @@ def _compile_reduce(stamp: int) -> Reduce:
             for number in range(len(firsts)):
                 if (is_dirty[number] != 0) != dirty_turn:
                     continue
-                at = _home(firsts[number], size)
+                at = _home(firsts[number] >> u64(32), size)
                 while slots[at] != u64(0):
                     other = i64(slots[at]) - 1
                     if firsts[other] == firsts[number] and seconds[other] == seconds[number]:
@@ -222,7 +182,5 @@ def _compile_reduce(stamp: int) -> Reduce:
     return compiled
 
 
-insert = _compile_insert(STAMP)
-probe = _compile_probe(STAMP)
-grow = _compile_grow(STAMP)
+settle_buckets = _compile_settle(STAMP)
 reduce_hashes = _compile_reduce(STAMP)

@@ -31,8 +31,7 @@ def explain(
 ) -> int:
     """Say why a record is still there, and when compaction can remove it at the earliest.
 
-    With --key every partition is searched, the newest segments first. A search ends after 25 seconds, and says where it
-    has not looked.
+    With --key every partition is searched; in a long log that takes a while, and it ends after 15 seconds.
     """
     if (key is None) == (offset is None):
         raise click.UsageError("Give either --key or --offset.")
@@ -52,10 +51,10 @@ def explain(
 
 
 def _print(topic: str, row: dict[str, Any]) -> None:
-    what = f"{topic}-{row['partition']}"
-    if row["offset"] is not None:
-        what += f" offset {row['offset']}"
-    if row.get("key_base64") is not None:
+    what = f"{topic}-{row['partition']} offset {row['offset']}"
+    if row.get("is_marker"):
+        what += ", the marker of a transaction"
+    elif row.get("key_base64") is not None:
         text, encoding = readable(b64decode(row["key_base64"]))
         what += f", key {text}" if encoding == "text" else f", key {text} (base64)"
     if row.get("is_tombstone"):

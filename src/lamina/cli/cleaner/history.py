@@ -37,7 +37,7 @@ def history(listener: AdminListener, topic: str | None, limit: int, as_json: boo
             print_json({"type": "pass", **row})
         return FINE
     if not print_table(_HEADINGS, map(_cells, rows)):
-        click.echo("nothing was compacted since the broker started")
+        click.echo(f"nothing {'' if topic is None else f'of {topic} '}was compacted since the broker started")
     return FINE
 
 

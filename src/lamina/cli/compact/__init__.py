@@ -9,7 +9,8 @@ from lamina.cli.connecting import as_json_option
 @click.command(
     "compact",
     epilog="""\b
-Exit status: 0 fine, 1 something could not be compacted, 2 bad input, 3 no broker answers.
+Exit status: 0 fine, 1 something could not be compacted, 2 bad input, 3 no broker answers,
+130 interrupted (what the broker was asked for goes on).
 
 \b
 Examples:

@@ -10,7 +10,7 @@ import click
 
 from lamina.cli.listing import time_text
 from lamina.cli.output import print_table
-from lamina.cli.progress import bytes_text
+from lamina.cli.progress import bytes_text, counted
 
 _HEADINGS = ("topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds")
 
@@ -42,13 +42,14 @@ def _change(one: Mapping[str, Any], name: str) -> str:
 def print_remains(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
     """Why what remained could not go."""
     lines = []
-    tombstones, markers = one["after"]["tombstones"], one["after"]["markers"]
-    horizons = one["horizons"]
-    if tombstones or markers:
-        earliest = horizons["earliest_ms"]
-        when = "" if earliest is None else f", the first at {time_text(earliest) or 'the end of time'}"
-        lines.append(f"{tombstones} tombstones and {markers} markers stay until their delete horizons{when}")
+    left = [(one["after"]["tombstones"], "tombstone"), (one["after"]["markers"], "transaction marker")]
+    named = " and ".join(counted(number, noun) for number, noun in left if number)
+    if named:
+        earliest = one["horizons"]["earliest_ms"]
+        when = "" if earliest is None else f", the first of which is {time_text(earliest) or 'the end of time'}"
+        lines.append(f"{named} left: a tombstone goes after its delete horizon, a marker also after its records{when}")
     if one["after"]["header_only_batches"]:
-        lines.append(f"{one['after']['header_only_batches']} empty batches keep the place of their producers")
+        batches = counted(one["after"]["header_only_batches"], "batch header")
+        lines.append(f"{batches} left: of the last batch of a producer, or of the pass")
     for line in (*lines, *held_back):
         click.echo(f"  {one['topic']}-{one['partition']}: {line}")

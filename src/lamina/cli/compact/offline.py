@@ -67,7 +67,7 @@ def compact_offline(
     if not as_json:
         print_figures(rows)
         for row in rows:
-            print_remains(row, [])
+            print_remains(row, row["held_back"])
         if dry_run and rows:
             click.echo("nothing was changed: without --dry-run the directory is compacted like this")
         if not done:
@@ -91,6 +91,7 @@ def _clean(engine: "ProcessEngine", progress: Progress) -> Callable[["Plan"], "A
 def _row(result: "Result") -> dict[str, Any]:
     manifest = result.manifest
     row: dict[str, Any] = {"topic": result.topic, "partition": result.partition, "reason": result.reason}
+    row["held_back"] = list(result.held_back)
     if manifest is None:
         return row
     return row | {

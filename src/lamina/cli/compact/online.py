@@ -12,7 +12,7 @@ from lamina.cli.compact.figures import print_figures, print_remains
 from lamina.cli.connecting import warn
 from lamina.cli.output import print_json
 from lamina.cli.progress import Progress, bytes_text
-from lamina.cli.status import FINE, SOMETHING_WRONG
+from lamina.cli.status import FINE, INTERRUPTED, SOMETHING_WRONG
 from lamina.client.admin_listener import AdminListener
 from lamina.client.errors import ClientError
 
@@ -44,7 +44,11 @@ def compact_online(
                 f"{len(wanted)} partitions are compacted as soon as possible: lamina cleaner status shows how far"
             )
         return status
-    passes = _await(listener, wanted, since or 0)
+    try:
+        passes = _await(listener, wanted, since or 0)
+    except KeyboardInterrupt:
+        warn("the broker goes on without being watched: lamina cleaner status shows how far")
+        return INTERRUPTED
     for one in passes.values():
         if one["outcome"] != "cleaned":
             status = SOMETHING_WRONG
@@ -56,29 +60,36 @@ def compact_online(
 def _await(listener: AdminListener, wanted: list[tuple[str, int]], since: int) -> Passes:
     """Wait until each has had a pass, showing how far they are."""
     found: Passes = {}
+    forsaken: dict[tuple[str, int], str] = {}
     progress = Progress()
     topics = list(dict.fromkeys(topic for topic, _ in wanted))
-    while len(found) < len(wanted):
-        for topic in topics:
-            for one in listener.get("v1", "cleaner", "history", topic=topic, since=str(since), limit="1000")["passes"]:
-                key = (topic, one["partition"])
-                if key in wanted:
-                    found.setdefault(key, one)
-        if len(found) < len(wanted):
+    try:
+        while True:
+            for topic in topics:
+                for one in listener.pages("passes", "v1", "cleaner", "history", topic=topic, since=str(since)):
+                    key = (topic, one["partition"])
+                    if key in wanted:
+                        found.setdefault(key, one)
             left = [key for key in wanted if key not in found]
-            _check_still_wanted(listener, left, found, progress)
+            if not left:
+                return dict(sorted(found.items()))
+            for key in left:
+                if key in forsaken:
+                    raise ClientError(f"{key[0]}-{key[1]} was not compacted: {forsaken[key]}")
+            forsaken = _look(listener, left, found, progress)
             time.sleep(_POLL_SECONDS)
-    progress.clear()
-    return dict(sorted(found.items()))
+    finally:
+        progress.clear()
 
 
-def _check_still_wanted(
+def _look(
     listener: AdminListener, left: list[tuple[str, int]], found: Passes, progress: Progress
-) -> None:
+) -> dict[tuple[str, int], str]:
+    """Show how far it is. Returns those for which no pass comes any more, unless it has just ended, and why."""
     rows = {
         (row["topic"], row["partition"]): row
         for topic in dict.fromkeys(topic for topic, _ in left)
-        for row in listener.get("v1", "cleaner", topic=topic, limit="1000")["partitions"]
+        for row in listener.pages("partitions", "v1", "cleaner", topic=topic)
     }
     for topic, partition in left:
         if (topic, partition) not in rows:
@@ -92,6 +103,11 @@ def _check_still_wanted(
             f"{bytes_text(done)} of {bytes_text(total)}"
         )
     )
+    return {
+        key: rows[key]["error"] or "the broker gave it up"
+        for key in left
+        if not rows[key]["is_wanted"] and rows[key]["phase"] is None
+    }
 
 
 def _bar(done: int, total: int, width: int = 24) -> str:
@@ -103,7 +119,7 @@ def _show(listener: AdminListener, passes: list[dict[str, Any]], *, as_json: boo
     held_back = {
         (row["topic"], row["partition"]): row.get("held_back", [])
         for topic in dict.fromkeys(one["topic"] for one in passes)
-        for row in listener.get("v1", "cleaner", topic=topic, limit="1000")["partitions"]
+        for row in listener.pages("partitions", "v1", "cleaner", topic=topic)
     }
     if as_json:
         for one in passes:

@@ -3,7 +3,8 @@
 import click
 
 from lamina.cli.attempts import Attempts
-from lamina.cli.connecting import cluster_options, confirm, yes_option
+from lamina.cli.connecting import cluster_options, yes_option
+from lamina.cli.deleting import delete_found
 from lamina.cli.group_names import groups_argument
 from lamina.cli.groups.descriptions import describe_all
 from lamina.client.cluster import Cluster
@@ -23,9 +24,4 @@ def delete(cluster: Cluster, groups: tuple[str, ...], yes: bool) -> int:
     """Delete groups without members, with all that they committed."""
     attempts = Attempts(cluster)
     found = [group.group_id for group in describe_all(cluster, groups, attempts)]
-    if not found:
-        return attempts.status
-    confirm(f"Delete {', '.join(found)} with all committed offsets?", yes)
-    for group, _ in attempts.answers(cluster.admin().delete_consumer_groups(found).items()):
-        click.echo(f"{group}: deleted")
-    return attempts.status
+    return delete_found(attempts, found, "all committed offsets", cluster.admin().delete_consumer_groups, yes)

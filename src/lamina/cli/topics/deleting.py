@@ -3,7 +3,8 @@
 import click
 
 from lamina.cli.attempts import Attempts
-from lamina.cli.connecting import cluster_options, confirm, yes_option
+from lamina.cli.connecting import cluster_options, yes_option
+from lamina.cli.deleting import delete_found
 from lamina.cli.topic_names import topics_argument
 from lamina.cli.topics.descriptions import describe_all
 from lamina.client.cluster import Cluster
@@ -23,9 +24,4 @@ def delete(cluster: Cluster, topics: tuple[str, ...], yes: bool) -> int:
     """Delete topics with all their records."""
     attempts = Attempts(cluster)
     found = [topic.name for topic in describe_all(cluster, topics, attempts)]
-    if not found:
-        return attempts.status
-    confirm(f"Delete {', '.join(found)} with all records?", yes)
-    for topic, _ in attempts.answers(cluster.admin().delete_topics(found).items()):
-        click.echo(f"{topic}: deleted")
-    return attempts.status
+    return delete_found(attempts, found, "all records", cluster.admin().delete_topics, yes)

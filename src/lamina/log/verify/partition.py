@@ -14,7 +14,7 @@ from lamina.log.files import TEMPORARY, Disk, Entry, read_file
 from lamina.log.identity import PARTITION_METADATA, IdentityError, parse_partition_metadata
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.leftovers import CLEANED, DELETED, SWAP, segment_logs
-from lamina.log.producers import Producer
+from lamina.log.producer import Producer
 from lamina.log.segment import ABORTED_INDEX, LOG
 from lamina.log.snapshots import SNAPSHOT, unpack_snapshot
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing

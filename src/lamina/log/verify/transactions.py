@@ -8,8 +8,9 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from lamina.log.aborted import AbortedTransaction
+from lamina.log.producer import Producer
 from lamina.log.producer_replay import record_producer
-from lamina.log.producers import Producer, ProducerStates
+from lamina.log.producers import ProducerStates
 from lamina.records.batch import BatchHeader
 from lamina.records.marker import ControlType, Marker
 

@@ -1,0 +1,63 @@
+"""Partition logs and the directories that they lie in."""
+
+from lamina.broker.metrics.definition import gauge, histogram
+
+_LOG = "kafka.log:type=Log,name={},topic=*,partition=*"
+_REPLICAS = "kafka.server:type=ReplicaManager,name={}"
+
+LOG_SIZE = gauge(
+    "lamina_log_size_bytes", "Bytes of a partition's segments.", "topic", "partition", kafka=_LOG.format("Size")
+)
+LOG_SEGMENTS = gauge(
+    "lamina_log_segments", "Segments of a partition.", "topic", "partition", kafka=_LOG.format("NumLogSegments")
+)
+LOG_START_OFFSET = gauge(
+    "lamina_log_start_offset",
+    "The first offset that can be read.",
+    "topic",
+    "partition",
+    kafka=_LOG.format("LogStartOffset"),
+)
+LOG_END_OFFSET = gauge(
+    "lamina_log_end_offset",
+    "The offset that the next record gets.",
+    "topic",
+    "partition",
+    kafka=_LOG.format("LogEndOffset"),
+)
+HIGH_WATERMARK = gauge("lamina_high_watermark", "The offset up to which consumers read.", "topic", "partition")
+LAST_STABLE_OFFSET = gauge(
+    "lamina_last_stable_offset",
+    "The offset up to which consumers of committed records read.",
+    "topic",
+    "partition",
+    kafka="kafka.cluster:type=Partition,name=LastStableOffsetLag,topic=*,partition=* (as a distance)",
+)
+PARTITIONS = gauge("lamina_partitions", "Partitions on this broker.", kafka=_REPLICAS.format("PartitionCount"))
+OFFLINE_PARTITIONS = gauge(
+    "lamina_offline_partitions",
+    "Those of them that answer with a storage error.",
+    kafka=_REPLICAS.format("OfflineReplicaCount"),
+)
+FLUSH_DURATION = histogram(
+    "lamina_flush_duration_seconds",
+    "How long flushes of a partition's files took on their thread; its count is the number of flushes.",
+    kafka="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
+)
+LOG_DIRECTORY_OFFLINE = gauge(
+    "lamina_log_directory_offline",
+    "1 for a log directory that failed.",
+    "directory",
+    kafka="kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
+)
+LOG_DIRECTORY_LOW = gauge(
+    "lamina_log_directory_low",
+    "1 while nothing is written to a log directory because less than `lamina.disk.free.min.bytes` is free.",
+    "directory",
+)
+LOG_DIRECTORY_FREE = gauge(
+    "lamina_log_directory_free_bytes", "Room left on the log directory's file system.", "directory"
+)
+LOG_DIRECTORY_CAPACITY = gauge(
+    "lamina_log_directory_capacity_bytes", "The size of the log directory's file system.", "directory"
+)

@@ -1,0 +1,105 @@
+"""Blocks of keys: the entries of one stretch of a log, bucket after bucket, in memory or in a scratch file.
+
+Owns where entries lie. Must not know which records a pass is about, nor what becomes of a superseded one.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lamina.cleaning.kernels.entries import Numbers
+from lamina.cleaning.kernels.memory import Bytes
+from lamina.log.files import Disk, File, write_fully
+
+
+class Entries(Protocol):
+    """Entries by bucket, within each in log order."""
+
+    @property
+    def starts(self) -> Numbers:
+        """Where each bucket begins, and where the last one ends."""
+
+    @property
+    def counts(self) -> Numbers:
+        """How many entries each bucket has."""
+
+    def part(self, buckets: range) -> "Block":
+        """Some of the buckets, in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Entries in memory."""
+
+    data: Bytes
+    starts: Numbers
+    counts: Numbers
+
+    @property
+    def held_bytes(self) -> int:
+        return size_of(self) + self.starts.nbytes + self.counts.nbytes
+
+    def part(self, buckets: range) -> "Block":
+        return Block(
+            self.data, self.starts[buckets.start : buckets.stop + 1], self.counts[buckets.start : buckets.stop]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Entries in a scratch file."""
+
+    scratch: "Scratch"
+    position: int
+    starts: Numbers
+    counts: Numbers
+
+    def part(self, buckets: range) -> Block:
+        starts = self.starts[buckets.start : buckets.stop + 1]
+        data = self.scratch.read(self.position + int(starts[0]), int(starts[-1] - starts[0]))
+        return Block(data, starts - starts[0], self.counts[buckets.start : buckets.stop])
+
+
+class Scratch:
+    """A file for entries that memory has no room for. Any thread may write and read."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._lock = threading.Lock()
+        self._end = 0
+        self._file: File | None = disk.open(path, create=True)
+
+    def reserve(self, size_bytes: int) -> int:
+        """The position from which on so many bytes are the caller's."""
+        with self._lock:
+            position, self._end = self._end, self._end + size_bytes
+        return position
+
+    def write(self, position: int, data: Bytes) -> None:
+        assert self._file is not None
+        write_fully(self._file, data.data, position)
+
+    def read(self, position: int, size_bytes: int) -> Bytes:
+        assert self._file is not None
+        data = np.empty(size_bytes, np.uint8)
+        if self._file.pread_into(data.data, position) != size_bytes:
+            raise OSError(f"{self._path} is shorter than it was")
+        return data
+
+    def discard(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._disk.unlink(self._path)
+
+
+def size_of(entries: Entries) -> int:
+    return int(entries.starts[-1])
+
+
+def total_size_of(all_entries: Sequence[Entries]) -> int:
+    return sum(map(size_of, all_entries))

@@ -1,0 +1,122 @@
+"""The keys of a pass within a limit of memory, and in a scratch file beyond it.
+
+Owns what is held and when it has to make room. While the newest entries of all keys fit a quarter of the memory, only
+they are kept for long; when they do not, entries go to the scratch file as they come and are settled at the end. Must
+not know what a record is.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from lamina.cleaning.key_blocks import Block, Scratch, Stored, total_size_of
+from lamina.cleaning.settling import Settling
+from lamina.cleaning.throttle import Meter
+from lamina.log.files import Disk
+
+_MOST_WRITING = 2
+_SCRATCH_TIMES = 8
+"""How many times its memory a task may lay by: beyond that a shuffle is better."""
+
+
+class StoreFull(Exception):
+    """There are more keys than memory and scratch file may hold."""
+
+
+class KeyStore:
+    """Takes the dirty keys of a pass in log order, then the clean ones; settling leaves the marks."""
+
+    def __init__(
+        self, pool: ThreadPoolExecutor, settling: Settling, limit_bytes: int, disk: Disk, path: str, meter: Meter
+    ) -> None:
+        self._pool = pool
+        self._settling = settling
+        self._limit_bytes = limit_bytes
+        self._disk = disk
+        self._path = path
+        self._meter = meter
+        self._held: list[Block] = []
+        self._held_others: list[Block] = []
+        self._is_probing = False
+        self._scratches: list[Scratch] = []
+        self._stored: list[Stored] = []
+        self._stored_others: list[Stored] = []
+        self._writing: list[Future[None]] = []
+
+    def add(self, block: Block) -> None:
+        """Take dirty keys; raises :class:`StoreFull`."""
+        if self._scratches:
+            self._stored.append(self._lay_by(block))
+            self._bound_scratch()
+            return
+        self._held.append(block)
+        # Half of the memory, because settling copies what stays.
+        if _held_bytes(self._held) > self._limit_bytes // 2:
+            self._held = self._settling.keep_newest(self._held)
+            if _held_bytes(self._held) > self._limit_bytes // 4:
+                self._begin_scratch()
+                self._stored = [self._lay_by(held) for held in self._held]
+                self._held = []
+                self._bound_scratch()
+
+    def probe(self, block: Block) -> None:
+        """Take clean keys, which supersede nothing; after all dirty ones. Raises :class:`StoreFull`."""
+        if self._scratches:
+            self._stored_others.append(self._lay_by(block))
+            if total_size_of(self._stored_others) > self._limit_bytes * _SCRATCH_TIMES:
+                raise StoreFull
+            return
+        if not self._is_probing:
+            self._held = self._settling.keep_newest(self._held)
+            self._is_probing = True
+        self._held_others.append(block)
+        if _held_bytes(self._held) + _held_bytes(self._held_others) > self._limit_bytes:
+            self._settling.settle(self._held, self._held_others)
+            self._held_others = []
+
+    def finish(self) -> int:
+        """Settle what is left. Returns how many dirty keys there are."""
+        self._wait_for_writing()
+        return self._settling.settle(self._held or self._stored, self._held_others or self._stored_others)
+
+    def discard(self) -> None:
+        wait(self._writing)
+        for scratch in self._scratches:
+            scratch.discard()
+
+    def _begin_scratch(self) -> Scratch:
+        scratch = Scratch(self._disk, f"{self._path}.{len(self._scratches)}")
+        self._scratches.append(scratch)
+        return scratch
+
+    def _lay_by(self, block: Block) -> Stored:
+        """Have a block written while others are made, but not many of them."""
+        if len(self._writing) == _MOST_WRITING:
+            self._wait_for_writing()
+        self._meter(len(block.data))
+        scratch = self._scratches[-1]
+        stored = Stored(scratch, scratch.reserve(len(block.data)), block.starts, block.counts)
+        self._writing.append(self._pool.submit(scratch.write, stored.position, block.data))
+        return stored
+
+    def _wait_for_writing(self) -> None:
+        for each in self._writing:
+            each.result()
+        self._writing.clear()
+
+    def _bound_scratch(self) -> None:
+        """When the scratch file is as large as it may be, keep only the newest entries, in another one."""
+        most_bytes = self._limit_bytes * _SCRATCH_TIMES
+        if total_size_of(self._stored) <= most_bytes:
+            return
+        self._wait_for_writing()
+        old = self._scratches[-1]
+        self._stored = self._settling.store_newest(self._stored, self._begin_scratch())
+        old.discard()
+        newest_bytes = total_size_of(self._stored)
+        self._meter(newest_bytes)
+        if newest_bytes > most_bytes // 2:
+            raise StoreFull
+
+
+def _held_bytes(blocks: Sequence[Block]) -> int:
+    return sum(block.held_bytes for block in blocks)

@@ -1,0 +1,162 @@
+"""Settling the keys of a pass: bucket by bucket, side by side, the newest entry of each key is found (facts 33-35).
+
+Each thread has a stretch of the buckets and marks of its own: none waits for another. Must not know where entries come
+from, nor when it is time to settle them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lamina.cleaning.kernels.entries import Numbers
+from lamina.cleaning.kernels.memory import Bytes
+from lamina.cleaning.kernels.table import LEAST_SLOTS, settle_buckets
+from lamina.cleaning.key_blocks import Block, Entries, Scratch, Stored
+
+T = TypeVar("T")
+
+_PART_BYTES = 8 * 1024 * 1024
+"""How much of a scratch file a thread has in memory at a time."""
+
+
+class Settling:
+    """Marks on the records of a pass, one bit each, made by settling their keys."""
+
+    def __init__(self, pool: ThreadPoolExecutor, threads: int, bits: int, records: int) -> None:
+        self._pool = pool
+        self._buckets = 1 << bits
+        stretch = -(-self._buckets // threads)
+        self._stretches = [range(at, min(at + stretch, self._buckets)) for at in range(0, self._buckets, stretch)]
+        self._marks = [np.zeros(-(-records // 8), np.uint8) for _ in self._stretches]
+
+    def superseded(self) -> Bytes:
+        """The marks of all threads."""
+        found = self._marks[0]
+        for marks in self._marks[1:]:
+            np.bitwise_or(found, marks, out=found)
+        return found
+
+    def settle(self, known: Sequence[Entries], others: Sequence[Entries] = ()) -> int:
+        """Mark what a later entry of those known, which are in log order, supersedes; then all others with one of
+        their keys. Returns how many keys there are."""
+
+        def work(stretch: range, marks: Bytes) -> int:
+            return sum(
+                _settle(_columns(known, part), _columns(others, part), marks, keeps=False)[0]
+                for part in _parts(stretch, [*known, *others])
+            )
+
+        return sum(self._side_by_side(work))
+
+    def keep_newest(self, known: Sequence[Block]) -> list[Block]:
+        """As ``settle``. Returns the newest entry of each key, which may stand for all of them from now on."""
+
+        def work(stretch: range, marks: Bytes) -> Block:
+            _, newest = _settle(_columns(known, stretch), _columns((), stretch), marks, keeps=True)
+            return Block(newest.data, *self._placed(stretch, newest))
+
+        return self._side_by_side(work)
+
+    def store_newest(self, known: Sequence[Entries], scratch: Scratch) -> list[Stored]:
+        """As ``keep_newest``, into a scratch file."""
+
+        def work(stretch: range, marks: Bytes) -> list[Stored]:
+            stored = []
+            for part in _parts(stretch, known):
+                _, newest = _settle(_columns(known, part), _columns((), part), marks, keeps=True)
+                position = scratch.reserve(len(newest.data))
+                scratch.write(position, newest.data)
+                stored.append(Stored(scratch, position, *self._placed(part, newest)))
+            return stored
+
+        return [stored for stretch in self._side_by_side(work) for stored in stretch]
+
+    def _placed(self, part: range, block: Block) -> tuple[Numbers, Numbers]:
+        """Starts and counts of a block with all buckets, of which only those of a part hold anything."""
+        starts, counts = np.zeros(self._buckets + 1, np.int64), np.zeros(self._buckets, np.int64)
+        starts[part.start : part.stop + 1] = block.starts
+        starts[part.stop + 1 :] = block.starts[-1]
+        counts[part.start : part.stop] = block.counts
+        return starts, counts
+
+    def _side_by_side(self, work: Callable[[range, Bytes], T]) -> list[T]:
+        return run_all(self._pool, [partial(work, *each) for each in zip(self._stretches, self._marks, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Some blocks as a kernel wants them: a column each, so that what belongs to one bucket lies together."""
+
+    blocks: Sequence[Block]
+    """Held here, because the kernel is given addresses."""
+    addresses: Numbers
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+def _columns(entries: Sequence[Entries], part: range) -> _Columns:
+    blocks = [each.part(part) for each in entries]
+    starts = np.zeros((len(part) + 1, len(blocks)), np.int64)
+    counts = np.zeros((len(part), len(blocks)), np.int64)
+    for number, block in enumerate(blocks):
+        starts[:, number] = block.starts
+        counts[:, number] = block.counts
+    addresses = np.array([block.data.ctypes.data for block in blocks], np.int64)
+    return _Columns(blocks, addresses, starts, counts)
+
+
+def _parts(stretch: range, entries: Sequence[Entries]) -> Iterator[range]:
+    """The stretch in parts of about so many bytes as may come to memory at a time."""
+    if all(isinstance(each, Block) for each in entries):
+        yield stretch
+        return
+    begin, held = stretch.start, 0
+    sizes = np.diff(np.sum([each.starts for each in entries], axis=0))
+    for bucket in stretch:
+        if held + sizes[bucket] > _PART_BYTES and bucket > begin:
+            yield range(begin, bucket)
+            begin, held = bucket, 0
+        held += int(sizes[bucket])
+    yield range(begin, stretch.stop)
+
+
+def _settle(known: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> tuple[int, Block]:
+    buckets = len(known.counts)
+    sizes = np.diff(known.starts, axis=0).sum(axis=1)
+    out = np.empty(int(sizes.sum() if keeps else sizes.max()), np.uint8)
+    most = int(known.counts.sum(axis=1).max())
+    slots = np.empty(max(LEAST_SLOTS, 1 << (2 * most).bit_length()), np.uint64)
+    starts, counts = np.zeros(buckets + 1, np.int64), np.zeros(buckets, np.int64)
+    settle_buckets(
+        known.addresses,
+        known.starts,
+        known.counts,
+        others.addresses,
+        others.starts,
+        keeps,
+        slots,
+        out,
+        starts,
+        counts,
+        marks,
+    )
+    return int(counts.sum()), Block(out[: starts[-1] if keeps else 0], starts, counts)
+
+
+def run_all(pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of all tasks in order; after a failure, no more are begun and the running ones are waited for."""
+    futures = [pool.submit(task) for task in tasks]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        for future in futures:
+            if not future.cancelled():
+                future.exception()
+        raise

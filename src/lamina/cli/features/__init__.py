@@ -1,0 +1,22 @@
+"""``lamina features``: the levels that a cluster agrees on, one module for each thing to do."""
+
+import click
+
+from lamina.cli.features.changing import downgrade, upgrade
+from lamina.cli.features.describing import describe
+
+
+@click.group(
+    "features",
+    epilog="""\b
+Examples:
+  lamina features describe
+  lamina features upgrade transaction.version=2
+  lamina features downgrade transaction.version=1 --dry-run""",
+)
+def command() -> None:
+    """Show and change the levels of features that a cluster agrees on."""
+
+
+for subcommand in (describe, downgrade, upgrade):
+    command.add_command(subcommand)

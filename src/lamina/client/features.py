@@ -1,0 +1,85 @@
+"""The features whose level a cluster agrees on (KIP-584), which librdkafka's Python binding cannot ask for.
+
+Owns the requests. Any broker is asked: Kafka's send a change on to their controller. Must not know any command.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from lamina import __version__
+from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
+from lamina.client.own_connection import ask
+from lamina.errors import ErrorCode
+from lamina.wire.versions import nested_schema, request_schema
+
+_API_VERSIONS, _UPDATE_FEATURES = 18, 57
+_FIRST_WITH_FEATURES, _FIRST_WITH_LEVEL_0, _UPDATE_VERSION = 3, 4, 1
+
+
+class Change(IntEnum):
+    """Which direction a level may take, with the protocol's numbers."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    name: str
+    min_level: int | None
+    """``None`` for both where the broker that was asked does not support it."""
+    max_level: int | None
+    level: int
+    """0: not finalized."""
+    epoch: int | None
+    """Of all levels together; ``None`` where none was ever decided."""
+
+
+class Features:
+    def __init__(self, cluster: Cluster) -> None:
+        self._address = next(iter(cluster.plain_addresses("features").values()))
+
+    def described(self) -> list[Feature]:
+        """By name."""
+        answer = self._api_versions(_FIRST_WITH_FEATURES)
+        offered = next((one.max_version for one in answer.api_keys if one.api_key == _API_VERSIONS), 0)
+        if offered >= _FIRST_WITH_LEVEL_0:
+            # Older answers leave out what may be at level 0.
+            answer = self._api_versions(_FIRST_WITH_LEVEL_0)
+        epoch = answer.finalized_features_epoch
+        supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+        levels = {one.name: one.max_version_level for one in answer.finalized_features}
+        return [
+            Feature(name, *supported.get(name, (None, None)), levels.get(name, 0), None if epoch < 0 else epoch)
+            for name in sorted(supported.keys() | levels.keys())
+        ]
+
+    def update(self, levels: Mapping[str, int], change: Change, *, is_dry_run: bool) -> None:
+        """Set all levels or none; raises ClientError with the broker's reason."""
+        schema: Any = request_schema(_UPDATE_FEATURES, _UPDATE_VERSION)
+        feature_schema: Any = nested_schema(schema, "feature_updates")
+        updates = tuple(
+            feature_schema(feature=name, max_version_level=level, upgrade_type=int(change))
+            for name, level in levels.items()
+        )
+        answer = ask(self._address, schema(feature_updates=updates, validate_only=is_dry_run))
+        _check(answer.error_code, answer.error_message)
+        for one in answer.results:
+            _check(one.error_code, f"{one.feature}: {one.error_message}" if one.error_message else None)
+
+    def _api_versions(self, version: int) -> Any:
+        schema: Any = request_schema(_API_VERSIONS, version)
+        answer = ask(self._address, schema(client_software_name="lamina", client_software_version=__version__))
+        _check(answer.error_code, None)
+        return answer
+
+
+def _check(code: int, message: str | None) -> None:
+    if code:
+        name = code.name if isinstance(code, ErrorCode) else f"error {int(code)}"
+        reason = message or f"the broker answered {name.upper()}"
+        raise ClientError(f"{reason.rstrip('.')}; `lamina features describe` shows what there is")

@@ -1,0 +1,35 @@
+"""The last batches of a segment: taken into account when it is opened, or cut off.
+
+Must not know the log that a segment belongs to, nor what its checkpoints say.
+"""
+
+from lamina.log.index import MAX_RELATIVE_OFFSET
+from lamina.log.positions import headers_from, position_of
+from lamina.log.segment import Segment
+from lamina.records.batch import HEADER_BYTES, read_header
+
+
+def count_tail(segment: Segment) -> None:
+    """Take the batches after the last index entry into account: all that a clean start has to read."""
+    if segment.size_bytes >= HEADER_BYTES:
+        with segment.lease(0, HEADER_BYTES) as lease:
+            segment.first_timestamp = read_header(lease.read()).max_timestamp
+    tail = list(headers_from(segment, segment.base_offset + MAX_RELATIVE_OFFSET))
+    # All before the first is counted: the size must stay the file's where recovery has to follow.
+    for _, header in tail:
+        segment.require_fit(header)
+    segment.indexes.count_from_last_entry()
+    for position, header in tail:
+        segment.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
+
+
+def truncate_segment(segment: Segment, offset: int) -> None:
+    """Remove every batch that reaches ``offset``; the segment is writable afterwards."""
+    position = position_of(segment, offset)
+    segment.aborted.truncate_to(offset)
+    try:
+        segment.indexes.truncate_to(offset)
+    except FileNotFoundError:
+        segment.rebuild_indexes().truncate_to(offset)
+    segment.cut(position)
+    count_tail(segment)

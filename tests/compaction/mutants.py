@@ -1,0 +1,166 @@
+"""Breaks the rules of compaction one at a time, and shows that tests of every path notice: ``make mutants``.
+
+A mutant is a copy of the package with one line of ``keep.py``, ``fate.py``, ``verdicts.py``, ``grouping.py`` or
+``eligibility.py`` changed; the kernels are compiled again for each. The paths are the rules as plain functions, a pass
+in one task and a pass through the shuffle, both compiled. Exits with 1 if a mutant survives where it should not.
+
+Not part of ``make test``: it takes some minutes. ``python -m tests.compaction.mutants [WORD...]`` takes those in whose
+line a word is.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+RULES = "tests/cleaning/test_rules.py"
+TESTS = ("tests/compaction", RULES)
+PATHS = ("plain", "one task", "shuffle")
+_SURVIVED, _KILLED = 0, 1
+_SECONDS = 600
+
+
+class Mutant(NamedTuple):
+    module: str
+    line: str
+    instead: str
+    survives: str = ""
+    """Where no test can notice in a pass, and why."""
+
+
+MUTANTS = [
+    Mutant("keep", "if drops_records:", "if False:", "the kernel does not look into a batch that is dropped"),
+    Mutant("keep", "if is_control or offset", "if offset"),
+    Mutant("keep", "offset >= end_offset", "offset > end_offset", "fact 104: nothing in a pass is above its end"),
+    Mutant("keep", "offset >= end_offset", "offset < end_offset"),
+    Mutant("keep", "if not has_key:", "if has_key:"),
+    Mutant("keep", "if not has_key:", "if False:"),
+    Mutant("keep", "if is_superseded:", "if False:"),
+    Mutant("keep", "if is_superseded:", "if not is_superseded:"),
+    Mutant("keep", "if is_superseded:", "if is_superseded and has_value:"),
+    Mutant("keep", "return SUPERSEDED", "return KEPT"),
+    Mutant("keep", "return WITHOUT_KEY", "return SUPERSEDED"),
+    Mutant("keep", "not has_value and now_ms", "now_ms"),
+    Mutant("keep", "now_ms >= horizon_ms", "now_ms > horizon_ms"),
+    Mutant("keep", "now_ms >= horizon_ms", "False"),
+    Mutant("keep", "now_ms >= horizon_ms", "horizon_ms > 0"),
+    Mutant("keep", "return EXPIRED_TOMBSTONE", "return SUPERSEDED"),
+    Mutant("fate", "if kept_records == 0:", "if kept_records < 0:"),
+    Mutant("fate", "HEADER_ONLY if is_protected else GONE", "GONE"),
+    Mutant("fate", "HEADER_ONLY if is_protected else GONE", "HEADER_ONLY"),
+    Mutant("fate", "if not has_horizon and (", "if ("),
+    Mutant("fate", "kept_tombstones > 0 or is_discardable_marker", "is_discardable_marker"),
+    Mutant("fate", "kept_tombstones > 0 or is_discardable_marker", "kept_tombstones > 0"),
+    Mutant("fate", "kept_tombstones > 0", "kept_tombstones > 1"),
+    Mutant("fate", "COPIED if kept_records == record_count else REBUILT", "REBUILT"),
+    Mutant("fate", "COPIED if kept_records == record_count else REBUILT", "COPIED"),
+    Mutant("fate", "if delete_retention_ms > _LATEST_MS - now_ms:", "if False:"),
+    Mutant("fate", "return now_ms + delete_retention_ms", "return now_ms"),
+    Mutant("verdicts", "self._coming[0].first_offset <= batch", "self._coming[0].first_offset < batch"),
+    Mutant("verdicts", "key=lambda entry: entry.first_offset", "key=lambda entry: -entry.first_offset"),
+    Mutant("verdicts", "drops = discardable and batch.horizon_ms <= self._now_ms", "drops = discardable"),
+    Mutant("verdicts", "batch.horizon_ms <= self._now_ms", "batch.horizon_ms < self._now_ms"),
+    Mutant("verdicts", "drops = discardable and batch.", "drops = batch."),
+    Mutant("verdicts", "drops = discardable = self._judge_data(batch)", "drops = discardable = False"),
+    Mutant("verdicts", "if not batch.is_transactional:", "if False:"),
+    Mutant("verdicts", "self._writing.add(batch.producer_id)", "pass"),
+    Mutant("verdicts", "self._aborting[batch.producer_id] = (aborting[0], True)", "pass"),
+    Mutant(
+        "verdicts",
+        "self._aborting.pop(batch.producer_id, (None, False))",
+        "self._aborting.get(batch.producer_id, (None, False))",
+    ),
+    Mutant("verdicts", "if entry is not None and was_met:", "if entry is not None:"),
+    Mutant("verdicts", "self.kept_aborted.append(entry)", "pass"),
+    Mutant("verdicts", "self._writing.discard(batch.producer_id)", "pass"),
+    Mutant(
+        "verdicts",
+        "case None:\n                return True",
+        "case None:\n                return False",
+        "no test of a pass can tell: what has no records keeps none",
+    ),
+    Mutant("verdicts", "return False\n\n    def _is_protected", "return True\n\n    def _is_protected"),
+    Mutant("verdicts", "if batch.last_offset == self._last_offset:", "if False:"),
+    Mutant("verdicts", "first_uncleanable_offset - 1", "first_uncleanable_offset"),
+    Mutant("verdicts", "or batch.producer_id < 0", "", "no log has an active producer without id"),
+    Mutant("verdicts", "if producer.last_data_offset is not None:", "if False:"),
+    Mutant("verdicts", "return batch.last_offset == producer.last_data_offset", "return True"),
+    Mutant("verdicts", "return batch.is_control and batch.producer_epoch", "return batch.producer_epoch"),
+    Mutant("verdicts", "and batch.producer_epoch == producer.epoch", ""),
+]
+
+
+def _noticed(sources: Path, cache: Path) -> set[str]:
+    """The paths of which a test failed."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rf",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        *TESTS,
+    ]
+    environment = {**os.environ, "PYTHONPATH": f"{sources}{os.pathsep}{ROOT}", "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    if done.returncode not in (_SURVIVED, _KILLED):
+        raise RuntimeError(f"pytest ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+    return {_path_of(line) for line in done.stdout.splitlines() if line.startswith("FAILED ")}
+
+
+def _path_of(line: str) -> str:
+    if RULES not in line:
+        return "plain"
+    return "shuffle" if "[shuffle" in line else "one task"
+
+
+def _break(sources: Path, mutant: Mutant) -> None:
+    path = sources / "lamina" / "compaction" / f"{mutant.module}.py"
+    text = path.read_text()
+    if text.count(mutant.line) != 1:
+        raise RuntimeError(f"{path.name} has {text.count(mutant.line)} times: {mutant.line}")
+    path.write_text(text.replace(mutant.line, mutant.instead))
+
+
+def _try(mutant: Mutant) -> set[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        sources = Path(directory, "src")
+        shutil.copytree(ROOT / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
+        _break(sources, mutant)
+        return _noticed(sources, Path(directory, "cache"))
+
+
+def main(words: list[str]) -> int:
+    survivors = 0
+    for mutant in MUTANTS:
+        if words and not any(word in f"{mutant.module} {mutant.line}" for word in words):
+            continue
+        noticed = _try(mutant)
+        unnoticed = [path for path in PATHS if path not in noticed]
+        is_expected = unnoticed == (["one task", "shuffle"] if mutant.survives else [])
+        survivors += not is_expected
+        said = "killed" if not unnoticed else f"survives {' and '.join(unnoticed)}"
+        why = (
+            f" ({mutant.survives})"
+            if mutant.survives and is_expected
+            else ""
+            if is_expected
+            else "  <-- not as expected"
+        )
+        print(f"{mutant.module}: {mutant.line!r} -> {mutant.instead!r}: {said}{why}", flush=True)
+    print(f"{survivors} mutants were not what they should be")
+    return min(survivors, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
