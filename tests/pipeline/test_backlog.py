@@ -41,15 +41,14 @@ def test_small_logs_go_several_to_a_task_and_the_last_tasks_are_smaller(model: P
     assert sum(counts) == 100
     assert counts[0] == 12
     assert counts == sorted(counts, reverse=True)
-    assert counts[-1] <= 2
+    assert counts[-1] <= 3
     assert len(counts) < 20
 
 
 def test_the_largest_log_is_begun_first_and_alone(model: Plan) -> None:
     backlog = a_backlog(plans(model, 10, 1000, 10))
     assert sizes(backlog.take(2)) == [1000]
-    assert sizes(backlog.take(2)) == [10]
-    assert sizes(backlog.take(2)) == [10]
+    assert sizes(backlog.take(2)) == [10, 10]
 
 
 def test_a_log_gets_threads_by_its_share_of_the_bytes(model: Plan) -> None:

@@ -8,15 +8,16 @@ who asks.
 import os
 import sys
 import threading
+import traceback
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.orders import Cancel, Clean, load_order
 
-_BAD_ORDER = 2
+_FAILED, _BAD_ORDER = 1, 2
 
 
 class Worker:
@@ -39,10 +40,15 @@ class Worker:
             if self._doing == plan_id:
                 self._doing = None
 
-    def work(self) -> None:
-        while True:
-            plan = self._take()
-            self._say(do(plan, partial(self._tell, plan), partial(self._is_cancelled, plan)))
+    def work(self) -> NoReturn:
+        try:
+            while True:
+                plan = self._take()
+                self._say(do(plan, partial(self._tell, plan), partial(self._is_cancelled, plan)))
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(_FAILED)
 
     def _is_cancelled(self, plan: Plan) -> bool:
         return self._doing != plan.plan_id

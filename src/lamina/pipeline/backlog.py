@@ -11,7 +11,7 @@ from lamina.cleaning.contract import Plan
 
 _MOST_BYTES = 128 * 1024 * 1024
 """Of the logs of one task: they are answered together."""
-_FEWEST_BYTES = 16 * 1024 * 1024
+_FEWEST_BYTES = 32 * 1024 * 1024
 _SMALLEST_PART = 4
 """Where others have taken all memory, a task still gets this part of its share."""
 

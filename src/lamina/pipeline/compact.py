@@ -31,6 +31,8 @@ class Compaction:
 
     def __init__(self, session: Session, say: Callable[[Answer], None], ended: Callable[[Exception], None]) -> None:
         self._session = session
+        self._slots = session.slots
+        """As last seen: a cluster may grow."""
         self._say = say
         self._ended = ended
         self._backlog = Backlog()
@@ -40,10 +42,9 @@ class Compaction:
         self._spreading = threading.Lock()
 
     def add(self, plan: Plan) -> None:
-        slots = self._session.slots
         with self._changed:
             self._backlog.add(plan)
-            if len(self._backlog) > self._idle and self._threads < slots:
+            if len(self._backlog) > self._idle and self._threads < self._slots:
                 self._threads += 1
                 threading.Thread(target=self._run, name="lamina-jobs", daemon=True).start()
             self._changed.notify()
@@ -69,12 +70,12 @@ class Compaction:
             self._ended(error)
 
     def _take(self) -> Work:
-        slots = self._session.slots
+        self._slots = self._session.slots
         with self._changed:
             self._idle += 1
             self._changed.wait_for(lambda: len(self._backlog))
             self._idle -= 1
-            return self._backlog.take(slots)
+            return self._backlog.take(self._slots)
 
     def _do(self, work: Work) -> None:
         if len(work.plans) == 1 and self._pays_to_spread(work.plans[0], work.at_once):

@@ -1,5 +1,6 @@
 """A broker without sockets whose cleaner is run by hand."""
 
+import asyncio
 import os
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
@@ -29,8 +30,12 @@ class CleaningBroker(InProcessBroker):
         return self._loop.run_until_complete(work)
 
     def clean(self) -> bool:
-        """One round."""
-        return self.run(self.cleaner.clean_once())
+        """One round and all passes that it begins. Returns whether anything was cleaned."""
+
+        async def round_and_passes() -> bool:
+            return any(await asyncio.gather(*await self.cleaner.begin_round()))
+
+        return self.run(round_and_passes())
 
     def compacted(self, name: str = "t", segments: int = 3, policy: str = "compact", **configs: str) -> Partition:
         """A topic with so many closed segments of two records each, keys ``a`` and ``b``, and one record more."""

@@ -110,6 +110,20 @@ def test_one_plan_is_cancelled_and_the_others_go_on(tmp_path: Path) -> None:
     assert not list(Path(waiting.pass_folder).glob("*.1.*"))
 
 
+def test_a_job_that_fails_unexpectedly_ends_the_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan
+) -> None:
+    (tmp_path / "lamina_test_broken.py").write_text(
+        "import lamina.cleaning.__main__ as job, sys\n"
+        "def broken(*_): raise RuntimeError('a bug')\n"
+        "job.do = broken\n"
+        "job.run(sys.stdin.buffer, sys.stdout.buffer)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    answer, _ = run(ProcessEngine("lamina_test_broken"), plan)
+    assert answer == Failure(plan.plan_id, "the engine ended with status 1: RuntimeError: a bug")
+
+
 def test_a_cancelled_plan_ends_at_its_next_piece(plan: Plan) -> None:
     assert do(plan, lambda _: None, lambda: True) == Failure(plan.plan_id, "the pass was cancelled")
 

@@ -74,8 +74,10 @@ class Cleaner:
         working = {task for task in (self._task, *self._passes) if task is not None}
         if working:
             _, pending = await asyncio.wait(working, timeout=_STOP_SECONDS)
-            for task in pending:
-                task.cancel()
+            if pending:
+                for task in pending:
+                    task.cancel()
+                return  # A disk that does not answer must not hold up the end of everything else.
         self.settler.threads.close()
 
     @property
@@ -149,10 +151,6 @@ class Cleaner:
         return chosen
 
     # One round
-
-    async def clean_once(self) -> bool:
-        """One round and all passes that it begins. Returns whether anything was cleaned."""
-        return any(await asyncio.gather(*await self.begin_round()))
 
     async def begin_round(self) -> list[asyncio.Task[bool]]:
         """Choose, and begin passes; each is a task, which says whether anything was cleaned."""
