@@ -257,9 +257,16 @@ class Cleaner:
             await self._end(one, Outcome.ABORTED, reason)
             return
         self._mark(one.key, reason, is_uncleanable=is_uncleanable)
-        with suppress(StorageError):
-            await self._checkpoint(one.partition, one.plan.first_dirty_offset)  # Fact 90.
+        await discard_pass(self._node, one)  # First of all: what the pass took of a full disk, the checkpoint may need.
+        if not self._is_aborted(one):
+            await self._checkpoint_failure(one)
         await self._end(one, Outcome.UNCLEANABLE if is_uncleanable else Outcome.FAILED, reason)
+
+    async def _checkpoint_failure(self, one: Pass) -> None:
+        """Fact 90: the log is dirty from where it was. Nothing is written where the checkpoint says so already."""
+        if one.directory.remembered.cleaner_offsets.get(one.key) != one.plan.first_dirty_offset:
+            with suppress(StorageError):
+                await self._checkpoint(one.partition, one.plan.first_dirty_offset)
 
     def _mark(self, key: TopicPartition, reason: str, *, is_uncleanable: bool) -> None:
         trouble = self.troubles.add(
