@@ -1,17 +1,14 @@
 """What a task does beside cleaning: say how far it is, end when nobody wants it, put a failure into words."""
 
 from dataclasses import replace
-from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
-from lamina.cleaning.failures import CorruptLog, SourceLost
 from lamina.pipeline.tasks import (
     CANCELLED,
     Cancelled,
     Report,
-    failure_of,
     read_progress,
     share,
     threads_of,
@@ -44,16 +41,6 @@ def test_a_pass_whose_folder_is_gone_ends_too(tmp_path: Path) -> None:
     with pytest.raises(Cancelled, match="its folder is gone"):
         Report(plan, "whole").tell()
     assert read_progress(plan) == 0
-
-
-def test_only_damage_makes_a_log_uncleanable(tmp_path: Path) -> None:
-    plan = a_plan(tmp_path)
-    assert failure_of(plan, CorruptLog("/x.log", 7, 3, "its CRC is wrong")).is_uncleanable
-    assert not failure_of(plan, SourceLost("gone")).is_uncleanable
-    full = failure_of(plan, OSError(ENOSPC, "No space left on device", "/x.log"))
-    assert full.reason == "the disk failed the pass: /x.log: No space left on device"
-    assert not full.is_uncleanable
-    assert "unexpectedly: KeyError" in failure_of(plan, KeyError("x")).reason
 
 
 def test_what_a_pass_may_take_is_divided_among_the_tasks_at_work(tmp_path: Path) -> None:

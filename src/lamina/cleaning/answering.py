@@ -1,16 +1,12 @@
-"""One plan, done in this process: whatever goes wrong is an answer too.
-
-Owns what a failure means for the log. Must not know who asks.
-"""
+"""One plan, done in this process: whatever goes wrong is an answer too. Must not know who asks."""
 
 import os
 import threading
 import time
 from collections.abc import Callable
 
-from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.answers import Answer, failure_of
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import CleaningFailed, CorruptLog
 from lamina.cleaning.job import run_plan
 
 _TOLD_SECONDS = 0.2
@@ -22,10 +18,8 @@ def do(plan: Plan, told: Callable[[int], None]) -> Answer:
     """The answer to a plan; ``told`` hears now and then how many of the sources' bytes are done."""
     try:
         return run_plan(plan, "1", threads=os.cpu_count() or 1, meter=_Meter(plan, told))
-    except CorruptLog as error:
-        return Failure(plan.plan_id, str(error), is_uncleanable=True)
-    except (CleaningFailed, OSError, MemoryError) as error:
-        return Failure(plan.plan_id, str(error) or type(error).__name__)
+    except Exception as error:
+        return failure_of(plan, error)
 
 
 class _Meter:

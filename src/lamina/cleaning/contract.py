@@ -85,6 +85,8 @@ class Plan:
     """Sixteen secret bytes that key the hashes of keys, so that nobody can prepare a collision."""
     only_expired: bool = False
     """Rewrite only groups that hold a horizon that has passed: what may be done to a log with nothing dirty."""
+    keep_free_bytes: int = 0
+    """What has to stay free on the disk, whatever the pass writes: others write there too."""
 
     @property
     def pass_folder(self) -> str:

@@ -14,10 +14,10 @@ from struct import Struct
 
 from pyspark import TaskContext
 
-from lamina.cleaning.answers import Failure
+from lamina.cleaning.answers import Failure, failure_of
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan
-from lamina.cleaning.failures import CleaningFailed, CorruptLog, TooManyKeys
+from lamina.cleaning.failures import CleaningFailed, TooManyKeys
 from lamina.cleaning.throttle import Meter, Throttle
 
 PROGRESS = ".progress"
@@ -83,17 +83,6 @@ def attempt_name() -> str:
     context = TaskContext.get()
     assert context is not None
     return f"a{context.taskAttemptId()}"
-
-
-def failure_of(plan: Plan, error: Exception) -> Failure:
-    if isinstance(error, CorruptLog):
-        return Failure(plan.plan_id, str(error), is_uncleanable=True)
-    if isinstance(error, CleaningFailed):
-        return Failure(plan.plan_id, str(error))
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return Failure(plan.plan_id, f"the disk failed the pass: {place}{error.strerror or error}")
-    return Failure(plan.plan_id, f"the pass failed unexpectedly: {type(error).__name__}: {error}")
 
 
 def clean_alone(plan: Plan, threads: int) -> Manifest | Failure | TooManyKeys:

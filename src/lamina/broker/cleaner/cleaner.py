@@ -24,7 +24,8 @@ from lamina.broker.metrics.counters import Place
 from lamina.broker.partition import Partition
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest
-from lamina.cleaning.gather import NoRoom, PassRange
+from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.gather import PassRange
 from lamina.cleaning.install import Refused
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
