@@ -69,7 +69,7 @@ class SegmentWriter:
         index_batches(batches, self._plan.index_interval_bytes, self._state, self._offsets, self._times)
 
     def _check_room(self, size_bytes: int) -> None:
-        """There was room when the pass was planned; if it goes meanwhile, nobody is to find the disk full because of us."""
+        """There was room when the pass was planned; whoever fills it meanwhile must not find the disk full."""
         free_bytes = self._disk.free_bytes(self._plan.pass_folder)
         if free_bytes - size_bytes < self._plan.keep_free_bytes:
             raise NoRoom(

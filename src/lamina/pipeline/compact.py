@@ -5,6 +5,7 @@ through the shuffle (``spread``), and so does a large one on a cluster that woul
 fail the others; where it takes the whole job with it, the rest are done again one by one. Must not know the broker.
 """
 
+import os
 from collections.abc import Callable, Sequence
 
 from lamina.cleaning.answers import Answer, Failure
@@ -13,8 +14,8 @@ from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.rewriting import groups_of
 from lamina.pipeline.session import Session
 from lamina.pipeline.spread import clean_spread
-from lamina.pipeline.tasks import clean_alone, share, threads_of
-from lamina.pipeline.trouble import SparkEnded, has_ended, sentence_of
+from lamina.pipeline.tasks import FOLDER_GONE, clean_alone, share, threads_of
+from lamina.pipeline.trouble import SparkEnded, end_sentence, has_ended, sentence_of
 
 _SPREAD_BYTES = 256 * 1024 * 1024
 """A smaller log is done before its pieces are handed out."""
@@ -29,6 +30,10 @@ def size_of(plan: Plan) -> int:
 
 def clean_batch(session: Session, plans: Sequence[Plan], say: Say) -> None:
     """Clean some logs; ``say`` gets one answer for each as soon as there is one. Raises :class:`SparkEnded`."""
+
+    def say_of(plan: Plan, answer: Answer) -> None:
+        say(_unseen(plan) if isinstance(answer, Failure) and _is_unseen(plan, answer) else answer)
+
     plans = sorted(plans, key=size_of, reverse=True)
     apart = [plan for plan in plans if _pays_to_spread(session, plan, len(plans))]
     together = [plan for plan in plans if plan not in apart]
@@ -36,9 +41,22 @@ def clean_batch(session: Session, plans: Sequence[Plan], say: Say) -> None:
         if isinstance(result, TooManyKeys):
             apart.append(plan)
         else:
-            say(result)
+            say_of(plan, result)
     for plan in apart:
-        say(_spread(session, plan))
+        say_of(plan, _spread(session, plan))
+
+
+def _is_unseen(plan: Plan, failure: Failure) -> bool:
+    """A task found no folder where there is one: it ran on a machine with other disks."""
+    return failure.reason == FOLDER_GONE and os.path.isdir(plan.pass_folder)
+
+
+def _unseen(plan: Plan) -> Failure:
+    return Failure(
+        plan.plan_id,
+        f"an executor does not see {plan.directory}: the machines of lamina.spark.master need the log directories, "
+        f"under the same paths",
+    )
 
 
 def _pays_to_spread(session: Session, plan: Plan, plans: int) -> bool:
@@ -82,5 +100,6 @@ def _spread(session: Session, plan: Plan) -> Answer:
 
 def _check_alive(session: Session, error: Exception) -> None:
     """Who has lost Spark answers for no log: with the engine's end all that it had not answered is failed."""
-    if has_ended(error) or not session.is_alive:
-        raise SparkEnded("Spark ended in the middle of a pass") from error
+    if not has_ended(error) and session.is_alive:
+        return
+    raise SparkEnded(end_sentence(error, session.master)) from error

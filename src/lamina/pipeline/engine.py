@@ -8,16 +8,18 @@ error. Must not know how a log is cleaned.
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Sequence
 from typing import BinaryIO, NoReturn
 
-from lamina.cleaning.answers import Answer, Failure, Progress, dump_line
+from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
-from lamina.cleaning.orders import Cancel, Clean, Start, Started, dump_started, load_order
+from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Start, Started, dump_started, load_order
 from lamina.pipeline.session import Session
 
 _PROGRESS_SECONDS = 0.5
+_WATCH_SECONDS = 0.5
 _TIMES_OVER_THE_LOG = 3
 """How often the bytes of a log go by, about: checked, read for keys, read again to be rewritten."""
 
@@ -31,10 +33,12 @@ class Engine:
         self._session: Session | None = None
         self._is_up = threading.Event()
         self._trouble: str | None = None
+        self._giving_up = threading.Lock()
 
     def run(self) -> NoReturn:
         """Until the broker is gone, or has enough."""
         threading.Thread(target=self._tell_progress, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
         for line in self._orders:
             try:
                 order = load_order(line)
@@ -53,12 +57,12 @@ class Engine:
         self._end()
 
     def _end(self, trouble: str = "") -> NoReturn:
-        if trouble:
-            print(trouble, file=sys.stderr)
         if self._session is not None:
             self._session.close()
+        if trouble:
+            print(trouble, file=sys.stderr)
         sys.stderr.flush()
-        os._exit(1 if trouble else 0)
+        os._exit(SAID_WHY if trouble else 0)
 
     def _start(self, session: Session) -> None:
         loading = threading.Thread(target=_load, daemon=True)
@@ -72,26 +76,47 @@ class Engine:
             self._write(dump_started(started))
         except Exception as error:
             traceback.print_exc()
-            said = str(error).split("\n", 1)[0]
-            self._trouble = f"Spark could not be started: {said or type(error).__name__}"
+            from lamina.pipeline.trouble import start_sentence
+
+            self._trouble = start_sentence(error, session.master)
         self._is_up.set()
 
     def _clean(self, plans: Sequence[Plan]) -> None:
         self._is_up.wait()
+        for plan in plans:
+            self._active[plan.plan_id] = plan
         if self._trouble is not None:
-            for plan in plans:
-                self._answer(Failure(plan.plan_id, self._trouble))
-            self._end(self._trouble)
+            self._give_up(self._trouble)
         from lamina.pipeline.compact import clean_batch
 
         assert self._session is not None
-        for plan in plans:
-            self._active[plan.plan_id] = plan
         try:
             clean_batch(self._session, plans, self._answer)
         except Exception as error:
             traceback.print_exc()
-            self._end(str(error) or type(error).__name__)
+            self._give_up(str(error) or type(error).__name__)
+
+    def _give_up(self, trouble: str) -> NoReturn:
+        """End, which fails all that is under way: the next pass is to find a new engine, never this one."""
+        self._giving_up.acquire()  # For good: who comes second has nothing to add.
+        self._end(trouble)
+
+    def _watch(self) -> None:
+        """End when Spark has, so that no pass comes to find it so, and when a cluster would have one wait for ever."""
+        self._is_up.wait()
+        session = self._session
+        if self._trouble is not None or session is None:
+            return
+        waiting = threading.Event()
+        seen_at = time.monotonic()
+        while not waiting.wait(_WATCH_SECONDS):
+            if not session.is_alive:
+                waiting.wait(_WATCH_SECONDS)  # Who is in a job has more to say of it.
+                self._give_up(f"Spark on {session.master} has ended")
+            if not self._active or session.is_local or session.executors:
+                seen_at = time.monotonic()
+            elif time.monotonic() - seen_at > session.patience_seconds:
+                self._give_up(f"{session.master} has given no executor for {session.patience_seconds:.0f} s")
 
     def _cancel(self, plan_id: str) -> None:
         """Tell the tasks of a plan where they look: in its folder."""

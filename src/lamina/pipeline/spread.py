@@ -108,8 +108,10 @@ def _itself(number: int) -> int:
 
 
 def look(plan: Plan, number: int) -> HeaderScan | Failure:
+    report = Report(plan, f"look-{number}")
     try:
-        return scan_headers(plan, number, meter=Report(plan, f"look-{number}"))
+        report.tell()
+        return scan_headers(plan, number, meter=report)
     except Exception as error:
         return failure_of(plan, error)
 

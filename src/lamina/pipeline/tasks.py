@@ -22,6 +22,7 @@ from lamina.cleaning.throttle import Meter, Throttle
 
 PROGRESS = ".progress"
 CANCELLED = "cancelled"
+FOLDER_GONE = "the pass was given up: its folder is gone"
 _DONE = Struct(">q")
 _TOLD_SECONDS = 0.2
 
@@ -55,7 +56,7 @@ class Report:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
-            raise Cancelled("the pass was given up: its folder is gone") from None
+            raise Cancelled(FOLDER_GONE) from None
         try:
             os.pwrite(file, _DONE.pack(self._done_bytes), 0)
         finally:
