@@ -20,11 +20,11 @@ KEYS = 50
 SECONDS = 90
 
 
-def make_topic(broker: BrokerProcess, **configs: str) -> None:
+def make_topic(broker: BrokerProcess, name: str = "t", **configs: str) -> None:
     given = {"cleanup.policy": "compact", "internal.segment.bytes": "20000", "file.delete.delay.ms": "0"}
-    given |= {name.replace("_", "."): value for name, value in configs.items()}
+    given |= {config.replace("_", "."): value for config, value in configs.items()}
     admin = AdminClient({"bootstrap.servers": broker.address})
-    admin.create_topics([NewTopic("t", 1, 1, config=given)])["t"].result()
+    admin.create_topics([NewTopic(name, 1, 1, config=given)])[name].result()
 
 
 class Writing:
@@ -66,14 +66,14 @@ class Writing:
         self._thread.join()
 
 
-def read_all(broker: BrokerProcess) -> dict[bytes, bytes | None]:
+def read_all(broker: BrokerProcess, topic: str = "t") -> dict[bytes, bytes | None]:
     """The latest of each key, as a consumer finds it that begins at the start."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "unused", "enable.auto.commit": False})
     found: dict[bytes, bytes | None] = {}
     try:
-        end = consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=30)[1]
-        consumer.assign([TopicPartition("t", 0, 0)])
-        while consumer.position([TopicPartition("t", 0)])[0].offset < end:
+        end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1]
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while consumer.position([TopicPartition(topic, 0)])[0].offset < end:
             message = consumer.poll(30)
             assert message is not None
             assert message.error() is None, message.error()

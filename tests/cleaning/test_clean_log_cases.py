@@ -11,7 +11,7 @@ import pytest
 from crc32c import crc32c
 
 from lamina.cleaning.contract import Manifest, Plan, dump, load
-from lamina.cleaning.failures import CorruptLog, EngineMissing, SourceLost, TooManyKeys
+from lamina.cleaning.failures import CorruptLog, EngineMissing, NoRoom, SourceLost, TooManyKeys
 from lamina.cleaning.header_scan import scan_headers
 from lamina.cleaning.job import run_plan
 from lamina.compaction.times import NEVER_MS
@@ -438,6 +438,17 @@ def test_a_full_disk_fails_the_pass_and_its_room_is_given_back(tmp_path: Path) -
     plan = a_plan(tmp_path)
     with pytest.raises(OSError, match="no space left"):
         run_pass(plan, disk=FullDisk())
+    assert outputs(plan) == []
+
+
+def test_a_disk_that_fills_up_meanwhile_fails_the_pass_before_others_find_it_full(tmp_path: Path) -> None:
+    class FillingDisk(Disk):
+        def free_bytes(self, path: str) -> int:
+            return 1000
+
+    plan = a_plan(tmp_path, keep_free_bytes=999)
+    with pytest.raises(NoRoom, match=r"1000 bytes are free, and 999 are to stay so"):
+        run_pass(plan, disk=FillingDisk())
     assert outputs(plan) == []
 
 

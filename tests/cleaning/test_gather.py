@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer
-from lamina.cleaning.gather import NoRoom, PassLimits, PassRange, discard, prepare, take
+from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.log.files import Disk
 from tests.cleaning.small_passes import TOPIC_ID, a_compacted_log, begin
 from tests.log.building import NOW_MS, a_log

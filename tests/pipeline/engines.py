@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,9 +28,10 @@ def a_plan(directory: Path, *, keys: int = 17, segments: int = 4, **changes: obj
     return plan_of(directory, story, story.pass_at(0, 1000, frozenset()), **changes)
 
 
-def an_engine(directory: Path, master: str = "local[2]", idle_stop_ms: int = 600_000, **conf: str) -> SparkEngine:
-    given = {f"spark.{name.replace('_', '.')}": value for name, value in conf.items()}
-    return SparkEngine(str(directory), master, given, idle_stop_ms)
+def an_engine(
+    directory: Path, master: str = "local[2]", conf: Mapping[str, str] | None = None, idle_stop_ms: int = 600_000
+) -> SparkEngine:
+    return SparkEngine(str(directory), master, conf or {}, idle_stop_ms)
 
 
 def output_of(plan: Plan, answer: Answer) -> list[tuple[str, bytes]]:
@@ -51,9 +52,9 @@ async def clean_all(engine: SparkEngine, *plans: Plan) -> list[Answer]:
 class Hold:
     """Stops a pass where it opens its first source, for as long as a test likes."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._folder = Path(plan.pass_folder)
-        self._path = self._folder / plan.segments[0].log_name
+    def __init__(self, pass_folder: Path | str) -> None:
+        self._folder = Path(pass_folder)
+        self._path = min(self._folder.glob("*.log"))
         self._data = self._path.read_bytes()
         self._path.unlink()
         os.mkfifo(self._path)
@@ -113,6 +114,24 @@ def workers_of(directory: Path) -> set[int]:
     """The Python workers of an engine: what the daemon has forked."""
     daemons = processes_of(directory, "lamina.pipeline.daemon")
     return {pid for pid in daemons if _parent(pid) in daemons}
+
+
+def attempts_in(pass_folder: Path | str) -> set[str]:
+    """The attempts of which there are files in the folder of a pass."""
+    return {path.name.split(".")[2] for path in Path(pass_folder).glob("*.*.*.log")}
+
+
+def writers_in(pass_folder: Path | str) -> set[int]:
+    """The processes that are writing new segments there."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            targets = [os.readlink(link) for link in (entry / "fd").iterdir()] if entry.name.isdigit() else []
+        except OSError:
+            continue
+        if any(target.startswith(str(pass_folder)) and target.count(".") > 3 for target in targets):
+            found.add(int(entry.name))
+    return found
 
 
 def _parent(pid: int) -> int:

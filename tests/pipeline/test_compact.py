@@ -33,6 +33,7 @@ class PlayedSession:
     """Of one machine, with two slots."""
 
     directory = "/engine"
+    master = "local[2]"
     slots = 2
     is_local = True
     is_alive = True

@@ -90,7 +90,7 @@ async def _one_bad_log_among_good_ones(path: Path, engine: SparkEngine) -> None:
 async def _a_killed_worker(path: Path, home: Path, engine: SparkEngine) -> None:
     """The task is tried again under another name, and what it left the first time harms nobody."""
     killed, beside = a_plan(path / "killed"), a_plan(path / "beside")
-    hold = Hold(killed)
+    hold = Hold(killed.pass_folder)
     working = asyncio.ensure_future(clean_all(engine, killed, beside))
     await eventually(hold.is_reached)
     hold.replace()
@@ -103,7 +103,7 @@ async def _a_killed_worker(path: Path, home: Path, engine: SparkEngine) -> None:
 
 async def _a_cancelled_pass(path: Path, engine: SparkEngine) -> None:
     plan = a_plan(path / "cancelled")
-    hold = Hold(plan)
+    hold = Hold(plan.pass_folder)
     working = asyncio.ensure_future(clean_all(engine, plan))
     await eventually(hold.is_reached)
     engine.cancel(plan.plan_id)

@@ -41,7 +41,7 @@ async def _kill_and_go_on(path: Path, word: str, memory_limit_bytes: int) -> Non
         (warm,) = await clean_all(engine, a_plan(path / "warm"))
         assert isinstance(warm, Manifest)
         plan = a_plan(path / "cut", keys=1000, memory_limit_bytes=memory_limit_bytes)
-        hold = Hold(plan) if memory_limit_bytes > 2000 else HoldRewriting(plan)
+        hold = Hold(plan.pass_folder) if memory_limit_bytes > 2000 else HoldRewriting(plan)
         working = asyncio.ensure_future(clean_all(engine, plan))
         await eventually(hold.is_reached)
         first = processes_of(home)
@@ -68,7 +68,7 @@ def engine_pid(engine: object) -> int:
 def test_a_broker_that_is_killed_takes_the_engine_and_its_java_with_it(quick_path: Path, is_starting: bool) -> None:
     home = quick_path / "spark"
     plan = a_plan(quick_path / "log")
-    hold = Hold(plan)
+    hold = Hold(plan.pass_folder)
     orders = dump_order(Start("local[2]", (), str(home))) + dump_order(Clean(plan))
     broker = subprocess.Popen(
         [sys.executable, "-c", _BROKER, orders.decode()], env={**os.environ, "PYTHONPATH": str(SOURCES)}

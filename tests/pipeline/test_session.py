@@ -23,6 +23,15 @@ def test_what_spark_writes_for_itself_lies_in_the_engines_directory() -> None:
     assert told["spark.sql.warehouse.dir"].startswith("/data/spark/scratch/")
 
 
+def test_where_the_operator_would_have_the_scratch_the_engine_has_a_place_of_its_own() -> None:
+    told = spark_settings("local[2]", {"spark.local.dir": "/fast, /large"}, "/data/spark")["spark.local.dir"]
+    other = spark_settings("local[2]", {"spark.local.dir": "/fast"}, "/other/spark")["spark.local.dir"]
+    fast, large = told.split(",")
+    assert fast.startswith("/fast/lamina-")
+    assert large.startswith("/large/lamina-")
+    assert other != fast
+
+
 def test_sockets_are_no_files_where_their_names_would_be_too_long() -> None:
     assert "spark.python.unix.domain.socket.enabled" not in spark_settings("local[2]", {}, "/" + "d" * 60)
 

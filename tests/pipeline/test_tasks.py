@@ -1,17 +1,15 @@
 """What a task does beside cleaning: say how far it is, end when nobody wants it, put a failure into words."""
 
 from dataclasses import replace
-from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
-from lamina.cleaning.failures import Cancelled, CorruptLog, SourceLost
+from lamina.cleaning.failures import Cancelled
 from lamina.cleaning.throttle import Throttle
 from lamina.pipeline.tasks import (
     CANCELLED,
     Report,
-    failure_of,
     read_progress,
     spending,
 )
@@ -44,16 +42,6 @@ def test_a_pass_whose_folder_is_gone_ends_too(tmp_path: Path) -> None:
     with pytest.raises(Cancelled, match="its folder is gone"):
         Report(plan, "whole").tell()
     assert read_progress(plan).size_bytes == 0
-
-
-def test_only_damage_makes_a_log_uncleanable(tmp_path: Path) -> None:
-    plan = a_plan(tmp_path)
-    assert failure_of(plan, CorruptLog("/x.log", 7, 3, "its CRC is wrong")).is_uncleanable
-    assert not failure_of(plan, SourceLost("gone")).is_uncleanable
-    full = failure_of(plan, OSError(ENOSPC, "No space left on device", "/x.log"))
-    assert full.reason == "the disk failed the pass: /x.log: No space left on device"
-    assert not full.is_uncleanable
-    assert "unexpectedly: KeyError" in failure_of(plan, KeyError("x")).reason
 
 
 def test_every_piece_of_a_pass_says_how_long_it_had_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

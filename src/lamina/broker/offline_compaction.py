@@ -18,7 +18,8 @@ from lamina.broker.cleaner.sight import see_log
 from lamina.broker.storage import METADATA_DB, StartError, open_storage
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest, Plan
-from lamina.cleaning.gather import NoRoom, PassLimits, PassRange, discard, prepare, take
+from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
 from lamina.compaction.eligibility import Cleanable
 from lamina.errors import StorageError

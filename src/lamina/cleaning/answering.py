@@ -1,7 +1,4 @@
-"""One plan, done in this process: whatever goes wrong is an answer too.
-
-Owns what a failure means for the log. Must not know who asks.
-"""
+"""One plan, done in this process: whatever goes wrong is an answer too. Must not know who asks."""
 
 import os
 import threading
@@ -9,9 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.answers import Answer, failure_of
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import Cancelled, CleaningFailed, CorruptLog
+from lamina.cleaning.failures import Cancelled
 from lamina.cleaning.job import run_plan
 
 _TOLD_SECONDS = 0.2
@@ -25,10 +22,8 @@ def do(plan: Plan, told: Callable[[int], None], is_cancelled: Callable[[], bool]
         return run_plan(
             replace(plan, job_syncs=False), "1", threads=os.cpu_count() or 1, meter=_Meter(plan, told, is_cancelled)
         )
-    except CorruptLog as error:
-        return Failure(plan.plan_id, str(error), is_uncleanable=True)
-    except (CleaningFailed, OSError, MemoryError) as error:
-        return Failure(plan.plan_id, str(error) or type(error).__name__)
+    except Exception as error:
+        return failure_of(plan, error)
 
 
 class _Meter:

@@ -6,7 +6,8 @@
 import json
 from dataclasses import dataclass
 
-from lamina.cleaning.contract import ContractError, Manifest, dump, load
+from lamina.cleaning.contract import ContractError, Manifest, Plan, dump, load
+from lamina.cleaning.failures import CleaningFailed, CorruptLog
 from lamina.cleaning.strict_json import NotThatJson, dump_value, load_value, parse_object
 
 
@@ -29,6 +30,17 @@ class Failure:
 
 Answer = Manifest | Failure
 """What becomes of one plan."""
+
+
+def failure_of(plan: Plan, error: Exception) -> Failure:
+    """What has gone wrong with a pass, in one sentence. Only damage makes a log uncleanable."""
+    if isinstance(error, CleaningFailed):
+        return Failure(plan.plan_id, str(error), is_uncleanable=isinstance(error, CorruptLog))
+    if isinstance(error, OSError):
+        # A write that fails does not say of which file.
+        place = error.filename or plan.pass_folder
+        return Failure(plan.plan_id, f"the disk failed the pass: {place}: {error.strerror or error}")
+    return Failure(plan.plan_id, f"the pass failed unexpectedly: {type(error).__name__}: {error}")
 
 
 def dump_line(said: Progress | Answer) -> bytes:

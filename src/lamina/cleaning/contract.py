@@ -90,6 +90,8 @@ class Plan:
     """Where the processes of one machine note what they spend of the limit."""
     job_syncs: bool = True
     """The job brings its files to the disk itself; one on the broker's own machine leaves that to the broker."""
+    keep_free_bytes: int = 0
+    """What has to stay free on the disk, whatever the pass writes: others write there too."""
 
     @property
     def source_bytes(self) -> int:

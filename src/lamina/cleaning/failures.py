@@ -29,6 +29,10 @@ class SourceLost(CleaningFailed):
     """A segment of the plan is not there, or is not as long as the plan says; it is never taken for an empty one."""
 
 
+class NoRoom(CleaningFailed):
+    """The disk has too little room for the pass; the sentence has the figures."""
+
+
 class EngineMissing(CleaningFailed):
     """What a pass is made with is not installed."""
 

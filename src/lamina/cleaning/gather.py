@@ -9,14 +9,11 @@ to be cleaned, nor who does it.
 from dataclasses import dataclass, replace
 
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Plan, SourceSegment
+from lamina.cleaning.failures import NoRoom
 from lamina.log.files import Disk
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import LOG, Segment
-
-
-class NoRoom(Exception):
-    """The disk has too little room for the pass; the sentence has the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,6 @@ class Taken:
     sources: tuple[Segment, ...]
     """The segments themselves: one that is replaced or cut meanwhile is another one, or has another size."""
     disk: Disk
-    keep_free_bytes: int
 
 
 def take(
@@ -91,8 +87,9 @@ def take(
         throttle_bytes_per_second=limits.throttle_bytes_per_second,
         hash_key=hash_key,
         only_expired=extent.only_expired,
+        keep_free_bytes=limits.keep_free_bytes,
     )
-    return Taken(plan, sources, log.disk, limits.keep_free_bytes)
+    return Taken(plan, sources, log.disk)
 
 
 def _source(segment: Segment, next_base_offset: int) -> SourceSegment:
@@ -137,10 +134,10 @@ def _check_room(taken: Taken) -> None:
     """The new files may be as large as the old ones, which stay until after the swap."""
     plan = taken.plan
     free_bytes = taken.disk.free_bytes(plan.directory)
-    if free_bytes < plan.source_bytes + taken.keep_free_bytes:
+    if free_bytes < plan.source_bytes + plan.keep_free_bytes:
         raise NoRoom(
             f"{plan.directory} may need {plan.source_bytes} bytes for a pass, {free_bytes} are free on its disk "
-            f"and {taken.keep_free_bytes} are to stay free: make room, or lower lamina.disk.free.min.bytes"
+            f"and {plan.keep_free_bytes} are to stay free: make room, or lower lamina.disk.free.min.bytes"
         )
 
 

@@ -12,6 +12,8 @@ from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.strict_json import NotThatJson, dump_value, load_value, parse_object
 
 VERSION = 2
+SAID_WHY = 3
+"""The status of an engine that ends because it cannot go on: then the last line on its standard error says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 from crc32c import crc32c
 
 from lamina.cleaning.contract import AbortedEntry, OutputFile, OutputGroup, Plan, SourceSegment
+from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.index_entries import (
     INDEX_STATE,
@@ -61,10 +62,20 @@ class SegmentWriter:
     def write(self, data: Bytes, batches: Rows) -> None:
         """Append whole batches; of each, ``batches`` says position, size, last offset and max timestamp."""
         assert self._log is not None
+        self._check_room(len(data))
         write_fully(self._log, data, self.size_bytes)
         self._crc = crc32c(data, self._crc)
         self.size_bytes += len(data)
         index_batches(batches, self._plan.index_interval_bytes, self._state, self._offsets, self._times)
+
+    def _check_room(self, size_bytes: int) -> None:
+        """There was room when the pass was planned; whoever fills it meanwhile must not find the disk full."""
+        free_bytes = self._disk.free_bytes(self._plan.pass_folder)
+        if free_bytes - size_bytes < self._plan.keep_free_bytes:
+            raise NoRoom(
+                f"the disk of {self._plan.directory} became too full for the pass: {free_bytes} bytes are free, and "
+                f"{self._plan.keep_free_bytes} are to stay so (lamina.disk.free.min.bytes)"
+            )
 
     def finish(self, aborted: Sequence[AbortedEntry]) -> OutputGroup:
         """Write the indexes, and give everything the last source's time (fact 47)."""
@@ -114,7 +125,11 @@ class SegmentWriter:
 
     def _write_small(self, extension: str, data: bytes) -> None:
         file = self._create(extension)
-        write_fully(file, data, 0)
+        try:
+            write_fully(file, data, 0)
+        except BaseException:
+            file.close()
+            raise
         self._settle(extension, file, len(data), crc32c(data))
 
     def _settle(self, extension: str, file: File, size_bytes: int, crc: int) -> None:

@@ -6,6 +6,7 @@ task goes through the shuffle (``spread``), and so does a large one on a cluster
 does not fail the others; where it takes its task with it, the rest are done again one by one. Must not know the broker.
 """
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,8 +18,8 @@ from lamina.cleaning.rewriting import groups_of
 from lamina.pipeline.backlog import Backlog, Work
 from lamina.pipeline.session import Session
 from lamina.pipeline.spread import clean_spread
-from lamina.pipeline.tasks import clean_alone
-from lamina.pipeline.trouble import SparkEnded, has_ended, sentence_of
+from lamina.pipeline.tasks import FOLDER_GONE, clean_alone
+from lamina.pipeline.trouble import SparkEnded, end_sentence, has_ended, sentence_of
 
 _SPREAD_BYTES = 256 * 1024 * 1024
 """A smaller log is done before its pieces are handed out."""
@@ -79,10 +80,10 @@ class Compaction:
 
     def _do(self, work: Work) -> None:
         if len(work.plans) == 1 and self._pays_to_spread(work.plans[0], work.at_once):
-            self._say(self._spread(work.plans[0]))
+            self._say(_as_seen(work.plans[0], self._spread(work.plans[0])))
             return
         for plan, result in zip(work.plans, self._clean(work, work.plans), strict=True):
-            self._say(self._spread(plan) if isinstance(result, TooManyKeys) else result)
+            self._say(_as_seen(plan, self._spread(plan) if isinstance(result, TooManyKeys) else result))
 
     def _pays_to_spread(self, plan: Plan, plans: int) -> bool:
         """Threads of one task use one machine; a cluster has more."""
@@ -132,4 +133,15 @@ class Compaction:
     def _check_alive(self, error: Exception) -> None:
         """Who has lost Spark answers for no log: with the engine's end all that it had not answered is failed."""
         if has_ended(error) or not self._session.is_alive:
-            raise SparkEnded("Spark ended in the middle of a pass") from error
+            raise SparkEnded(end_sentence(error, self._session.master)) from error
+
+
+def _as_seen(plan: Plan, answer: Answer) -> Answer:
+    """A task that found no folder where there is one ran on a machine with other disks."""
+    if not isinstance(answer, Failure) or answer.reason != FOLDER_GONE or not os.path.isdir(plan.pass_folder):
+        return answer
+    return Failure(
+        plan.plan_id,
+        f"an executor does not see {plan.directory}: the machines of lamina.spark.master need the log directories, "
+        f"under the same paths",
+    )

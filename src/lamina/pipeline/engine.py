@@ -12,15 +12,16 @@ import time
 import traceback
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from lamina.cleaning.answers import Answer, Failure, Progress, dump_line
+from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
-from lamina.cleaning.orders import Cancel, Clean, Start, Started, dump_started, load_order
+from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Start, Started, dump_started, load_order
 from lamina.pipeline.session import Session
 
 if TYPE_CHECKING:
     from lamina.pipeline.compact import Compaction
 
 _PROGRESS_SECONDS = 0.5
+_WATCH_SECONDS = 0.5
 _TIMES_OVER_THE_LOG = 3
 """How often the bytes of a log go by, about: checked, read for keys, read again to be rewritten."""
 
@@ -33,6 +34,7 @@ class Engine:
         self._open: dict[str, Plan] = {}
         self._session: Session | None = None
         self._taking = threading.Lock()
+        self._giving_up = threading.Lock()
         self._compaction: Compaction | None = None
 
     def run(self) -> NoReturn:
@@ -55,12 +57,12 @@ class Engine:
         self._end()
 
     def _end(self, trouble: str = "") -> NoReturn:
-        if trouble:
-            print(trouble, file=sys.stderr)
         if self._session is not None:
             self._session.close()
+        if trouble:
+            print(trouble, file=sys.stderr)
         sys.stderr.flush()
-        os._exit(1 if trouble else 0)
+        os._exit(SAID_WHY if trouble else 0)
 
     def _start(self, session: Session) -> None:
         loading = threading.Thread(target=_load, daemon=True)
@@ -81,21 +83,39 @@ class Engine:
             waiting = list(self._open.values())
         for plan in waiting:
             compaction.add(plan)
+        threading.Thread(target=self._watch, args=(session,), daemon=True).start()
         self._tell_progress(compaction)
 
     def _refuse(self, error: Exception) -> NoReturn:
         """Spark does not start: whoever waits is told why."""
         traceback.print_exception(error)
-        said = str(error).split("\n", 1)[0]
-        trouble = f"Spark could not be started: {said or type(error).__name__}"
-        for plan_id in list(self._open):
-            self._answer(Failure(plan_id, trouble))
-        self._end(trouble)
+        from lamina.pipeline.trouble import start_sentence
+
+        assert self._session is not None
+        self._give_up(start_sentence(error, self._session.master))
 
     def _lose(self, error: Exception) -> NoReturn:
         """Spark is gone, or does what nobody expected: the next plan gets another engine."""
         traceback.print_exception(error)
-        self._end(str(error) or type(error).__name__)
+        self._give_up(str(error) or type(error).__name__)
+
+    def _give_up(self, trouble: str) -> NoReturn:
+        """End, which fails all that is under way: the next pass is to find a new engine, never this one."""
+        self._giving_up.acquire()  # For good: who comes second has nothing to add.
+        self._end(trouble)
+
+    def _watch(self, session: Session) -> None:
+        """End when Spark has, so that no pass comes to find it so, and when a cluster would have one wait for ever."""
+        waiting = threading.Event()
+        seen_at = time.monotonic()
+        while not waiting.wait(_WATCH_SECONDS):
+            if not session.is_alive:
+                waiting.wait(_WATCH_SECONDS)  # Who is in a job has more to say of it.
+                self._give_up(f"Spark on {session.master} has ended")
+            if not self._open or session.is_local or session.executors:
+                seen_at = time.monotonic()
+            elif time.monotonic() - seen_at > session.patience_seconds:
+                self._give_up(f"{session.master} has given no executor for {session.patience_seconds:.0f} s")
 
     def _take(self, plan: Plan) -> None:
         with self._taking:

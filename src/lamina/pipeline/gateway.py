@@ -7,11 +7,13 @@ Must not know what Spark is to do.
 """
 
 import os
+import re
 import shlex
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -50,12 +52,45 @@ _FIXED = (
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """The driver here moves little: quick starting counts for more than the speed of long-running Java code."""
 
+_COMPLAINT = re.compile(rb"(?:\w+\.)*\w*(?:Exception|Error): *(.+)|((?:Unrecognized|Invalid|Error: ).+)")
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.01
+_LAST_WORDS_SECONDS = 5.0
 
 
 class GatewayFailed(Exception):
     """Java did not come up; one sentence."""
+
+
+class JavaProcess:
+    """The process, begun: what it says on its standard error is passed on, and its first complaint is kept."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", door: str) -> None:
+        self.process = process
+        self.door = door
+        """The file in which it will say where its door is."""
+        self._complaint = ""
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            sys.stderr.buffer.write(line)
+            sys.stderr.buffer.flush()
+            if not self._complaint and (found := _COMPLAINT.search(line)):
+                self._complaint = (found[1] or found[2]).decode(errors="replace").strip()
+
+    def end(self) -> None:
+        """Returns when it is gone and all that it said has been passed on."""
+        self.process.kill()
+        self.process.wait()
+        self._listening.join(_LAST_WORDS_SECONDS)
+
+    def last_words(self) -> str:
+        """Why it has ended, as far as it said so."""
+        self._listening.join(_LAST_WORDS_SECONDS)
+        return self._complaint or "log at level DEBUG shows why"
 
 
 class Gateway:
@@ -111,8 +146,7 @@ def java_command(java: str, conf: Mapping[str, str], options: tuple[str, ...], t
     ]
 
 
-def begin_java(command: list[str], temporary: str) -> tuple["subprocess.Popen[bytes]", str]:
-    """Start Java; returns it and the file in which it will say where its door is."""
+def begin_java(command: list[str], temporary: str) -> JavaProcess:
     door = tempfile.mkdtemp(prefix="door-", dir=temporary) + "/door"
     environment = os.environ | {
         "SPARK_HOME": str(spark_home()),
@@ -121,16 +155,21 @@ def begin_java(command: list[str], temporary: str) -> tuple["subprocess.Popen[by
         "_PYSPARK_DRIVER_CONN_INFO_PATH": door,
     }
     # Its standard output would be this process's, which belongs to the broker.
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=sys.stderr.fileno())
-    return process, door
+    return JavaProcess(
+        subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=sys.stderr.fileno(), stderr=subprocess.PIPE
+        ),
+        door,
+    )
 
 
-def await_door(process: "subprocess.Popen[bytes]", door: str) -> Gateway:
+def await_door(java: JavaProcess) -> Gateway:
     """Wait until Java is up; raises :class:`GatewayFailed`."""
+    process, door = java.process, java.door
     deadline = time.monotonic() + _START_SECONDS
     while not os.path.exists(door):
         if (status := process.poll()) is not None:
-            raise GatewayFailed(f"Java ended with status {status} before Spark was up; log at level DEBUG shows why")
+            raise GatewayFailed(f"Java ended with status {status} before Spark was up: {java.last_words()}")
         if time.monotonic() > deadline:
             raise GatewayFailed(f"Java was not up after {_START_SECONDS:.0f} s")
         time.sleep(_LOOK_SECONDS)

@@ -5,12 +5,13 @@ sockets between the processes of one machine are loopback or of the file system 
 Spark writes for itself lies in the engine's directory. Must not know what jobs are run.
 """
 
+import errno
+import hashlib
 import os
 import re
 import secrets
 import shutil
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import lamina
 from lamina.pipeline.class_archive import use_archive
-from lamina.pipeline.gateway import await_door, begin_java, java_command, spark_home
+from lamina.pipeline.gateway import JavaProcess, await_door, begin_java, java_command, spark_home
 from lamina.pipeline.java import Java, find_java
+from lamina.pipeline.trouble import MasterSilent
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -30,6 +32,10 @@ _LOOPBACK = re.compile(r"(spark|k8s)://(https?://)?(127\.|localhost[:/]|\[::1\])
 _LONGEST_SOCKET_DIRECTORY = 60
 """A socket in the file system has a path of at most 107 bytes, and Spark adds 42 to its directory."""
 _STOP_SECONDS = 5.0
+_LEAST_SCRATCH_BYTES = 1 << 20
+_LOCAL_DIR = "spark.local.dir"
+_PATIENCE, _PATIENCE_DEFAULT = "spark.network.timeout", "120s"
+"""Spark's own word for how long one waits for another machine."""
 
 _FOREIGN = ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "PYSPARK_DRIVER_PYTHON")
 _FOREIGN_SPARK = ("SPARK_TESTING", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_HOME")
@@ -54,7 +60,7 @@ def spark_settings(master: str, given: Mapping[str, str], directory: str) -> dic
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
-        "spark.local.dir": f"{scratch}/local",
+        _LOCAL_DIR: f"{scratch}/local",
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
@@ -74,12 +80,23 @@ def spark_settings(master: str, given: Mapping[str, str], directory: str) -> dic
         ours["spark.executorEnv.PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
     if "NUMBA_CACHE_DIR" in os.environ and not is_local(master):
         ours["spark.executorEnv.NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
-    theirs = {"spark.master": with_retries(master), "spark.python.daemon.module": "lamina.pipeline.daemon"}
-    return ours | dict(given) | theirs
+    told = ours | dict(given)
+    if _LOCAL_DIR in given:
+        told[_LOCAL_DIR] = _own_places(given[_LOCAL_DIR], directory)
+    return told | {"spark.master": with_retries(master), "spark.python.daemon.module": "lamina.pipeline.daemon"}
+
+
+def _own_places(places: str, directory: str) -> str:
+    """In each place that others use too, one that can be emptied: Spark leaves what it has there when it is ended."""
+    mark = hashlib.sha256(directory.encode()).hexdigest()[:16]
+    return ",".join(f"{place.strip()}/lamina-{mark}" for place in places.split(","))
 
 
 def prepare_directory(directory: str) -> None:
-    """Make the engine's directory, closed to others, and empty what an earlier engine left in it."""
+    """Make the engine's directory, closed to others, and empty what an earlier engine left in it.
+
+    Java does not end, nor say why, where it cannot write.
+    """
     os.makedirs(directory, mode=0o700, exist_ok=True)
     scratch = Path(directory, "scratch")
     if scratch.is_symlink() or not stat.S_ISDIR(os.lstat(directory).st_mode):
@@ -87,6 +104,9 @@ def prepare_directory(directory: str) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     for name in ("tmp", "local"):
         scratch.joinpath(name).mkdir(parents=True, mode=0o700)
+    found = os.statvfs(scratch)
+    if found.f_bavail * found.f_frsize < _LEAST_SCRATCH_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
 
 
 def prepare_environment(master: str, directory: str) -> None:
@@ -116,15 +136,18 @@ class Session:
 
     def __init__(self, master: str, given: Mapping[str, str], directory: str) -> None:
         self.is_local = is_local(master)
-        self._master = master
+        self.master = master
         self._given = given
         self.directory = directory
-        self._java: subprocess.Popen[bytes] | None = None
+        self._java: JavaProcess | None = None
         self._killing = threading.Lock()
         self._is_killed = False
         self._context: SparkContext | None = None
+        self._places: list[str] = []
         self.java = ""
         self.seconds = 0.0
+        self.patience_seconds = 0.0
+        """How long a cluster may give no answer, or no executor."""
 
     @property
     def context(self) -> "SparkContext":
@@ -138,37 +161,78 @@ class Session:
 
     @property
     def is_alive(self) -> bool:
-        return self._java is not None and self._java.poll() is None
+        """Whether Java is there, and its cluster has not sent it away."""
+        if self._java is None or self._java.process.poll() is not None:
+            return False
+        try:
+            return self._context is None or not self._context._jsc.sc().isStopped()
+        except Exception:
+            return False  # It was just about to end.
+
+    @property
+    def executors(self) -> int:
+        """Processes that could do a task now; the driver is none but in a local Spark."""
+        try:
+            return int(self.context._jsc.sc().getExecutorMemoryStatus().size()) - (0 if self.is_local else 1)
+        except Exception:
+            return 0  # It has just ended.
 
     def open(self, options: tuple[str, ...] | None = None) -> None:
         """Start Java and Spark; raises :class:`NoJava`, :class:`GatewayFailed`, or what Spark has to say."""
         began = time.monotonic()
         java: Java = find_java()
         prepare_directory(self.directory)
-        prepare_environment(self._master, self.directory)
-        conf = spark_settings(self._master, self._given, self.directory)
+        prepare_environment(self.master, self.directory)
+        conf = spark_settings(self.master, self._given, self.directory)
+        if _LOCAL_DIR in self._given:
+            self._places = conf[_LOCAL_DIR].split(",")
+            self._empty_places()
+            for place in self._places:
+                os.makedirs(place, mode=0o700)
         if not self.is_local:
             conf.setdefault("spark.app.id", f"lamina-{secrets.token_hex(4)}")
         temporary = f"{self.directory}/scratch/tmp"
         if options is None:
             options = use_archive(self.directory, java)
-        process, door = begin_java(java_command(java.path, conf, options, temporary), temporary)
+        begun = begin_java(java_command(java.path, conf, options, temporary), temporary)
         with self._killing:
-            self._java = process
+            self._java = begun
             if self._is_killed:
-                process.kill()
+                begun.end()
         # While Java starts.
-        from pyspark import SparkConf, SparkContext
+        from pyspark import SparkContext
 
-        gateway = await_door(process, door).connect()
-        SparkContext._ensure_initialized(gateway=gateway)
-        settings = SparkConf(_jvm=SparkContext._jvm)
-        for name, value in conf.items():
-            settings.set(name, value)
-        self._context = SparkContext(conf=settings)
+        SparkContext._ensure_initialized(gateway=await_door(begun).connect())
+        self._context = self._connect(conf)
         self.java = f"Java {java.release} at {java.path}"
         self.seconds = time.monotonic() - began
         self._first_shuffle_id = 0
+
+    def _connect(self, conf: Mapping[str, str]) -> "SparkContext":
+        """Spark tries a master that is not there for minutes, or begins without it and ends."""
+        from pyspark import SparkConf, SparkContext
+
+        jvm: Any = SparkContext._jvm
+        settings = SparkConf(_jvm=jvm)
+        for name, value in conf.items():
+            settings.set(name, value)
+        self.patience_seconds = float(
+            jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(conf.get(_PATIENCE, _PATIENCE_DEFAULT))
+        )
+        waiting = threading.Timer(self.patience_seconds, self.kill)
+        if not self.is_local:
+            waiting.start()
+        try:
+            context = SparkContext(conf=settings)
+            if context._jsc.sc().isStopped():
+                raise MasterSilent("it does not answer")
+        except Exception:
+            if self._is_killed:
+                raise MasterSilent(f"it does not answer within {self.patience_seconds:.0f} s ({_PATIENCE})") from None
+            raise
+        finally:
+            waiting.cancel()
+        return context
 
     def forget_shuffles(self) -> None:
         """Have Spark remove what passed through its shuffles at once, not when its collector comes by."""
@@ -180,25 +244,30 @@ class Session:
 
     def close(self) -> None:
         """End Spark: a cluster is told, a local one is simply ended."""
-        if self._context is not None and not self.is_local:
+        if self._context is not None and not self.is_local and self.is_alive:
             telling = threading.Thread(target=self._context.stop, daemon=True)
             telling.start()
             telling.join(_STOP_SECONDS)
         self.kill()
+        self._empty_places()
         shutil.rmtree(f"{self.directory}/scratch", ignore_errors=True)
+
+    def _empty_places(self) -> None:
+        """Remove what Spark left where the operator would have its scratch."""
+        for place in self._places:
+            shutil.rmtree(place, ignore_errors=True)
 
     def finish(self) -> None:
         """End Spark the long way, so that Java can write down which classes it had."""
         self.context.stop()
         assert self._java is not None
-        assert self._java.stdin is not None
-        self._java.stdin.close()
-        self._java.wait()
+        assert self._java.process.stdin is not None
+        self._java.process.stdin.close()
+        self._java.process.wait()
         shutil.rmtree(f"{self.directory}/scratch", ignore_errors=True)
 
     def kill(self) -> None:
         with self._killing:
             self._is_killed = True
             if self._java is not None:
-                self._java.kill()
-                self._java.wait()
+                self._java.end()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lamina.cleaning.answers import Answer, Failure, dump_line, load_line
+from lamina.cleaning.answers import Answer, Failure, dump_line, failure_of, load_line
 from lamina.cleaning.clean_log import groups_to_rewrite, make_manifest
 from lamina.cleaning.contract import Plan, Seconds
 from lamina.cleaning.header_scan import HeaderScan, SegmentVerdicts, judge_batches, scan_headers
@@ -26,7 +26,7 @@ from lamina.pipeline.shuffle import (
     reduce_bucket,
     scan_into_buckets,
 )
-from lamina.pipeline.tasks import attempt_name, failure_of, read_progress, spending
+from lamina.pipeline.tasks import attempt_name, read_progress, spending
 
 if TYPE_CHECKING:
     from pyspark import Broadcast, SparkContext

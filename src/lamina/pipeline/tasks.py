@@ -15,14 +15,15 @@ from typing import NamedTuple
 
 from pyspark import TaskContext
 
-from lamina.cleaning.answers import Failure
+from lamina.cleaning.answers import Failure, failure_of
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan
-from lamina.cleaning.failures import Cancelled, CleaningFailed, CorruptLog, TooManyKeys
+from lamina.cleaning.failures import Cancelled, TooManyKeys
 from lamina.cleaning.throttle import Meter, throttle_of
 
 PROGRESS = ".progress"
 CANCELLED = "cancelled"
+FOLDER_GONE = "the pass was given up: its folder is gone"
 _DONE = Struct(">qd")
 _TOLD_SECONDS = 0.2
 
@@ -60,7 +61,7 @@ class Report:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
-            raise Cancelled("the pass was given up: its folder is gone") from None
+            raise Cancelled(FOLDER_GONE) from None
         try:
             os.pwrite(file, _DONE.pack(self._done_bytes, self.throttled_seconds), 0)
         finally:
@@ -90,17 +91,6 @@ def attempt_name() -> str:
     context = TaskContext.get()
     assert context is not None
     return f"a{context.taskAttemptId()}"
-
-
-def failure_of(plan: Plan, error: Exception) -> Failure:
-    if isinstance(error, CorruptLog):
-        return Failure(plan.plan_id, str(error), is_uncleanable=True)
-    if isinstance(error, CleaningFailed):
-        return Failure(plan.plan_id, str(error))
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return Failure(plan.plan_id, f"the disk failed the pass: {place}{error.strerror or error}")
-    return Failure(plan.plan_id, f"the pass failed unexpectedly: {type(error).__name__}: {error}")
 
 
 def clean_alone(plan: Plan, threads: int) -> Manifest | Failure | TooManyKeys:

@@ -91,7 +91,7 @@ def test_plans_that_are_open_at_the_same_time_have_one_child(tmp_path: Path) -> 
 def test_one_plan_is_cancelled_and_the_others_go_on(tmp_path: Path) -> None:
     """It is stopped where it opens its first source: what it finds there later, nobody wants any more."""
     unwanted, waiting, wanted = (a_plan(tmp_path / name, keys=17 + at) for at, name in enumerate("uvw"))
-    hold = Hold(unwanted)
+    hold = Hold(unwanted.pass_folder)
     engine = ProcessEngine()
 
     async def clean_all() -> list[Answer]:

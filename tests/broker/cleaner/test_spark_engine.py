@@ -14,6 +14,7 @@ from lamina.broker.cleaner.process_engine import ProcessEngine
 from lamina.broker.cleaner.spark_engine import SparkEngine
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.orders import SAID_WHY
 from lamina.settings.resolve import resolve_broker
 from tests.pipeline.engines import a_plan, clean_all
 
@@ -103,6 +104,13 @@ def test_a_child_that_dies_fails_its_plans_and_the_next_one_has_a_new_child(chil
         Failure(plan.plan_id, "the engine ended with status 1: no memory left") for plan in plans
     ]
     assert len({pid for pid, *_ in heard(tmp_path)}) == 2
+
+
+def test_a_child_that_ends_because_it_cannot_go_on_has_the_last_word(child: Child, tmp_path: Path) -> None:
+    said = "print('noise', file=sys.stderr); print('the master is gone', file=sys.stderr)"
+    engine = child(f"for order in orders():\n    if 'clean' in order: {said}; sys.exit({SAID_WHY})\n")
+    plan = a_plan(tmp_path / "1")
+    assert live(engine, lambda: clean_all(engine, plan)) == [Failure(plan.plan_id, "the master is gone")]
 
 
 def test_a_child_that_says_nonsense_is_ended(child: Child, tmp_path: Path) -> None:

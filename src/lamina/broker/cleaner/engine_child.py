@@ -16,7 +16,7 @@ from lamina.broker.cleaner.engine import Progress
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.answers import Progress as SaidProgress
 from lamina.cleaning.contract import ContractError, Plan
-from lamina.cleaning.orders import Cancel, Clean, Order, Started, dump_order, load_said
+from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Order, Started, dump_order, load_said
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,8 @@ class EngineChild:
         self.is_over = True
         if self._reason is None:
             last = self._last_said.decode(errors="replace").strip().rpartition("\n")[2]
-            self._reason = f"the engine ended with status {status}" + (f": {last}" if last else "")
+            ended = f"the engine ended with status {status}"
+            self._reason = last if last and status == SAID_WHY else ended + (f": {last}" if last else "")
         _kill(self._process)
         self._give_up()
         await grumbling

@@ -19,7 +19,7 @@ from lamina.broker.metrics.counters import Place
 from lamina.broker.threads import Threads
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest
-from lamina.cleaning.gather import NoRoom
+from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.install import Refused
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
@@ -112,9 +112,16 @@ class Settler:
             await self._end(one, Outcome.ABORTED, reason)
             return
         self.mark(one.key, reason, is_uncleanable=is_uncleanable)
-        with suppress(StorageError):
-            await self.checkpoints.write(one.partition, one.plan.first_dirty_offset)  # Fact 90.
+        await discard_pass(self.threads, one)  # First: what the pass took of a full disk, the checkpoint may need.
+        if not self._is_aborted(one):
+            await self._checkpoint_failure(one)
         await self._end(one, Outcome.UNCLEANABLE if is_uncleanable else Outcome.FAILED, reason)
+
+    async def _checkpoint_failure(self, one: Pass) -> None:
+        """Fact 90: the log is dirty from where it was. Nothing is written where the checkpoint says so already."""
+        if one.directory.remembered.cleaner_offsets.get(one.key) != one.plan.first_dirty_offset:
+            with suppress(StorageError):
+                await self.checkpoints.write(one.partition, one.plan.first_dirty_offset)
 
     def mark(self, key: TopicPartition, reason: str, *, is_uncleanable: bool) -> None:
         """A partition that is not cleaned now: it is tried again later."""
