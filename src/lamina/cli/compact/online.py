@@ -58,8 +58,12 @@ def compact_online(
 
 
 def _await(listener: AdminListener, wanted: list[tuple[str, int]], since: int) -> Passes:
-    """Wait until each has had a pass, showing how far they are."""
+    """Wait until each has had the pass that was asked for, showing how far they are.
+
+    One that had begun before may leave nothing to do: then it is what came of it.
+    """
     found: Passes = {}
+    before: Passes = {}
     forsaken: dict[tuple[str, int], str] = {}
     progress = Progress()
     topics = list(dict.fromkeys(topic for topic, _ in wanted))
@@ -69,7 +73,8 @@ def _await(listener: AdminListener, wanted: list[tuple[str, int]], since: int) -
                 for one in listener.pages("passes", "v1", "cleaner", "history", topic=topic, since=str(since)):
                     key = (topic, one["partition"])
                     if key in wanted:
-                        found.setdefault(key, one)
+                        (found if one["is_manual"] else before).setdefault(key, one)
+            found |= {key: before[key] for key in forsaken if key in before and key not in found}
             left = [key for key in wanted if key not in found]
             if not left:
                 return dict(sorted(found.items()))
