@@ -82,7 +82,7 @@ class NoPass(AdminListener):
         return iter([given_up] if rows == "partitions" else [])
 
     def post(self, *_path: str, body: object = None) -> dict[str, Any]:
-        return {"since": 0, "partitions": [{"partition": 0, "is_wanted": True, "reason": None}]}
+        return {"since": 0, "partitions": [{"partition": 0, "is_wanted": True, "is_under_way": True, "reason": None}]}
 
 
 def test_a_pass_that_never_comes_is_not_waited_for() -> None:
@@ -106,9 +106,9 @@ class PassUnderWay(NoPass):
         return iter(self._passes[: self._looks][::-1])
 
 
-def a_pass(number: int, *, is_manual: bool) -> dict[str, Any]:
+def a_pass(number: int) -> dict[str, Any]:
     figures = {"records": number, "bytes": 1, "segments": 1, "tombstones": 0, "markers": 0, "header_only_batches": 0}
-    told = {"number": number, "topic": "t", "partition": 0, "outcome": "cleaned", "is_manual": is_manual, "keys": 1}
+    told = {"number": number, "topic": "t", "partition": 0, "outcome": "cleaned", "keys": 1}
     return told | {"before": figures, "after": figures, "seconds": {"total": 1.0}, "horizons": {"earliest_ms": None}}
 
 
@@ -116,7 +116,7 @@ def a_pass(number: int, *, is_manual: bool) -> dict[str, Any]:
 def test_the_pass_that_was_asked_for_is_shown_unless_an_earlier_one_left_nothing_to_do(
     comes: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    passes = [a_pass(1, is_manual=False)] + [a_pass(2, is_manual=True)] * comes
+    passes = [a_pass(1)] + [a_pass(2)] * comes
     assert compact_online(PassUnderWay(passes), ("t",), None, roll=True, wait=True, as_json=True) == 0
     [shown] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert shown["number"] == (2 if comes else 1)
