@@ -1,5 +1,6 @@
 """``lamina compact`` and ``lamina cleaner``, against a broker of their own and on directories that no broker uses."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,12 +82,44 @@ class NoPass(AdminListener):
         return iter([given_up] if rows == "partitions" else [])
 
     def post(self, *_path: str, body: object = None) -> dict[str, Any]:
-        return {"since": 0, "partitions": [{"partition": 0, "is_wanted": True, "reason": None}]}
+        return {"since": 0, "partitions": [{"partition": 0, "is_wanted": True, "is_under_way": True, "reason": None}]}
 
 
 def test_a_pass_that_never_comes_is_not_waited_for() -> None:
     with pytest.raises(ClientError, match="t-0 was not compacted: its index is torn"):
         compact_online(NoPass("nowhere"), ("t",), None, roll=False, wait=True, as_json=False)
+
+
+class PassUnderWay(NoPass):
+    """A broker whose cleaner had begun a pass before it was asked for one."""
+
+    def __init__(self, passes: list[dict[str, Any]]) -> None:
+        super().__init__("nowhere")
+        self._passes = passes
+        self._looks = 0
+
+    def pages(self, rows: str, *path: str, **query: str) -> Iterator[dict[str, Any]]:
+        if rows == "partitions":
+            is_open = {"is_wanted": self._looks == 1, "done_bytes": 0, "total_bytes": 0, "held_back": []}
+            return (row | is_open for row in super().pages(rows, *path, **query))
+        self._looks += 1
+        return iter(self._passes[: self._looks][::-1])
+
+
+def a_pass(number: int) -> dict[str, Any]:
+    figures = {"records": number, "bytes": 1, "segments": 1, "tombstones": 0, "markers": 0, "header_only_batches": 0}
+    told = {"number": number, "topic": "t", "partition": 0, "outcome": "cleaned", "keys": 1}
+    return told | {"before": figures, "after": figures, "seconds": {"total": 1.0}, "horizons": {"earliest_ms": None}}
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_the_pass_that_was_asked_for_is_shown_unless_an_earlier_one_left_nothing_to_do(
+    comes: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passes = [a_pass(1)] + [a_pass(2)] * comes
+    assert compact_online(PassUnderWay(passes), ("t",), None, roll=True, wait=True, as_json=True) == 0
+    [shown] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert shown["number"] == (2 if comes else 1)
 
 
 def test_who_stops_waiting_is_told_that_the_broker_goes_on(quiet: Commands, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,4 +73,4 @@ def test_compacting_needs_the_token_and_a_topic_that_is_compacted(compacted: Bro
     assert [row["is_wanted"] for row in told.body["partitions"]] == [False, False]
     assert "active segment" in told.body["partitions"][0]["reason"]
     told = ask(broker, "/v1/topics/t/compact", "POST", b'{"partition": 1, "roll": true}', authorized)
-    assert told.body["partitions"] == [{"partition": 1, "is_wanted": True, "reason": None}]
+    assert told.body["partitions"] == [{"partition": 1, "is_wanted": True, "is_under_way": False, "reason": None}]

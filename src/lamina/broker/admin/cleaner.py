@@ -168,6 +168,7 @@ def _want(subject: Subject, partition: Partition, *, roll: bool) -> dict[str, An
     return {
         "partition": partition.index,
         "is_wanted": is_wanted,
+        "is_under_way": cleaner.open_pass((partition.topic, partition.index)) is not None,
         "reason": None if is_wanted else why_nothing(sight.cleanable, _held_back(subject, sight)),
     }
 

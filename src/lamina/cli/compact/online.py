@@ -25,15 +25,18 @@ def compact_online(
     listener: AdminListener, topics: tuple[str, ...], partition: int | None, *, roll: bool, wait: bool, as_json: bool
 ) -> int:
     wanted: list[tuple[str, int]] = []
-    since: int | None = None
+    under_way: set[tuple[str, int]] = set()
+    since: dict[str, int] = {}
     status = FINE
     for topic in dict.fromkeys(topics):
         body: dict[str, Any] = {"roll": roll} if partition is None else {"roll": roll, "partition": partition}
         answer = listener.post("v1", "topics", topic, "compact", body=body)
-        since = answer["since"] if since is None else since
+        since[topic] = answer["since"]
         for row in answer["partitions"]:
             if row["is_wanted"]:
                 wanted.append((topic, row["partition"]))
+                if row["is_under_way"]:
+                    under_way.add((topic, row["partition"]))
             if as_json and not wait:
                 print_json({"type": "compaction", "topic": topic, **row})
             elif not row["is_wanted"]:
@@ -45,7 +48,7 @@ def compact_online(
             )
         return status
     try:
-        passes = _await(listener, wanted, since or 0)
+        passes = _await(listener, wanted, under_way, since)
     except KeyboardInterrupt:
         warn("the broker goes on without being watched: lamina cleaner status shows how far")
         return INTERRUPTED
@@ -57,8 +60,13 @@ def compact_online(
     return status
 
 
-def _await(listener: AdminListener, wanted: list[tuple[str, int]], since: int) -> Passes:
-    """Wait until each has had a pass, showing how far they are."""
+def _await(
+    listener: AdminListener, wanted: list[tuple[str, int]], under_way: set[tuple[str, int]], since: dict[str, int]
+) -> Passes:
+    """Wait until each has had the pass that was asked for, showing how far they are.
+
+    One that was ``under_way`` before ends first. It may leave nothing to do: then it is what came of it.
+    """
     found: Passes = {}
     forsaken: dict[tuple[str, int], str] = {}
     progress = Progress()
@@ -66,10 +74,13 @@ def _await(listener: AdminListener, wanted: list[tuple[str, int]], since: int) -
     try:
         while True:
             for topic in topics:
-                for one in listener.pages("passes", "v1", "cleaner", "history", topic=topic, since=str(since)):
-                    key = (topic, one["partition"])
-                    if key in wanted:
-                        found.setdefault(key, one)
+                passes: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in wanted}
+                for one in listener.pages("passes", "v1", "cleaner", "history", topic=topic, since=str(since[topic])):
+                    passes.get((topic, one["partition"]), []).insert(0, one)
+                for key, ended in passes.items():
+                    comes_first = key in under_way and key not in forsaken
+                    if len(ended) > comes_first:
+                        found.setdefault(key, ended[:2][-1] if key in under_way else ended[0])
             left = [key for key in wanted if key not in found]
             if not left:
                 return dict(sorted(found.items()))
