@@ -181,6 +181,21 @@ def test_a_stopped_engine_fails_what_it_has_and_begins_nothing(child: Child, tmp
     assert live(engine, story) == [Failure(plan.plan_id, "the broker stops") for plan in plans]
 
 
+def test_an_engine_that_is_stopped_while_its_child_is_started_leaves_none(child: Child, tmp_path: Path) -> None:
+    engine = child("for order in orders(): pass")
+    plan = a_plan(tmp_path)
+
+    async def story() -> list[Answer]:
+        working = asyncio.ensure_future(clean_all(engine, plan))
+        await asyncio.sleep(0)
+        assert not engine.is_running
+        await engine.stop()
+        return await working
+
+    assert live(engine, story) == [Failure(plan.plan_id, "the broker stops")]
+    assert not engine.is_running
+
+
 def test_what_spark_says_is_logged_for_who_looks_for_trouble(
     child: Child, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

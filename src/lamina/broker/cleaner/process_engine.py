@@ -18,7 +18,8 @@ class ProcessEngine:
     def __init__(self, module: str = "lamina.cleaning") -> None:
         self._module = module
         self._child: EngineChild | None = None
-        self._starting = asyncio.Lock()
+        self._changing = asyncio.Lock()
+        """Whoever starts or ends a child."""
         self._working = 0
         self._is_stopped = False
 
@@ -41,8 +42,7 @@ class ProcessEngine:
             return Failure(plan.plan_id, f"the engine could not be started: {error}")
         finally:
             self._working -= 1
-            if not self._working:
-                await self._send_home()
+            await self._send_home()
 
     def cancel(self, plan_id: str) -> None:
         if self._child is not None:
@@ -54,12 +54,14 @@ class ProcessEngine:
 
     async def _ready_child(self) -> EngineChild | None:
         """``None`` for a stopped engine."""
-        async with self._starting:
+        async with self._changing:
             if not self._is_stopped and not self.is_running:
                 self._child = EngineChild(await spawn(self._module))
             return None if self._is_stopped else self._child
 
     async def _send_home(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            await child.end(STOPPED if self._is_stopped else "there was nothing to do")
+        """End the child, if nobody needs it any more."""
+        async with self._changing:
+            if self._child is not None and (self._is_stopped or not self._working):
+                child, self._child = self._child, None
+                await child.end(STOPPED if self._is_stopped else "there was nothing to do")

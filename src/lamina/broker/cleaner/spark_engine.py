@@ -40,7 +40,8 @@ class SparkEngine:
         self._idle_stop_ms = idle_stop_ms
         self._module = module
         self._child: EngineChild | None = None
-        self._starting = asyncio.Lock()
+        self._changing = asyncio.Lock()
+        """Whoever starts or ends a child: two would share one directory."""
         self._archiving: Process | None = None
         self._working = 0
         self._idle: asyncio.TimerHandle | None = None
@@ -78,8 +79,9 @@ class SparkEngine:
     async def stop(self) -> None:
         self._is_stopped = True
         self._rest(False)
-        if self._child is not None:
-            await self._child.end(STOPPED)
+        async with self._changing:
+            if self._child is not None:
+                await self._child.end(STOPPED)
         if self._archiving is not None:
             await end_process(self._archiving)
         if self._leaving:
@@ -87,7 +89,7 @@ class SparkEngine:
 
     async def _ready_child(self) -> EngineChild | None:
         """``None`` for a stopped engine."""
-        async with self._starting:
+        async with self._changing:
             if not self._is_stopped and not self.is_running:
                 conf = tuple(Entry(name, value) for name, value in self._conf.items())
                 self._child = EngineChild(await spawn(self._module))
@@ -108,11 +110,12 @@ class SparkEngine:
 
     async def _send_home(self) -> None:
         """There was nothing to do for a while. Now is the time to make the next start a quicker one."""
-        if self._child is None or self._working:
-            return
-        child, self._child = self._child, None
-        logger.info("Spark is stopped: there was nothing to clean for a while")
-        await child.end("there was nothing to do")
+        async with self._changing:
+            if self._child is None or self._working:
+                return
+            child, self._child = self._child, None
+            logger.info("Spark is stopped: there was nothing to clean for a while")
+            await child.end("there was nothing to do")
         if self._is_stopped or self._archiving is not None:
             return
         self._archiving = await spawn(f"{self._module}.archiving", self._directory, is_heard=False)
