@@ -14,6 +14,7 @@ from typing import BinaryIO, NoReturn
 
 from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Progress, dump_line
+from lamina.cleaning.background import step_back
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.orders import Cancel, Clean, load_order
 
@@ -86,6 +87,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> int:
 
 
 if __name__ == "__main__":
+    step_back()
     status = run(sys.stdin.buffer, sys.stdout.buffer)
     sys.stderr.flush()
     # Not an ordinary end, which would wait for the thread that works.

@@ -10,12 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
+from lamina.cleaning.background import step_back
 from lamina.pipeline.class_archive import archive_path, write_archive
 from lamina.pipeline.java import find_java
 from lamina.pipeline.session import Session
 from lamina.pipeline.tasks import describe_worker
-
-_NICENESS = 19
 
 
 def make_archive(directory: str, session: Session) -> None:
@@ -34,7 +33,7 @@ def make_archive(directory: str, session: Session) -> None:
 
 def main() -> None:
     directory = sys.argv[1]
-    os.nice(_NICENESS)
+    step_back()
     session = Session("local[2]", {}, f"{directory}/archiving")
 
     def die_with_the_broker() -> None:

@@ -13,6 +13,7 @@ import traceback
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from lamina.cleaning.answers import Answer, Progress, dump_line
+from lamina.cleaning.background import step_back
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Start, Started, dump_started, load_order
 from lamina.pipeline.session import Session
@@ -172,6 +173,7 @@ def _load() -> None:
 
 
 def main() -> None:
+    step_back()
     # Whatever prints, in this process or in Java, must not get between the answers.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
