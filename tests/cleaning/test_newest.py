@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import TooManyKeys
+from lamina.cleaning.failures import NoRoom, TooManyKeys
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.key_hashes import find_superseded
 from lamina.cleaning.newest import NewestRecords
@@ -44,7 +44,9 @@ def test_the_shuffle_marks_the_records_that_one_task_marks_whatever_its_memory(
         plan = plan_of(Path(directory), story, pass_, memory_limit_bytes=limit_bytes)
         verdicts = verdicts_of(plan)
         try:
-            in_one_task = [mask.tobytes() for mask in NewestRecords(plan, verdicts, threads=threads).find()]
+            in_one_task = [
+                mask.tobytes() for mask in NewestRecords(plan, verdicts, has_shuffle=True, threads=threads).find()
+            ]
         except TooManyKeys:
             assert limit_bytes == 100
             return
@@ -82,8 +84,25 @@ def test_more_keys_than_the_scratch_file_may_hold_are_for_the_shuffle(tmp_path: 
     story = a_story(5000)
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10_000)
     names = set(os.listdir(plan.pass_folder))
-    with pytest.raises(TooManyKeys):
-        NewestRecords(plan, verdicts_of(plan), threads=2).find()
+    with pytest.raises(TooManyKeys, match="10000 bytes"):
+        NewestRecords(plan, verdicts_of(plan), has_shuffle=True, threads=2).find()
+    assert set(os.listdir(plan.pass_folder)) == names
+
+
+def test_where_there_is_no_shuffle_any_number_of_keys_is_found(tmp_path: Path) -> None:
+    story = a_story(5000)
+    plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10)
+    newest = NewestRecords(plan, verdicts_of(plan), threads=2)
+    (mask,) = newest.find()
+    assert (newest.keys, np.unpackbits(mask).sum()) == (5000, 5000)
+
+
+def test_a_scratch_file_keeps_as_much_of_the_disk_free_as_the_plan_says(tmp_path: Path) -> None:
+    story = a_story(5000)
+    plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10, keep_free_bytes=2**60)
+    names = set(os.listdir(plan.pass_folder))
+    with pytest.raises(NoRoom, match="became too full"):
+        NewestRecords(plan, verdicts_of(plan)).find()
     assert set(os.listdir(plan.pass_folder)) == names
 
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from lamina.compaction.keep import DROPPED, EXPIRED_TOMBSTONE, KEPT, SUPERSEDED, WITHOUT_KEY, judge_record
+from lamina.compaction.keep import EXPIRED_TOMBSTONE, KEPT, SUPERSEDED, WITHOUT_KEY, judge_record
 from lamina.compaction.times import NEVER_MS
 
 
 def judge(
     *,
-    drops_records: bool = False,
     is_control: bool = False,
     offset: int = 10,
     has_key: bool = True,
@@ -17,13 +16,7 @@ def judge(
     horizon_ms: int = NEVER_MS,
     now_ms: int = 1000,
 ) -> int:
-    return judge_record(drops_records, is_control, offset, 20, has_key, is_superseded, has_value, horizon_ms, now_ms)
-
-
-def test_fact_60_where_records_are_dropped_none_survives() -> None:
-    assert judge(drops_records=True) == DROPPED
-    assert judge(drops_records=True, is_control=True) == DROPPED
-    assert judge(drops_records=True, offset=20) == DROPPED
+    return judge_record(is_control, offset, 20, has_key, is_superseded, has_value, horizon_ms, now_ms)
 
 
 def test_fact_60_in_a_control_batch_every_record_survives() -> None:

@@ -26,13 +26,19 @@ from lamina.log.files import Disk
 
 
 def clean_log(
-    plan: Plan, attempt: str, *, threads: int = 1, meter: Meter = unmetered, disk: Disk | None = None
+    plan: Plan,
+    attempt: str,
+    *,
+    threads: int = 1,
+    has_shuffle: bool = False,
+    meter: Meter = unmetered,
+    disk: Disk | None = None,
 ) -> Manifest:
     """Carry out a plan.
 
     Raises :class:`~lamina.cleaning.failures.CleaningFailed`: ``CorruptLog`` for a bad batch, ``TooManyKeys`` where
-    the shuffle has to take over; ``OSError`` for the disk. ``meter`` is told of bytes read and written, may wait, and
-    may raise to end the pass. What a failed attempt wrote is gone.
+    the shuffle has to take over, if there is one; ``OSError`` for the disk. ``meter`` is told of bytes read and
+    written, may wait, and may raise to end the pass. What a failed attempt wrote is gone.
     """
     disk = disk or Disk()
     throttle = throttle_of(plan)
@@ -43,7 +49,9 @@ def clean_log(
         scans = run_in_order(pool, (partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers), threads)
         verdicts = judge_batches(plan, scans)
     judged = time.monotonic()
-    newest = NewestRecords(plan, verdicts, attempt=attempt, disk=disk, threads=threads, meter=meter)
+    newest = NewestRecords(
+        plan, verdicts, attempt=attempt, has_shuffle=has_shuffle, disk=disk, threads=threads, meter=meter
+    )
     superseded = newest.find()
     found = time.monotonic()
     groups = groups_to_rewrite(plan, verdicts)

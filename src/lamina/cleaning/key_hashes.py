@@ -79,16 +79,10 @@ def _together(parts: Sequence[SegmentKeys]) -> SegmentKeys:
 def find_superseded(firsts: Words, seconds: Words, is_dirty: Bytes) -> npt.NDArray[np.bool_]:
     """Which of some keys, in log order, are superseded: by a later dirty one with the same hash.
 
-    All entries of a hash must be among them: whoever divides them does it by bits of ``firsts``.
+    All entries of a hash must be among them: whoever divides them does it by low bits of ``firsts``, since the high
+    ones name the places of a table.
     """
     slots = np.zeros(1 << max(4, (2 * len(firsts)).bit_length()), np.uint64)
     superseded = np.zeros(len(firsts), np.uint8)
     reduce_hashes(firsts, seconds, is_dirty, slots, superseded)
     return superseded.view(np.bool_)
-
-
-def mask_of(record_count: int, superseded_ordinals: npt.NDArray[np.uint32]) -> Bytes:
-    """One bit a record of a segment, from the numbers of those that are superseded."""
-    marks = np.zeros(record_count, np.uint8)
-    marks[superseded_ordinals] = 1
-    return np.packbits(marks, bitorder="little")

@@ -8,7 +8,9 @@ not know what a record is.
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from lamina.cleaning.contract import Plan
 from lamina.cleaning.key_blocks import Block, Scratch, Stored, total_size_of
+from lamina.cleaning.room import check_room
 from lamina.cleaning.settling import Settling
 from lamina.cleaning.throttle import Meter
 from lamina.log.files import Disk
@@ -26,13 +28,24 @@ class KeyStore:
     """Takes the dirty keys of a pass in log order, then the clean ones; settling leaves the marks."""
 
     def __init__(
-        self, pool: ThreadPoolExecutor, settling: Settling, limit_bytes: int, disk: Disk, path: str, meter: Meter
+        self,
+        plan: Plan,
+        attempt: str,
+        pool: ThreadPoolExecutor,
+        settling: Settling,
+        *,
+        has_shuffle: bool,
+        disk: Disk,
+        meter: Meter,
     ) -> None:
+        """Without a shuffle, which is better for very many keys, the scratch file may grow as long as there is room."""
+        self._plan = plan
+        self._limit_bytes = plan.memory_limit_bytes
+        self._most_stored_bytes = self._limit_bytes * _SCRATCH_TIMES if has_shuffle else None
+        self._path = f"{plan.pass_folder}/{plan.plan_id}.{attempt}.keys"
         self._pool = pool
         self._settling = settling
-        self._limit_bytes = limit_bytes
         self._disk = disk
-        self._path = path
         self._meter = meter
         self._held: list[Block] = []
         self._held_others: list[Block] = []
@@ -62,7 +75,7 @@ class KeyStore:
         """Take clean keys, which supersede nothing; after all dirty ones. Raises :class:`StoreFull`."""
         if self._scratches:
             self._stored_others.append(self._lay_by(block))
-            if total_size_of(self._stored_others) > self._limit_bytes * _SCRATCH_TIMES:
+            if self._most_stored_bytes is not None and total_size_of(self._stored_others) > self._most_stored_bytes:
                 raise StoreFull
             return
         if not self._is_probing:
@@ -92,6 +105,7 @@ class KeyStore:
         """Have a block written while others are made, but not many of them."""
         if len(self._writing) == _MOST_WRITING:
             self._wait_for_writing()
+        check_room(self._disk, self._plan, len(block.data))
         self._meter(len(block.data))
         scratch = self._scratches[-1]
         stored = Stored(scratch, scratch.reserve(len(block.data)), block.starts, block.counts)
@@ -105,8 +119,8 @@ class KeyStore:
 
     def _bound_scratch(self) -> None:
         """When the scratch file is as large as it may be, keep only the newest entries, in another one."""
-        most_bytes = self._limit_bytes * _SCRATCH_TIMES
-        if total_size_of(self._stored) <= most_bytes:
+        most_bytes = self._most_stored_bytes
+        if most_bytes is None or total_size_of(self._stored) <= most_bytes:
             return
         self._wait_for_writing()
         old = self._scratches[-1]

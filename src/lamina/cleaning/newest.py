@@ -42,13 +42,15 @@ class NewestRecords:
         verdicts: Sequence[SegmentVerdicts],
         *,
         attempt: str = "0",
+        has_shuffle: bool = False,
         disk: Disk | None = None,
         threads: int = 1,
         meter: Meter = unmetered,
     ) -> None:
         self._plan = plan
         self._verdicts = verdicts
-        self._scratch_path = f"{plan.pass_folder}/{plan.plan_id}.{attempt}.keys"
+        self._attempt = attempt
+        self._has_shuffle = has_shuffle
         self._disk = disk or Disk()
         self._threads = threads
         self._meter = meter
@@ -73,7 +75,9 @@ class NewestRecords:
 
     def _settle(self, pool: ThreadPoolExecutor, settling: Settling) -> None:
         plan = self._plan
-        keys = KeyStore(pool, settling, plan.memory_limit_bytes, self._disk, self._scratch_path, self._meter)
+        keys = KeyStore(
+            plan, self._attempt, pool, settling, has_shuffle=self._has_shuffle, disk=self._disk, meter=self._meter
+        )
         try:
             for block in self._scan(pool, plan.first_dirty_offset, OFFSET_AFTER_ALL):
                 keys.add(block)

@@ -11,7 +11,6 @@ import numpy as np
 from crc32c import crc32c
 
 from lamina.cleaning.contract import AbortedEntry, OutputFile, OutputGroup, Plan, SourceSegment
-from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.index_entries import (
     INDEX_STATE,
@@ -22,6 +21,7 @@ from lamina.cleaning.kernels.index_entries import (
     TIME_ENTRIES,
     index_batches,
 )
+from lamina.cleaning.room import check_room
 from lamina.log.aborted import AbortedTransaction, pack_aborted
 from lamina.log.files import Bytes, Disk, File, write_fully
 from lamina.log.index_pair import INDEX, TIME_INDEX
@@ -62,20 +62,11 @@ class SegmentWriter:
     def write(self, data: Bytes, batches: Rows) -> None:
         """Append whole batches; of each, ``batches`` says position, size, last offset and max timestamp."""
         assert self._log is not None
-        self._check_room(len(data))
+        check_room(self._disk, self._plan, len(data))
         write_fully(self._log, data, self.size_bytes)
         self._crc = crc32c(data, self._crc)
         self.size_bytes += len(data)
         index_batches(batches, self._plan.index_interval_bytes, self._state, self._offsets, self._times)
-
-    def _check_room(self, size_bytes: int) -> None:
-        """There was room when the pass was planned; whoever fills it meanwhile must not find the disk full."""
-        free_bytes = self._disk.free_bytes(self._plan.pass_folder)
-        if free_bytes - size_bytes < self._plan.keep_free_bytes:
-            raise NoRoom(
-                f"the disk of {self._plan.directory} became too full for the pass: {free_bytes} bytes are free, and "
-                f"{self._plan.keep_free_bytes} are to stay so (lamina.disk.free.min.bytes)"
-            )
 
     def finish(self, aborted: Sequence[AbortedEntry]) -> OutputGroup:
         """Write the indexes, and give everything the last source's time (fact 47)."""

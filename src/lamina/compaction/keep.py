@@ -9,12 +9,9 @@ KEPT = 0
 SUPERSEDED = 1
 EXPIRED_TOMBSTONE = 2
 WITHOUT_KEY = 3
-DROPPED = 4
-"""With its whole batch: of an aborted transaction, or a marker whose time has passed."""
 
 
 def judge_record(
-    drops_records: bool,
     is_control: bool,
     offset: int,
     end_offset: int,
@@ -24,13 +21,11 @@ def judge_record(
     horizon_ms: int,
     now_ms: int,
 ) -> int:
-    """What becomes of one record of a batch, and why.
+    """What becomes of one record of a batch that does not go as a whole, and why.
 
     ``end_offset`` is where the pass ends; ``is_superseded`` whether a dirty record above it has the same key;
     ``horizon_ms`` the batch's delete horizon, or ``NEVER_MS``; ``now_ms`` the instant of the whole pass.
     """
-    if drops_records:
-        return DROPPED
     if is_control or offset >= end_offset:
         return KEPT
     if not has_key:

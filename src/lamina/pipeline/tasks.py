@@ -98,7 +98,7 @@ def clean_alone(plan: Plan, threads: int) -> Manifest | Failure | TooManyKeys:
     report = Report(plan, "whole")
     try:
         report.tell()
-        return clean_log(plan, attempt_name(), threads=threads, meter=report)
+        return clean_log(plan, attempt_name(), threads=threads, has_shuffle=True, meter=report)
     except TooManyKeys as error:
         return error
     except Exception as error:

@@ -20,7 +20,7 @@ LAMINA_SPARK_MASTER = broker_setting(
     "local[*]",
     "Where Spark runs: `local[*]` is a process beside the broker, with as many slots as there are cores; or the master "
     "of a cluster whose executors see the log directories under the same paths; or `none`: then logs are cleaned one "
-    "after the other by a plain process, without Java, and not those whose keys do not fit its memory.",
+    "after the other by a plain process, without Java.",
     rule=Rule("local[N], spark://…, yarn, k8s://… or none", lambda value: _MASTER.fullmatch(value) is not None),
     difference="Kafka has no such setting",
 )

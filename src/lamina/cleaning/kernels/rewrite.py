@@ -89,10 +89,10 @@ _KEPT, _SUPERSEDED = keep.KEPT, keep.SUPERSEDED
 _EXPIRED_TOMBSTONE, _WITHOUT_KEY = keep.EXPIRED_TOMBSTONE, keep.WITHOUT_KEY
 
 # The tally of one batch: its records by verdict, and these.
-_TOMBSTONES = keep.DROPPED + 1
-_KEPT_TOMBSTONES = keep.DROPPED + 2
-_NEWEST_TIMESTAMP = keep.DROPPED + 3
-_TALLY_COLUMNS = keep.DROPPED + 4
+_TOMBSTONES = keep.WITHOUT_KEY + 1
+_KEPT_TOMBSTONES = keep.WITHOUT_KEY + 2
+_NEWEST_TIMESTAMP = keep.WITHOUT_KEY + 3
+_TALLY_COLUMNS = keep.WITHOUT_KEY + 4
 
 RECORD_START, STAMP_END, RECORD_END, TIMESTAMP = range(4)
 RECORD_COLUMNS = 4
@@ -171,7 +171,6 @@ def _judge_records(
         next_delta = delta + 1
         place = ordinal + index
         judged = judge_record(
-            False,
             is_control,
             base_offset + delta,
             end_offset,
