@@ -3,8 +3,8 @@
 Owns which way a log goes, and the threads that wait for Spark: one a slot and one more, each with a job of one task, so
 that every answer is there as soon as its task is over and a huge log holds nobody up. One whose keys do not fit the
 memory of a task goes through the shuffle (``spread``), and so does a large one on a cluster that would stand idle. A
-log that fails does not fail the others; where it takes its task with it, the rest are done again one by one. Must not know
-the broker.
+log that fails does not fail the others; where it takes its task with it, the rest are done again one by one. Must not
+know the broker.
 """
 
 import threading
