@@ -93,3 +93,19 @@ def test_what_nobody_wants_any_more_is_not_begun(model: Plan) -> None:
     assert not backlog.drop(first.plan_id)
     assert not len(backlog)
     assert backlog.begun == [first]
+
+
+def test_ahead_of_a_free_slot_only_small_logs_are_handed_out(model: Plan) -> None:
+    """A large one takes the memory that is there when it begins."""
+    first, small, large = plans(model, 10, 10, 100)
+    backlog = a_backlog([first])
+    assert backlog.is_ready(1)
+    work = backlog.take(1)
+    assert not backlog.is_ready(1)
+    backlog.add(small)
+    assert backlog.is_ready(1)
+    backlog.add(large)
+    assert not backlog.is_ready(1)
+    backlog.finish(work)
+    assert backlog.is_ready(1)
+    assert sizes(backlog.take(1)) == [100]

@@ -118,19 +118,19 @@ def test_logs_that_wait_go_together_and_one_that_fails_its_task_fails_alone(play
         return answered(plan)
 
     played.task = task
-    for number in range(PlayedSession.slots):  # So that all slots are taken while the others come.
+    for number in range(PlayedSession.slots + 1):  # So that nobody is free while the others come.
         played.compaction.add(replace(plans[0], plan_id=f"hold{number}"))
         assert begun.acquire(timeout=SECONDS)
     for plan in plans:
         played.compaction.add(plan)
     held.set()
-    answers = {answer.plan_id: answer for answer in (played.answer() for _ in range(6))}
+    answers = {answer.plan_id: answer for answer in (played.answer() for _ in range(7))}
     assert isinstance(answers["p1"], Failure)
     assert "the worker is gone" in answers["p1"].reason
     assert not answers["p1"].is_uncleanable
     assert answers["p0"] == answered(plans[0])
     assert answers["p3"] == answered(plans[3])
-    assert played.session.jobs == 2 + 1 + 4
+    assert played.session.jobs == 3 + 1 + 4
 
 
 def test_a_log_with_too_many_keys_goes_through_the_shuffle_with_its_whole_limit(
@@ -175,16 +175,16 @@ def test_what_is_dropped_before_it_begins_is_never_given_to_a_task(played: Playe
         return answered(plan)
 
     played.task = task
-    for plan in plans[:2]:
+    for plan in plans[:3]:
         played.compaction.add(plan)
         assert begun.acquire(timeout=SECONDS)
-    played.compaction.add(plans[2])
-    assert {plan.plan_id for plan in played.compaction.begun} == {"p0", "p1"}
-    assert played.compaction.drop("p2")
+    played.compaction.add(plans[3])
+    assert {plan.plan_id for plan in played.compaction.begun} == {"p0", "p1", "p2"}
+    assert played.compaction.drop("p3")
     assert not played.compaction.drop("p0")
     over.set()
-    assert {played.answer().plan_id for _ in range(2)} == {"p0", "p1"}
-    assert "p2" not in {plan.plan_id for plan, _ in played.given}
+    assert {played.answer().plan_id for _ in range(3)} == {"p0", "p1", "p2"}
+    assert "p3" not in {plan.plan_id for plan, _ in played.given}
 
 
 def test_when_spark_is_gone_nobody_is_answered_and_the_engine_is_told(played: Played, plans: list[Plan]) -> None:

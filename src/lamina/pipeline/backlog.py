@@ -36,6 +36,11 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def is_ready(self, slots: int) -> bool:
+        """Whether there is work for a free slot, or small logs to hand out ahead of the next that becomes free."""
+        largest_bytes = max((plan.source_bytes for plan in self._waiting.values()), default=-1)
+        return largest_bytes >= 0 and (len(self._begun) < slots or largest_bytes <= _FEWEST_BYTES)
+
     @property
     def begun(self) -> list[Plan]:
         return [plan for work in self._begun for plan in work.plans]

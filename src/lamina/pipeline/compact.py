@@ -1,9 +1,10 @@
 """Distributing passes over Spark's tasks, as they come.
 
-Owns which way a log goes, and the threads that wait for Spark: one a slot, each with a job of one task, so that every
-answer is there as soon as its task is over and a huge log holds nobody up. One whose keys do not fit the memory of a
-task goes through the shuffle (``spread``), and so does a large one on a cluster that would stand idle. A log that fails
-does not fail the others; where it takes its task with it, the rest are done again one by one. Must not know the broker.
+Owns which way a log goes, and the threads that wait for Spark: one a slot and one more, each with a job of one task, so
+that every answer is there as soon as its task is over and a huge log holds nobody up. One whose keys do not fit the
+memory of a task goes through the shuffle (``spread``), and so does a large one on a cluster that would stand idle. A
+log that fails does not fail the others; where it takes its task with it, the rest are done again one by one. Must not
+know the broker.
 """
 
 import os
@@ -23,6 +24,9 @@ from lamina.pipeline.trouble import SparkEnded, end_sentence, has_ended, sentenc
 
 _SPREAD_BYTES = 256 * 1024 * 1024
 """A smaller log is done before its pieces are handed out."""
+
+_AHEAD = 1
+"""So many jobs of small logs wait in Spark for a slot, which else would stand idle while the next one is made."""
 
 Alone = Answer | TooManyKeys
 
@@ -45,7 +49,7 @@ class Compaction:
     def add(self, plan: Plan) -> None:
         with self._changed:
             self._backlog.add(plan)
-            if len(self._backlog) > self._idle and self._threads < self._slots:
+            if len(self._backlog) > self._idle and self._threads < self._slots + _AHEAD:
                 self._threads += 1
                 threading.Thread(target=self._run, name="lamina-jobs", daemon=True).start()
             self._changed.notify()
@@ -67,6 +71,7 @@ class Compaction:
                 self._do(work)
                 with self._changed:
                     self._backlog.finish(work)
+                    self._changed.notify_all()
         except Exception as error:
             self._ended(error)
 
@@ -74,7 +79,7 @@ class Compaction:
         self._slots = self._session.slots
         with self._changed:
             self._idle += 1
-            self._changed.wait_for(lambda: len(self._backlog))
+            self._changed.wait_for(lambda: self._backlog.is_ready(self._slots))
             self._idle -= 1
             return self._backlog.take(self._slots)
 
