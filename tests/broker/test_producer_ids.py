@@ -1,5 +1,7 @@
 import asyncio
 import threading
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -97,3 +99,18 @@ def test_a_block_that_could_not_be_taken_is_asked_for_again() -> None:
         told, given = asyncio.run(ask(CountedIds(store, failures=1)))
     assert [str(error) for error in told] == ["the disk is full"] * 2
     assert given == 0
+
+
+def test_who_comes_when_a_block_is_there_that_nobody_has_taken_yet_takes_it() -> None:
+    """Its callbacks have not run then: whoever waited for them without a pause would stop the loop for ever."""
+
+    async def ask() -> tuple[int, int]:
+        loop = asyncio.get_running_loop()
+        refill: asyncio.Future[range] = loop.create_future()
+        threads = cast(Threads, SimpleNamespace(run=lambda _work: refill))
+        block = ProducerIdBlock(cast(ProducerIds, None), threads)
+        (waiting,) = await waiting_for(block, 1)
+        refill.set_result(range(7, 9))
+        return await block.next(), await waiting
+
+    assert asyncio.run(ask()) == (7, 8)

@@ -24,15 +24,21 @@ class ProducerIdBlock:
     async def next(self) -> int:
         """An id that nobody had before."""
         while not self._block:
-            if self._refill is None:
-                self._refill = self._threads.run(lambda: self._ids.next_block(self._at_least))
-                self._refill.add_done_callback(self._refilled)
-            # All who wait share one block; one who goes away does not take it from the others.
-            await asyncio.shield(self._refill)
+            refill = self._refill
+            if refill is None:
+                refill = self._refill = self._threads.run(lambda: self._ids.next_block(self._at_least))
+            try:
+                # All who wait share one block; one who goes away does not take it from the others.
+                block = await asyncio.shield(refill)
+            except Exception:
+                self._settle(refill, range(0))
+                raise
+            self._settle(refill, block)
         next_id, self._block = self._block[0], self._block[1:]
         return next_id
 
-    def _refilled(self, refill: "asyncio.Future[range]") -> None:
-        self._refill = None
-        if not refill.cancelled() and refill.exception() is None:
-            self._block = refill.result()
+    def _settle(self, refill: "asyncio.Future[range]", block: range) -> None:
+        """The first who comes back with a block takes it for all. A future that is done is waited for without a pause,
+        so nobody may count on a callback of it."""
+        if self._refill is refill:
+            self._refill, self._block = None, block

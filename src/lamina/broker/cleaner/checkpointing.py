@@ -43,4 +43,10 @@ class CleanerCheckpoints:
             }
             return directory.remembered.of_cleaner_offsets(offsets, directory.logs)
 
-        await self._node.checkpoint(directory, collect)
+        try:
+            await self._node.checkpoint(directory, collect)
+        finally:
+            # Where it failed before it came to that.
+            if self._writing.get(directory.path) is asyncio.current_task():
+                del self._writing[directory.path]
+                del self._offsets[directory.path]
