@@ -1,7 +1,7 @@
 """The keys of a pass within a limit of memory, and in a scratch file beyond it.
 
-Owns what is held and when it has to make room. While the newest entries of all keys fit a quarter of the memory, only
-they are kept for long; when they do not, entries go to the scratch file as they come and are settled at the end. Must
+Owns what is held and when it has to make room. While one entry of every key fits three quarters of the memory, only
+these are kept for long; when they do not, entries go to the scratch file as they come and are settled at the end. Must
 not know what a record is.
 """
 
@@ -47,9 +47,10 @@ class KeyStore:
         self._settling = settling
         self._disk = disk
         self._meter = meter
-        self._held: list[Block] = []
-        self._held_others: list[Block] = []
-        self._is_probing = False
+        self._known: list[Block] = []
+        """One entry of every key that was met, as long as there is no scratch file."""
+        self._fresh: list[Block] = []
+        self._others: list[Block] = []
         self._scratches: list[Scratch] = []
         self._stored: list[Stored] = []
         self._stored_others: list[Stored] = []
@@ -61,15 +62,18 @@ class KeyStore:
             self._stored.append(self._lay_by(block))
             self._bound_scratch()
             return
-        self._held.append(block)
-        # Half of the memory, because settling copies what stays.
-        if _held_bytes(self._held) > self._limit_bytes // 2:
-            self._held = self._settling.keep_newest(self._held)
-            if _held_bytes(self._held) > self._limit_bytes // 4:
+        self._fresh.append(block)
+        if _held_bytes(self._fresh) > self._limit_bytes // 4:
+            self._learn()
+            if _held_bytes(self._known) > self._limit_bytes * 3 // 4:
                 self._begin_scratch()
-                self._stored = [self._lay_by(held) for held in self._held]
-                self._held = []
+                self._stored = [self._lay_by(known) for known in self._known]
+                self._known = []
                 self._bound_scratch()
+
+    def _learn(self) -> None:
+        self._known += self._settling.learn(self._known, self._fresh)
+        self._fresh = []
 
     def probe(self, block: Block) -> None:
         """Take clean keys, which supersede nothing; after all dirty ones. Raises :class:`StoreFull`."""
@@ -78,18 +82,17 @@ class KeyStore:
             if self._most_stored_bytes is not None and total_size_of(self._stored_others) > self._most_stored_bytes:
                 raise StoreFull
             return
-        if not self._is_probing:
-            self._held = self._settling.keep_newest(self._held)
-            self._is_probing = True
-        self._held_others.append(block)
-        if _held_bytes(self._held) + _held_bytes(self._held_others) > self._limit_bytes:
-            self._settling.settle(self._held, self._held_others)
-            self._held_others = []
+        if self._fresh:
+            self._learn()
+        self._others.append(block)
+        if _held_bytes(self._known) + _held_bytes(self._others) > self._limit_bytes:
+            self._settling.settle(self._known, (), self._others)
+            self._others = []
 
     def finish(self) -> int:
         """Settle what is left. Returns how many dirty keys there are."""
         self._wait_for_writing()
-        return self._settling.settle(self._held or self._stored, self._held_others or self._stored_others)
+        return self._settling.settle(self._known, self._fresh or self._stored, self._others or self._stored_others)
 
     def discard(self) -> None:
         wait(self._writing)

@@ -42,34 +42,37 @@ class Settling:
             np.bitwise_or(found, marks, out=found)
         return found
 
-    def settle(self, known: Sequence[Entries], others: Sequence[Entries] = ()) -> int:
-        """Mark what a later entry of those known, which are in log order, supersedes; then all others with one of
-        their keys. Returns how many keys there are."""
+    def settle(self, known: Sequence[Block], fresh: Sequence[Entries], others: Sequence[Entries]) -> int:
+        """Mark what a later entry supersedes: those known have a key each and come before the fresh ones, which are in
+        log order. Then mark all others with one of their keys. Returns how many keys there are."""
 
         def work(stretch: range, marks: Bytes) -> int:
             return sum(
-                _settle(_columns(known, part), _columns(others, part), marks, keeps=False)[0]
-                for part in _parts(stretch, [*known, *others])
+                _settle(_columns(known, part), _columns(fresh, part), _columns(others, part), marks, keeps=False)[0]
+                for part in _parts(stretch, [*fresh, *others])
             )
 
         return sum(self._side_by_side(work))
 
-    def keep_newest(self, known: Sequence[Block]) -> list[Block]:
-        """As ``settle``. Returns the newest entry of each key, which may stand for all of them from now on."""
+    def learn(self, known: Sequence[Block], fresh: Sequence[Block]) -> list[Block]:
+        """As ``settle``. Those known are brought up to date where they lie; returns the entries of all other keys."""
 
         def work(stretch: range, marks: Bytes) -> Block:
-            _, newest = _settle(_columns(known, stretch), _columns((), stretch), marks, keeps=True)
-            return Block(newest.data, *self._placed(stretch, newest))
+            columns = (_columns(known, stretch), _columns(fresh, stretch), _columns((), stretch))
+            _, new = _settle(*columns, marks, keeps=True)
+            # What was made for all of the fresh ones goes, if there are few new ones among them.
+            return Block(new.data.copy(), *self._placed(stretch, new))
 
         return self._side_by_side(work)
 
-    def store_newest(self, known: Sequence[Entries], scratch: Scratch) -> list[Stored]:
-        """As ``keep_newest``, into a scratch file."""
+    def store_newest(self, fresh: Sequence[Entries], scratch: Scratch) -> list[Stored]:
+        """As ``learn`` where nothing is known, into a scratch file."""
 
         def work(stretch: range, marks: Bytes) -> list[Stored]:
             stored = []
-            for part in _parts(stretch, known):
-                _, newest = _settle(_columns(known, part), _columns((), part), marks, keeps=True)
+            for part in _parts(stretch, fresh):
+                columns = (_columns((), part), _columns(fresh, part), _columns((), part))
+                _, newest = _settle(*columns, marks, keeps=True)
                 position = scratch.reserve(len(newest.data))
                 scratch.write(position, newest.data)
                 stored.append(Stored(scratch, position, *self._placed(part, newest)))
@@ -126,17 +129,21 @@ def _parts(stretch: range, entries: Sequence[Entries]) -> Iterator[range]:
     yield range(begin, stretch.stop)
 
 
-def _settle(known: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> tuple[int, Block]:
-    buckets = len(known.counts)
-    sizes = np.diff(known.starts, axis=0).sum(axis=1)
+def _settle(known: _Columns, fresh: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> tuple[int, Block]:
+    """How many keys there are, and the fresh entries with a new one, if they are to be kept."""
+    buckets = len(fresh.counts)
+    sizes = np.diff(fresh.starts, axis=0).sum(axis=1)
     out = np.empty(int(sizes.sum() if keeps else sizes.max()), np.uint8)
-    most = int(known.counts.sum(axis=1).max())
+    most = int((known.counts.sum(axis=1) + fresh.counts.sum(axis=1)).max())
     slots = np.empty(max(LEAST_SLOTS, 1 << (2 * most).bit_length()), np.uint64)
     starts, counts = np.zeros(buckets + 1, np.int64), np.zeros(buckets, np.int64)
     settle_buckets(
         known.addresses,
         known.starts,
         known.counts,
+        fresh.addresses,
+        fresh.starts,
+        fresh.counts,
         others.addresses,
         others.starts,
         keeps,
@@ -146,4 +153,4 @@ def _settle(known: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> 
         counts,
         marks,
     )
-    return int(counts.sum()), Block(out[: starts[-1] if keeps else 0], starts, counts)
+    return int(known.counts.sum() + counts.sum()), Block(out[: starts[-1] if keeps else 0], starts, counts)

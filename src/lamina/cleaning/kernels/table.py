@@ -1,6 +1,6 @@
 """Telling apart the keys of a bucket, in compiled code: by their bytes, or by hashes alone.
 
-Open addressing. A slot of the first is a few bits of a hash and the place of an entry; a bucket's table lies in the
+Open addressing. A slot of the first is a few bits of a hash and the address of an entry; a bucket's table lies in the
 processor's cache, which is what buckets are for.
 """
 
@@ -30,14 +30,16 @@ from lamina.cleaning.kernels.memory import (
 from lamina.cleaning.kernels.sources import STAMP
 
 Table = npt.NDArray[np.int64]
-Settle = Callable[[Numbers, Table, Table, Numbers, Table, bool, Words, Bytes, Numbers, Numbers, Bytes], None]
+Settle = Callable[
+    [Numbers, Table, Table, Numbers, Table, Table, Numbers, Table, bool, Words, Bytes, Numbers, Numbers, Bytes], None
+]
 Reduce = Callable[[Words, Words, Bytes, Words, Bytes], None]
 
 LEAST_SLOTS = 16
-_PLACE_BITS = 40
-"""Of a slot; the rest are of the tag. A bucket of a terabyte is more than anyone has."""
-_PLACE_MASK = (1 << _PLACE_BITS) - 1
-_SHORT_TAG_MASK = (1 << (64 - _PLACE_BITS)) - 1
+_ADDRESS_BITS = 48
+"""Of a slot: as many as processes have. The rest are of the tag."""
+_ADDRESS_MASK = (1 << _ADDRESS_BITS) - 1
+_SHORT_TAG_MASK = (1 << (64 - _ADDRESS_BITS)) - 1
 
 
 @njit(forceinline=True)
@@ -53,15 +55,35 @@ def _set_bit(bits: Number, number: Number) -> None:
 
 
 @njit(forceinline=True)
-def _find(slots: Words, size: Number, arena: Number, entry: Number) -> Number:
+def _slot_of(entry: Number, at: Number) -> Number:
+    """What a slot says of an entry that lies at an address."""
+    return ((u64(load32(entry + TAG_AT)) & u64(_SHORT_TAG_MASK)) << u64(_ADDRESS_BITS)) | u64(at)
+
+
+@njit(forceinline=True)
+def _entry_in(slot: Number) -> Number:
+    return i64(slot & u64(_ADDRESS_MASK))
+
+
+@njit(forceinline=True)
+def _find_empty(slots: Words, size: Number, entry: Number) -> Number:
+    """Where an entry goes whose key is not there."""
+    at = _home(load32(entry + TAG_AT), size)
+    while slots[at] != u64(0):
+        at = (at + 1) & (size - 1)
+    return at
+
+
+@njit(forceinline=True)
+def _find(slots: Words, size: Number, entry: Number) -> Number:
     """The slot of an entry's key, or the empty one where it would go."""
     tag = load32(entry + TAG_AT)
     length = load32(entry + LENGTH_AT)
     short_tag = u64(tag) & u64(_SHORT_TAG_MASK)
     at = _home(tag, size)
     while slots[at] != u64(0):
-        if slots[at] >> u64(_PLACE_BITS) == short_tag:
-            other = arena + i64(slots[at] & u64(_PLACE_MASK)) - 1
+        if slots[at] >> u64(_ADDRESS_BITS) == short_tag:
+            other = _entry_in(slots[at])
             if load32(other + LENGTH_AT) == length and equal_bytes(
                 other + ENTRY_HEADER_BYTES, entry + ENTRY_HEADER_BYTES, i64(length)
             ):
@@ -70,16 +92,25 @@ def _find(slots: Words, size: Number, arena: Number, entry: Number) -> Number:
     return at
 
 
+@njit(forceinline=True)
+def _size_of(entry: Number) -> Number:
+    return ENTRY_HEADER_BYTES + i64(load32(entry + LENGTH_AT))
+
+
 def _compile_settle(stamp: int) -> Settle:
     @njit(
         "void(Array(int64, 1, 'C'), Array(int64, 2, 'C'), Array(int64, 2, 'C'), Array(int64, 1, 'C'),"
-        " Array(int64, 2, 'C'), boolean, Array(uint64, 1, 'C'), Array(uint8, 1, 'C'),"
-        " Array(int64, 1, 'C'), Array(int64, 1, 'C'), Array(uint8, 1, 'C'))",
+        " Array(int64, 2, 'C'), Array(int64, 2, 'C'), Array(int64, 1, 'C'), Array(int64, 2, 'C'), boolean,"
+        " Array(uint64, 1, 'C'), Array(uint8, 1, 'C'), Array(int64, 1, 'C'), Array(int64, 1, 'C'),"
+        " Array(uint8, 1, 'C'))",
         cache=True,
         nogil=True,
     )
     def settle_buckets(
-        blocks: Numbers,
+        known: Numbers,
+        known_starts: Table,
+        known_counts: Table,
+        fresh: Numbers,
         starts: Table,
         counts: Table,
         others: Numbers,
@@ -91,56 +122,57 @@ def _compile_settle(stamp: int) -> Settle:
         out_counts: Numbers,
         superseded: Bytes,
     ) -> None:
-        """Bucket by bucket: of entries in log order, mark those that a later one of the same key supersedes; then mark
-        all ``others`` whose key is among them.
+        """Bucket by bucket: mark the entries that a later one of the same key supersedes, then all ``others`` that have
+        one of their keys.
 
-        ``blocks`` and ``others`` are addresses; ``starts`` and ``counts`` have a row for a bucket, a column for a
-        block. ``out_counts`` says how many keys a bucket has. With ``keeps`` the newest entries are left in ``out``,
-        one bucket after the other, as ``out_starts`` says; without, ``out`` has room for any one bucket. ``slots`` are
-        a power of two, twice the entries of any bucket.
+        ``known`` entries have a key each and come first; they are brought up to date where they lie. ``fresh`` ones
+        follow, in log order; those with a new key go to ``out``, as many as ``out_counts`` says: with ``keeps`` one
+        bucket after the other, as ``out_starts`` says; without, ``out`` has room for any one bucket. Blocks are given
+        by address, with a column in each table and a row there for each bucket. ``slots`` are a power of two, twice the
+        entries of any bucket.
         """
         used = 0
         slots_most = len(slots) if stamp else 0
         out_at, bits_at = address_of(out), address_of(superseded)
         for bucket in range(len(counts)):
-            count = 0
-            for block in range(len(blocks)):
-                count += counts[bucket, block]
+            count = known_counts[bucket].sum() + counts[bucket].sum()
             size = slots_most
             while size >= 4 * count and size > LEAST_SLOTS:
                 size //= 2
             for at in range(size):
                 slots[at] = u64(0)
+            for block in range(len(known)):
+                entry = known[block] + known_starts[bucket, block]
+                stop = known[block] + known_starts[bucket + 1, block]
+                while entry < stop:
+                    slots[_find_empty(slots, size, entry)] = _slot_of(entry, entry)
+                    entry += _size_of(entry)
             if not keeps:
                 used = 0
-            arena = out_at + used
-            filled = 0
             found = 0
-            for block in range(len(blocks)):
-                entry = blocks[block] + starts[bucket, block]
-                stop = blocks[block] + starts[bucket + 1, block]
+            for block in range(len(fresh)):
+                entry = fresh[block] + starts[bucket, block]
+                stop = fresh[block] + starts[bucket + 1, block]
                 while entry < stop:
-                    length = i64(load32(entry + LENGTH_AT))
-                    at = _find(slots, size, arena, entry)
+                    entry_bytes = _size_of(entry)
+                    at = _find(slots, size, entry)
                     if slots[at] == u64(0):
-                        copy_bytes(arena + filled, entry, ENTRY_HEADER_BYTES + length)
-                        short_tag = u64(load32(entry + TAG_AT)) & u64(_SHORT_TAG_MASK)
-                        slots[at] = (short_tag << u64(_PLACE_BITS)) | u64(filled + 1)
-                        filled += ENTRY_HEADER_BYTES + length
+                        copy_bytes(out_at + used, entry, entry_bytes)
+                        slots[at] = _slot_of(entry, out_at + used)
+                        used += entry_bytes
                         found += 1
                     else:
-                        newest = arena + i64(slots[at] & u64(_PLACE_MASK)) - 1 + ORDINAL_AT
+                        newest = _entry_in(slots[at]) + ORDINAL_AT
                         _set_bit(bits_at, i64(load32(newest)))
                         store32(newest, u32(load32(entry + ORDINAL_AT)))
-                    entry += ENTRY_HEADER_BYTES + length
+                    entry += entry_bytes
             for block in range(len(others)):
                 entry = others[block] + other_starts[bucket, block]
                 stop = others[block] + other_starts[bucket + 1, block]
                 while entry < stop:
-                    if slots[_find(slots, size, arena, entry)] != u64(0):
+                    if slots[_find(slots, size, entry)] != u64(0):
                         _set_bit(bits_at, i64(load32(entry + ORDINAL_AT)))
-                    entry += ENTRY_HEADER_BYTES + i64(load32(entry + LENGTH_AT))
-            used += filled
+                    entry += _size_of(entry)
             out_counts[bucket] = found
             out_starts[bucket + 1] = used
 
