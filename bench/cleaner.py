@@ -2,7 +2,8 @@
 
 Both brokers run on this machine; while one cleans, the other is up and idle. Each gets the same logs, written by the
 same client, and looks for work every 100 ms. A figure is records a second from the moment the log may be cleaned until
-the checkpoint says so, the best of three; before the first, both have cleaned a log to be warm. Cold means a broker
+the checkpoint says so, the best of three; before the first, both have cleaned a log to be warm, and before each the
+free memory has been touched (``bench.cleaning`` says why). Cold means a broker
 that has just started, so that Spark is started for the pass: beside Kafka's warm figure. ``--scale 0.01`` tries it all
 on small logs.
 """
