@@ -3,9 +3,8 @@
 Both brokers run on this machine; while one cleans, the other is up and idle. Each gets the same logs, written by the
 same client, and looks for work every 100 ms. A figure is records a second from the moment the log may be cleaned until
 the checkpoint says so, the best of three; before the first, both have cleaned a log to be warm, and before each the
-free memory has been touched (``bench.cleaning`` says why). Cold means a broker
-that has just started, so that Spark is started for the pass: beside Kafka's warm figure. ``--scale 0.01`` tries it all
-on small logs.
+free memory has been touched (``bench.cleaning`` says why). Cold means a broker that has just started, so that Spark is
+started for the pass: beside Kafka's warm figure. ``--scale 0.01`` tries it all on small logs.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.cleaning import MEBIBYTE, Log, WrongLog, check_codec, clean_seconds, write_log
+from bench.cleaning import MEBIBYTE, Log, WrongLog, check_codec, clean_seconds, touch_memory, write_log
 from bench.duel import Result
 from bench.librdkafka import create_topic, delete_topic, one_at_a_time_ms
 from bench.picture import draw
@@ -117,6 +116,7 @@ class Bench:
         topic = f"{row.name}-{uuid.uuid4().hex[:8]}"
         write_log(subject, topic, log)
         check_codec(logs_of(subject), topic, log)
+        touch_memory()
         seconds = clean_seconds(subject, logs_of(subject), topic, log)
         delete_topic(subject.bootstrap, topic)
         return log.records / seconds
@@ -134,6 +134,7 @@ class Bench:
         create_topic(subject.bootstrap, beside)
         write_log(subject, topic, log)
         one_at_a_time_ms(subject.bootstrap, beside, 1)
+        touch_memory()
         cleaning = threading.Thread(target=clean_seconds, args=(subject, logs_of(subject), topic, log))
         cleaning.start()
         found: list[float] = []

@@ -126,7 +126,6 @@ def clean_seconds(subject: Subject, logs: Path, topic: str, log: Log) -> float:
     if not all(due.values()):
         raise WrongLog(f"{topic} has a partition of one segment, of which nothing can be cleaned")
     admin = AdminClient({"bootstrap.servers": subject.bootstrap})
-    touch_memory()
     change = ConfigEntry("min.cleanable.dirty.ratio", LET_GO, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     (answer,) = admin.incremental_alter_configs([resource]).values()

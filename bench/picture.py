@@ -37,10 +37,12 @@ def draw(results: Sequence[Result], path: Path) -> None:
         canvas.text((MARGIN, y + 6), result.figure.name.strip(), INK, font)
         one, end = place(1), place(times_better(result, result.measured))
         canvas.rectangle((min(one, end), y + 6, max(one, end), y + ROW_HEIGHT - 8), colour)
-        mark = place(times_better(result, result.figure.bar))
-        canvas.line((mark, y + 2, mark, y + ROW_HEIGHT - 4), INK, 3)
-        sign = ">=" if result.figure.sign == "≥" else "<="  # the font that every install has knows no other
-        said = f"{result.measured:.2f}  (bar {sign} {result.figure.bar})"
+        said = f"{result.measured:.2f}"
+        if result.figure.bar:
+            mark = place(times_better(result, result.figure.bar))
+            canvas.line((mark, y + 2, mark, y + ROW_HEIGHT - 4), INK, 3)
+            sign = ">=" if result.figure.sign == "≥" else "<="  # the font that every install has knows no other
+            said += f"  (bar {sign} {result.figure.bar})"
         canvas.text((WIDTH - MARGIN, y + 6), said, colour, font, anchor="ra")
     path.parent.mkdir(parents=True, exist_ok=True)
     image.save(path)
