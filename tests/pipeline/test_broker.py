@@ -33,8 +33,9 @@ def test_a_broker_has_its_topics_compacted_by_spark_and_takes_it_along_when_it_i
             key, value = b"key-%d" % (number % KEYS), b"%d" % number + b"x" * 60
             latest[key] = value
             producer.produce("t", key=key, value=value)
-            producer.poll(0)
-        assert producer.flush(60) == 0
+            if number % 500 == 499:
+                # Batches smaller than a segment: one that holds everything would stay active.
+                assert producer.flush(60) == 0
         partition = tmp_path / "data" / "logs" / "t-0"
         before = total_bytes(partition)
         wait_until(lambda: total_bytes(partition) < before // 2)
