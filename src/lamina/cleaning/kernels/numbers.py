@@ -77,8 +77,7 @@ def _read_number(data: Number, position: Number, end: Number, most_bytes: Number
 
 
 @njit(forceinline=True)
-def read_varint(data: Number, position: Number, end: Number) -> Any:
-    """A 32-bit number that ends at or before ``end``, and the position after it or BAD."""
+def _read(data: Number, position: Number, end: Number, most_bytes: Number, largest_last: Number) -> Any:
     if 0 <= position < end - 1:
         first = i64(load8(data + position))
         if first < 0x80:
@@ -87,20 +86,18 @@ def read_varint(data: Number, position: Number, end: Number) -> Any:
         if second < 0x80:
             zigzag = (first & 0x7F) | (second << 7)
             return (zigzag >> 1) ^ -(zigzag & 1), position + 2
-    return _read_number(data, position, end, _INT32_BYTES, _INT32_LAST)
+    return _read_number(data, position, end, most_bytes, largest_last)
+
+
+@njit(forceinline=True)
+def read_varint(data: Number, position: Number, end: Number) -> Any:
+    """A 32-bit number that ends at or before ``end``, and the position after it or BAD."""
+    return _read(data, position, end, _INT32_BYTES, _INT32_LAST)
 
 
 @njit(forceinline=True)
 def read_varlong(data: Number, position: Number, end: Number) -> Any:
-    if 0 <= position < end - 1:
-        first = i64(load8(data + position))
-        if first < 0x80:
-            return (first >> 1) ^ -(first & 1), position + 1
-        second = i64(load8(data + position + 1))
-        if second < 0x80:
-            zigzag = (first & 0x7F) | (second << 7)
-            return (zigzag >> 1) ^ -(zigzag & 1), position + 2
-    return _read_number(data, position, end, _INT64_BYTES, _INT64_LAST)
+    return _read(data, position, end, _INT64_BYTES, _INT64_LAST)
 
 
 @njit(forceinline=True)
