@@ -25,7 +25,7 @@ test: venv
 # minutes.
 faults: venv
 	LAMINA_STORIES=300 LAMINA_TRANSACTIONS=40000 $(PYTEST) -n auto --timeout 1800 tests/log/test_crash.py tests/log/test_faults.py \
-		tests/broker/test_transaction_model.py tests/broker/test_group_power_cuts.py tests/broker/test_transactions_endurance.py
+		tests/broker/coordination/test_transaction_model.py tests/broker/coordination/test_group_power_cuts.py tests/broker/coordination/test_transactions_endurance.py
 
 # Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
 # ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.

@@ -9,8 +9,8 @@ from typing import Any
 from fuzz.choices import Choices
 from fuzz.files import scratch
 from fuzz.targets.requests import OFFERED
-from lamina.broker.apis import APIS
-from lamina.broker.service import ConnectionRefused
+from lamina.broker.network.service import ConnectionRefused
+from lamina.broker.requests.apis import APIS
 from lamina.wire.codec import parse_request, parse_response
 from lamina.wire.headers import start_request
 from lamina.wire.primitives import MalformedRequest

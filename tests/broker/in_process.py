@@ -8,12 +8,12 @@ from typing import Any, cast
 
 from kio.static.protocol import Entity
 
-from lamina.broker.apis import APIS
-from lamina.broker.connection import Connection
+from lamina.broker.network.connection import Connection
+from lamina.broker.network.service import Answer
 from lamina.broker.node import Node
 from lamina.broker.opening import Opened, open_node
-from lamina.broker.router import Router
-from lamina.broker.service import Answer
+from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.router import Router
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
 from lamina.log.lease import Lease

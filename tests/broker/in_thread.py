@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lamina.broker.listening import Bound
+from lamina.broker.network.listening import Bound
 from lamina.broker.node import Node
 from lamina.broker.opening import Opened
 from lamina.broker.server import Server

@@ -9,8 +9,8 @@ from typing import Any
 from unittest import mock
 
 from lamina.broker.opening import Opened
-from lamina.broker.storage import METADATA_DB
 from lamina.log import directory
+from lamina.storage import METADATA_DB
 from lamina.store.copying import copy_store
 from lamina.store.interface import Operation
 from tests.broker.in_process import InProcessBroker

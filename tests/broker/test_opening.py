@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.storage import METADATA_DB, StartError
 from lamina.errors import StorageError
 from lamina.image.changes import create_topic, set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
+from lamina.storage import METADATA_DB, StartError
 from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
 from tests.broker.broken_disk import break_paths

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.storage import RESTORING
+from lamina.storage import RESTORING
 from tests.broker.process import COMMAND, SOURCES, BrokerProcess, eventually
 from tests.broker.raw import RawClient, batch_of
 from tests.cli.running import Lamina

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lamina.broker.cleaner.process_engine import ProcessEngine
-from lamina.broker.offline_compaction import Result, Wish, compact_directory
 from lamina.cleaning.answers import Answer
 from lamina.cleaning.contract import Plan
 from lamina.log.names import PASS_FOLDER_PREFIX
+from lamina.offline.compact import Result, Wish, compact_directory
 from lamina.records.batch import Codec
 from tests.peers.driver import Record, StoredRecord
 from tests.peers.kafka import Kafka

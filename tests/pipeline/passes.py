@@ -7,10 +7,10 @@ from typing import Any
 from confluent_kafka import Producer
 
 from tests.broker.admin.asking import ask, bearer, get
+from tests.broker.network.test_limits import set_on_broker
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import RawClient
 from tests.broker.test_compaction import make_topic, read_all
-from tests.broker.test_limits import set_on_broker
 from tests.pipeline.engines import wait_until
 
 KEYS = 10_000

@@ -13,21 +13,21 @@ from typing import Any
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.engines import engine_for
-from lamina.broker.disk_room import DiskRoom
-from lamina.broker.fetch_sessions import FetchSessions
-from lamina.broker.group_coordinator import GroupCoordinator
-from lamina.broker.kernel_loading import KernelLoading
-from lamina.broker.listening import Listening
-from lamina.broker.metrics.counters import Counters, Place
-from lamina.broker.partition import Partition
-from lamina.broker.partitions import Partitions
-from lamina.broker.producer_ids import ProducerIdBlock
-from lamina.broker.publisher import Publisher
-from lamina.broker.request_watch import RequestWatch
-from lamina.broker.router import Router
-from lamina.broker.runtime import Runtime
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.producer_ids import ProducerIdBlock
+from lamina.broker.coordination.runtime import Runtime
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.publisher import Publisher
+from lamina.broker.network.listening import Listening
+from lamina.broker.partitions.free_space import DiskRoom
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.fetch_sessions import FetchSessions
+from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.request_watch import RequestWatch
+from lamina.broker.requests.router import Router
 from lamina.broker.threads import Threads
-from lamina.broker.transaction_coordinator import TransactionCoordinator
 from lamina.broker.waits import WAITS
 from lamina.errors import KafkaError, PolicyViolation, StorageError
 from lamina.image.image import ConfigResource, Image, ResourceType

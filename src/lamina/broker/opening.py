@@ -9,9 +9,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.node import Node
-from lamina.broker.producer_ids import ProducerIdBlock
-from lamina.broker.storage import StartError, Storage, open_storage
 from lamina.broker.threads import Threads
 from lamina.errors import StorageError
 from lamina.image.changes import begin_leader_epochs, mark_made, remove_topic
@@ -29,6 +28,7 @@ from lamina.settings.definition import SettingError
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.values import BrokerSettings
+from lamina.storage import StartError, Storage, open_storage
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
 

@@ -16,18 +16,17 @@ from dataclasses import replace
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import find_token
-from lamina.broker.admission import Admission
-from lamina.broker.apis import APIS
-from lamina.broker.connection import Ended
-from lamina.broker.connection_quota import ConnectionQuota
-from lamina.broker.listening import Bound, Listening, bind
+from lamina.broker.network.admission import Admission
+from lamina.broker.network.connection import Ended
+from lamina.broker.network.connection_quota import ConnectionQuota
+from lamina.broker.network.listening import Bound, Listening, bind
 from lamina.broker.opening import Opened, open_node
-from lamina.broker.router import API_VERSIONS, Router
+from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.router import API_VERSIONS, Router
+from lamina.broker.requests.warming import warm
 from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.stack_dump import dumping_on_signal
-from lamina.broker.storage import StartError
 from lamina.broker.timers import Timers
-from lamina.broker.warming import warm
 from lamina.errors import StorageError
 from lamina.image.changes import register_broker, set_controller
 from lamina.image.image import Broker
@@ -43,6 +42,7 @@ from lamina.settings.network import (
     SOCKET_REQUEST_MAX_BYTES,
 )
 from lamina.settings.values import BrokerSettings
+from lamina.storage import StartError
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lamina.broker.loop_lag import LoopLag
-from lamina.broker.metrics.counters import Place
-from lamina.broker.partition import Partition
+from lamina.broker.counters import Place
+from lamina.broker.metrics.loop_lag import LoopLag
+from lamina.broker.partitions.partition import Partition
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk

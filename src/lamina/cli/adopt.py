@@ -32,8 +32,8 @@ def command(file: str | None, data_dir: str | None, node_id: str | None, sets: t
     in place; anything else is copied there. The broker must be stopped. Retention and compaction stay off for an
     adopted topic until its cleanup.policy is set.
     """
-    from lamina.broker.adoption import AdoptionError, adopt
-    from lamina.broker.storage import StartError, open_storage
+    from lamina.offline.adopt import AdoptionError, adopt
+    from lamina.storage import StartError, open_storage
 
     try:
         settings = settings_from(file, data_dir, node_id, sets)

@@ -13,7 +13,7 @@ from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
 if TYPE_CHECKING:
-    from lamina.broker.backup import Backup
+    from lamina.offline.backup import Backup
 
 _PAUSE_SECONDS = 0.05
 
@@ -44,10 +44,10 @@ def command(
     takes no room; all else is copied. The broker is neither asked nor held up. Every record that was acknowledged
     before the backup began is in it.
     """
-    from lamina.broker.backup import BackupRefused, Circumstances, take_backup
     from lamina.cli.steps import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
+    from lamina.offline.backup import BackupRefused, Circumstances, take_backup
 
     try:
         settings = settings_from(file, data_dir, None, sets)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import click
 
-from lamina.broker.storage import storage_paths
 from lamina.cli.diagnosis.bundle import CONTENTS, gather, write_bundle
 from lamina.cli.diagnosis.examination import examine
 from lamina.cli.diagnosis.finding import Finding, State
@@ -20,6 +19,7 @@ from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 from lamina.settings.values import BrokerSettings
+from lamina.storage import storage_paths
 
 
 @click.command(

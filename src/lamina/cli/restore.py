@@ -13,7 +13,7 @@ from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
 if TYPE_CHECKING:
-    from lamina.broker.restoring import Restored
+    from lamina.offline.restore import Restored
 
 
 @click.command(
@@ -37,11 +37,11 @@ def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_js
     Everything is copied and the backup stays as it is. What was copied when the backup was made is held against
     its checksum. No broker starts on a directory while it is being restored.
     """
-    from lamina.broker.backup import BackupRefused
-    from lamina.broker.restoring import restore
     from lamina.cli.steps import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
+    from lamina.offline.backup import BackupRefused
+    from lamina.offline.restore import restore
 
     try:
         settings = settings_from(file, data_dir, None, sets)

@@ -59,8 +59,8 @@ def command(
 
 def _run(settings: BrokerSettings, *, quiet: bool) -> int:
     from lamina.broker.server import Server
-    from lamina.broker.storage import StartError
     from lamina.cli.start_lines import print_start, warn
+    from lamina.storage import StartError
 
     warn(settings)
     server = Server(settings)

@@ -11,7 +11,7 @@ import sys
 import click
 
 from lamina import __version__
-from lamina.broker.listening import Bound
+from lamina.broker.network.listening import Bound
 from lamina.broker.opening import Opened
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.listeners import admin_listeners, listeners

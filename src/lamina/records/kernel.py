@@ -1,12 +1,12 @@
 """The walk over a batch's records in machine code: :func:`lamina.records.record_walk.walk_records`, compiled.
 
 Owns nothing but speed: for every input its result and its errors are those of the plain walk, which words the
-errors for both. Importing this module imports numba (more than a second and 50 MB) and compiles the kernel, or
-loads it from numba's cache on disk; so nothing imports it by name, and ``broker/kernel_loading.py`` asks for it when
-it pays. numba keeps the cache beside this file where it may write there, else in the user's own cache
-directory, unless ``NUMBA_CACHE_DIR`` names another; where none can be written the import fails.
-
-The compiled code checks no index by itself: every read below is preceded by its own comparison with the size.
+errors for both. Importing this module imports numba (more than a second and 50 MB) and compiles the kernel,
+or loads it from numba's cache on disk; so nothing imports it by name, and
+``broker/requests/kernel_loading.py`` asks for it when it pays. numba keeps the cache beside this file where
+it may write there, else in the user's own cache directory, unless ``NUMBA_CACHE_DIR`` names another; where
+none can be written the import fails. The compiled code checks no index by itself: every read below is
+preceded by its own comparison with the size.
 """
 
 import numpy as np

@@ -47,7 +47,7 @@ def test_a_level_holds_for_what_is_logged(own_broker: Callable[..., BrokerProces
     authorized = bearer(token_of(broker))
     for level, is_logged in (("critical", False), ("warning", True)):
         body = json.dumps({"level": level}).encode()
-        assert ask(broker, "/v1/log-levels/lamina.broker.connection", "PUT", body, authorized).status == 200
+        assert ask(broker, "/v1/log-levels/lamina.broker.network.connection", "PUT", body, authorized).status == 200
         since = len(broker.log)
         with broker.connect() as client:
             client.sendall(b"\x7f\xff\xff\xff")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lamina.broker.cleaner.cleaner import Cleaner
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.records.record import Record, build_batch
 from tests.broker.cleaner.engines import JobEngine
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker

@@ -13,9 +13,9 @@ from lamina.broker.cleaner.remains import Holder, moment_text, why_nothing, why_
 from lamina.broker.cleaner.sight import see
 from lamina.broker.cleaner.states import State
 from lamina.broker.cleaner.troubles import Trouble
-from lamina.broker.disk_room import DiskRoom
-from lamina.broker.metrics.counters import TopicCounters
-from lamina.broker.partition import Partition
+from lamina.broker.counters import TopicCounters
+from lamina.broker.partitions.free_space import DiskRoom
+from lamina.broker.partitions.partition import Partition
 from lamina.log.flushing import Flusher
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
 from tests.log.story import run_inline

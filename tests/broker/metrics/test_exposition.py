@@ -12,16 +12,16 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families as families
 
+from lamina.broker.counters import Place
 from lamina.broker.metrics import exposition, group_tally
-from lamina.broker.metrics.counters import Place
 from lamina.broker.metrics.exposition import render
 from lamina.broker.metrics.sections import METRICS
 from lamina.coordinators.records.group_records import OffsetKey
-from tests.broker.handlers.groups_world import Groups
 from tests.broker.in_process import InProcessBroker
 from tests.broker.in_thread import BrokerInThread
 from tests.broker.process import eventually
 from tests.broker.raw import FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request, metadata_request
+from tests.broker.requests.handlers.groups_world import Groups
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from lamina.broker.admin.answers import Refused, not_found, refusal
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import AdminRoute
 from lamina.broker.admin.subject import Subject
-from lamina.broker.metrics.counters import Place
+from lamina.broker.counters import Place
 from lamina.errors import StorageError, UnknownTopicOrPartition
 
 logger = logging.getLogger(__name__)

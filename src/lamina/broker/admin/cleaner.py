@@ -24,7 +24,7 @@ from lamina.broker.admin.topics import find_topic
 from lamina.broker.cleaner.history import Outcome, PassRecord
 from lamina.broker.cleaner.remains import why_nothing, why_uncleanable
 from lamina.broker.cleaner.sight import Sight
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.image.topic import Topic
 from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 

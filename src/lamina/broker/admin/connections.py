@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lamina.broker.admin.answers import page, window
 from lamina.broker.admin.subject import Subject
-from lamina.broker.connection import Connection
+from lamina.broker.network.connection import Connection
 
 
 async def connections(subject: Subject, request: Request) -> Response:

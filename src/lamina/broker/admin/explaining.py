@@ -24,7 +24,7 @@ from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.explain import Standing, explain, unsearched_text
 from lamina.broker.cleaner.finding import MAX_SECONDS, Finder, Search, Stretch
 from lamina.broker.cleaner.remains import why_deleted
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.errors import CorruptMessage
 from lamina.image.topic import Topic
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from lamina.broker.admin.answers import Refused, in_turns, json_answer, not_found, page, window
 from lamina.broker.admin.subject import Subject
-from lamina.broker.group_coordinator import GroupShardOnLog
+from lamina.broker.coordination.group_coordinator import GroupShardOnLog
 from lamina.coordinators.group_requests import (
     ClassicDescription,
     ConsumerDescription,

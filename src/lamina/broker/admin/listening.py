@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from lamina.broker.admin.subject import Subject
-from lamina.broker.listening import Bound, bind
-from lamina.broker.metrics.counters import Place
-from lamina.broker.storage import StartError
+from lamina.broker.counters import Place
+from lamina.broker.network.listening import Bound, bind
 from lamina.broker.threads import giving_way
 from lamina.settings.listeners import (
     ANY_ADDRESSES,
@@ -28,6 +27,7 @@ from lamina.settings.listeners import (
 )
 from lamina.settings.network import LAMINA_ADMIN_LISTENERS
 from lamina.settings.values import BrokerSettings
+from lamina.storage import StartError
 
 logger = logging.getLogger(__name__)
 

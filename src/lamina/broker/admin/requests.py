@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lamina.broker.admin.answers import bad_request, json_answer, not_found
 from lamina.broker.admin.subject import Subject
-from lamina.broker.request_watch import FollowError
+from lamina.broker.requests.request_watch import FollowError
 
 
 async def slow_requests(subject: Subject, _request: Request) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lamina.broker.admin.token import Token
-from lamina.broker.connection import Connection
+from lamina.broker.network.connection import Connection
 from lamina.broker.node import Node
 from lamina.settings.listeners import Listener
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lamina.broker.admin.answers import bad_request, in_turns, json_answer, not_found, page, whole_number, window
 from lamina.broker.admin.subject import Subject
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.errors import StorageError, UnknownTopicOrPartition
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic

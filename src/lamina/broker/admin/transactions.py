@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lamina.broker.admin.answers import page, window
 from lamina.broker.admin.subject import Subject
-from lamina.broker.transaction_coordinator import TransactionCoordinator
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.coordinators.transaction_requests import ListRequest
 from lamina.errors import KafkaError
 

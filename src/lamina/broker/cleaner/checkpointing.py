@@ -7,7 +7,7 @@ the next. Must not know passes.
 import asyncio
 from typing import TYPE_CHECKING
 
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.log.directory import LogDirectory
 from lamina.log.remembered import Checkpoints
 

@@ -20,8 +20,8 @@ from lamina.broker.cleaner.sight import Sight
 from lamina.broker.cleaner.states import CleaningStates
 from lamina.broker.cleaner.trimming import Trimmer
 from lamina.broker.cleaner.troubles import Troubles
-from lamina.broker.metrics.counters import Place
-from lamina.broker.partition import Partition
+from lamina.broker.counters import Place
+from lamina.broker.partitions.partition import Partition
 from lamina.cleaning.answers import Answer, Failure
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lamina.broker.cleaner.sight import Sight, see
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.log.checkpoints import TopicPartition
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from lamina.broker.cleaner.history import PhaseSeconds
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.broker.threads import Threads
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.gather import PassLimits, PassRange, Taken, discard, prepare, take

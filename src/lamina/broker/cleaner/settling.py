@@ -15,7 +15,7 @@ from lamina.broker.cleaner.history import History, Outcome, describe
 from lamina.broker.cleaner.passes import Pass, discard_pass, gather_pass, install_pass
 from lamina.broker.cleaner.states import CleaningStates, State
 from lamina.broker.cleaner.troubles import Troubles
-from lamina.broker.metrics.counters import Place
+from lamina.broker.counters import Place
 from lamina.broker.threads import Threads
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest

@@ -6,7 +6,7 @@ indexes and files. Must not decide anything.
 
 from dataclasses import dataclass
 
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.compaction.eligibility import Cleanable, FirstDirty, Lags, LogSight, SegmentSight, find_first_dirty, look
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from lamina.broker.cleaner.lookout import Lookout
 from lamina.broker.cleaner.states import CleaningStates
 from lamina.broker.cleaner.troubles import Troubles
-from lamina.broker.expiry import expire_segments
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.expiry import expire_segments
+from lamina.broker.partitions.partition import Partition
 from lamina.errors import KafkaError
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from lamina import __version__
-from lamina.broker.connection import Ended
+from lamina.broker.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.cleaning import collect_cleaning
-from lamina.broker.metrics.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.definitions import broker, connections, groups, logs, process, requests, topics, transactions
 from lamina.broker.metrics.group_tally import GroupTally
 from lamina.broker.metrics.machine import Machine
 from lamina.broker.metrics.sample import Sample, Samples
+from lamina.broker.network.connection import Ended
 from lamina.broker.node import Node
-from lamina.broker.partition import Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.records.transaction_records import Status
 from lamina.errors import ErrorCode
 

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 
-from lamina.broker.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 
 GROUPS_AT_A_TIME = 500
 """About half a millisecond's work."""

@@ -19,9 +19,9 @@ from lamina.cli.status import FINE, SOMETHING_WRONG
 
 if TYPE_CHECKING:
     from lamina.broker.cleaner.process_engine import ProcessEngine
-    from lamina.broker.offline_compaction import Result
     from lamina.cleaning.answers import Answer
     from lamina.cleaning.contract import Plan
+    from lamina.offline.compact import Result
 
 
 def compact_offline(
@@ -35,7 +35,7 @@ def compact_offline(
     as_json: bool,
 ) -> int:
     from lamina.broker.cleaner.process_engine import ProcessEngine
-    from lamina.broker.offline_compaction import OfflineError, Wish, compact_directory
+    from lamina.offline.compact import OfflineError, Wish, compact_directory
 
     if roll and dry_run:
         raise click.UsageError("--roll closes a segment, which --dry-run promises not to do.")

@@ -6,12 +6,12 @@ Everything is read without locking or opening a database. Must not look at recor
 import os
 from dataclasses import dataclass
 
-from lamina.broker.storage import METADATA_DB
 from lamina.cli.diagnosis.finding import Finding, fine, problem, warning
 from lamina.cli.held import holder
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN
 from lamina.log.directory import LOCK
 from lamina.log.identity import META_PROPERTIES
+from lamina.storage import METADATA_DB
 from lamina.store.sqlite import APPLICATION_ID, SCHEMA_STEPS
 
 _SQLITE = b"SQLite format 3\0"

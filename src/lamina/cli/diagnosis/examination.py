@@ -5,7 +5,6 @@ Must not print.
 
 from collections.abc import Iterator
 
-from lamina.broker.storage import storage_paths
 from lamina.cli.diagnosis import clock, engine, machine
 from lamina.cli.diagnosis.directory import look_directory
 from lamina.cli.diagnosis.disk import look_disk
@@ -14,6 +13,7 @@ from lamina.cli.diagnosis.port import look_port
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
 from lamina.settings.listeners import listeners
 from lamina.settings.values import BrokerSettings
+from lamina.storage import storage_paths
 
 
 def judge_settings(settings: BrokerSettings | None, refusal: str | None) -> Finding:

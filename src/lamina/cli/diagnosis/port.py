@@ -8,7 +8,7 @@ import glob
 import os
 from dataclasses import dataclass
 
-from lamina.broker.listening import bind
+from lamina.broker.network.listening import bind
 from lamina.cli.diagnosis.finding import Finding, fine, problem
 from lamina.cli.diagnosis.probe import Answering, probe
 from lamina.settings.listeners import Listener

@@ -1,0 +1,1 @@
+"""The shells around the coordinators: shards on partitions of internal topics, groups, transactions, producer ids."""

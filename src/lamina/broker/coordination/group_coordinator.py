@@ -1,0 +1,182 @@
+"""The group coordinator of this broker: which shard a group lives in, its topic, its settings.
+
+Owns ``__consumer_offsets`` and what makes it: the topic comes with the first group. Must not know what a group does:
+its shard decides.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from lamina.broker.coordination.group_settings import group_settings
+from lamina.broker.coordination.internal_topics import make_internal_topic
+from lamina.broker.coordination.runtime import Runtime
+from lamina.broker.coordination.shard import Shard
+from lamina.broker.counters import Place
+from lamina.coordinators.assignors import ASSIGNORS
+from lamina.coordinators.consumer_context import ConsumerContext
+from lamina.coordinators.decision import Effect, ResolveRegexes
+from lamina.coordinators.group_counts import GroupCounts
+from lamina.coordinators.group_requests import ClassicDescription, ConsumerDescription, GroupListing
+from lamina.coordinators.group_settings import GroupSettings
+from lamina.coordinators.group_shard import GroupShard
+from lamina.coordinators.patterns import matching
+from lamina.coordinators.records.group_codec import decode_record, encode_record
+from lamina.coordinators.records.group_records import GroupRecord
+from lamina.coordinators.records.partitioning import partition_of
+from lamina.errors import KafkaError, NotCoordinator
+from lamina.image.diff import Changes
+from lamina.image.image import ConfigResource, ResourceType
+from lamina.image.topic import CONSUMER_OFFSETS
+from lamina.records.batch import Codec
+from lamina.settings.groups import (
+    OFFSETS_TOPIC_COMPRESSION_CODEC,
+    OFFSETS_TOPIC_NUM_PARTITIONS,
+    OFFSETS_TOPIC_REPLICATION_FACTOR,
+    OFFSETS_TOPIC_SEGMENT_BYTES,
+)
+from lamina.settings.values import BrokerSettings
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+_GROUPS_AT_A_TIME = 20
+
+GroupShardOnLog = Shard[GroupRecord, GroupShard]
+
+
+class GroupCoordinator:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.counts = GroupCounts()
+        self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
+            node,
+            CONSUMER_OFFSETS,
+            lambda _: GroupShard(self._context_of, self.counts),
+            encode_record,
+            decode_record,
+            Codec(node.settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),
+            self._perform,
+        )
+        self._image_version = 0
+        self._usual: tuple[BrokerSettings, GroupSettings] | None = None
+        self._resolving: set[asyncio.Task[None]] = set()
+
+    # Which shard
+
+    def shard_of(self, group_id: str) -> GroupShardOnLog:
+        """Raises NotCoordinator while there is none."""
+        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        if topic is None:
+            raise NotCoordinator(f"{CONSUMER_OFFSETS} is not made yet")
+        return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
+
+    @property
+    def partitions(self) -> int:
+        """Of the topic, whether they can be used or not."""
+        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        return 0 if topic is None else len(topic.partitions)
+
+    def listings(self) -> list[GroupListing]:
+        """All groups that have a coordinator; raises CoordinatorLoadInProgress while some are not known yet."""
+        led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
+        return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
+
+    def describe(self, group_id: str) -> ClassicDescription:
+        return self.shard_of(group_id).look(lambda machine: machine.describe(group_id))
+
+    def describe_consumers(self, group_id: str) -> ConsumerDescription:
+        return self.shard_of(group_id).look(lambda machine: machine.describe_consumers(group_id))
+
+    # The topic
+
+    async def make_topic(self) -> None:
+        settings = self._node.settings
+        await make_internal_topic(
+            self._node,
+            CONSUMER_OFFSETS,
+            settings[OFFSETS_TOPIC_NUM_PARTITIONS],
+            OFFSETS_TOPIC_REPLICATION_FACTOR,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(settings[OFFSETS_TOPIC_SEGMENT_BYTES]),
+            },
+        )
+
+    def partition_count(self) -> int:
+        """Of the topic as it is, or as it would be made."""
+        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        return self._node.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
+
+    # What follows from metadata
+
+    def image_changed(self, changes: Changes) -> None:
+        """Offsets of deleted topics go; the topics that regular expressions stand for are looked up again."""
+        if changes.topics_created or changes.topics_being_deleted:
+            self._image_version += 1
+        gone = frozenset(topic.name for topic in changes.topics_being_deleted)
+        if gone:
+            for shard in self.runtime:
+                shard.run_once_loaded(lambda machine, _: machine.topics_deleted(gone))
+
+    # Old offsets
+
+    async def expire_offsets(self) -> None:
+        """Visit every group for a moment, so that the loop is never held up."""
+        for shard in list(self.runtime):
+            if shard.machine is None:
+                continue
+            for number, group_id in enumerate(shard.machine.group_ids(), 1):
+                machine = shard.machine
+                if machine is None:
+                    break
+                shard.run(lambda now, m=machine, g=group_id: m.expire(g, now))  # type: ignore[misc]
+                if number % _GROUPS_AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+
+    # What decisions go by
+
+    def _context_of(self, group_id: str) -> ConsumerContext:
+        image = self._node.image
+        overrides = image.configs_of(ConfigResource(ResourceType.GROUP, group_id))
+        return ConsumerContext(
+            group_settings(self._node.settings, overrides) if overrides else self._usual_settings(),
+            image,
+            self._image_version,
+            ASSIGNORS,
+        )
+
+    def _usual_settings(self) -> GroupSettings:
+        """Of groups on which nothing is set; looked up once, until the broker's settings change."""
+        settings = self._node.settings
+        if self._usual is None or self._usual[0] is not settings:
+            self._usual = (settings, group_settings(settings, {}))
+        return self._usual[1]
+
+    # Regular expressions
+
+    def _perform(self, shard: GroupShardOnLog, effect: Effect) -> None:
+        if isinstance(effect, ResolveRegexes):
+            task = self._node.loop.create_task(self._resolve(shard, effect))
+            self._resolving.add(task)
+            task.add_done_callback(self._resolving.discard)
+
+    async def _resolve(self, shard: GroupShardOnLog, effect: ResolveRegexes) -> None:
+        """On a thread: there may be many topics, and many expressions."""
+        names = [name for name, topic in self._node.image.topics.items() if not topic.is_being_deleted]
+        results: dict[str, tuple[str, ...]] = {}
+        for regex in effect.regexes:
+            try:
+                results[regex] = await self._node.threads.run(lambda text=regex: matching(text, names))  # type: ignore[misc]
+            except KafkaError as error:
+                # It was fine when it came; an older broker may have taken what this one cannot read.
+                logger.warning("%s: %s", effect.group_id, error)
+            except Exception as error:
+                self._node.count_unexpected(Place.COORDINATOR)
+                logger.error("%s: a regular expression could not be resolved", effect.group_id, exc_info=error)
+        machine = shard.machine
+        if machine is not None:
+            shard.run(lambda now: machine.resolved(effect.group_id, results, now))

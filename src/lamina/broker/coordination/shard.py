@@ -1,0 +1,257 @@
+"""One machine that lives in a partition of an internal topic, with its log, its timers and who waits for it.
+
+Owns the one turn of every decision: decide, append, replay and carry out, with no await in between; only answers wait
+until the records are committed. A machine whose log could not be written, or that failed, is thrown away and loaded
+again from its log. Must not know what any machine decides.
+"""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from lamina.broker.coordination.pending import Asked
+from lamina.broker.coordination.shard_log import ShardLog
+from lamina.broker.coordination.shard_timers import ShardTimers
+from lamina.broker.counters import Place
+from lamina.broker.partitions.partition import Partition
+from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
+from lamina.coordinators.replaying import Machine, replay
+from lamina.errors import (
+    CoordinatorLoadInProgress,
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    KafkaError,
+    MessageTooLarge,
+    NotCoordinator,
+    StorageError,
+    UnknownServerError,
+)
+from lamina.log.verification import Verification
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+M = TypeVar("M", bound=Machine[Any])
+T = TypeVar("T")
+
+_STEPS_AT_A_TIME = 500
+
+
+class Shard(Generic[R, M]):
+    def __init__(
+        self, node: "Node", log: ShardLog[R], make: Callable[[Partition], M], perform: "Perform[R, M]"
+    ) -> None:
+        self._node = node
+        self._make = make
+        self._perform = perform
+        self.log = log
+        self.machine: M | None = None
+        """``None`` while it is being loaded."""
+        self._timers = ShardTimers(node.loop, lambda: node.monotonic_ms(), self._timer_due)
+        self._asked = Asked(node.loop)
+        self._loading: asyncio.Task[None] | None = None
+        self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
+
+    # Life
+
+    def load(self) -> None:
+        """Begin to load, or to load again."""
+        self._let_go(CoordinatorLoadInProgress(f"{self.log.name} is being loaded"))
+        self._loading = self._node.loop.create_task(self._load())
+
+    def close(self) -> None:
+        """Another broker, or nobody, runs it from now on."""
+        self._let_go(NotCoordinator(f"{self.log.name} is not led here"))
+
+    @property
+    def is_given_up(self) -> bool:
+        """Neither runs nor loads: its log cannot be used."""
+        return self.machine is None and self._loading is None
+
+    def _let_go(self, reason: KafkaError) -> None:
+        self.machine = None
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        self._timers.cancel_all()
+        self._asked.refuse_all(reason)
+
+    async def _load(self) -> None:
+        log, began_ms = self.log, self._node.monotonic_ms()
+        try:
+            machine, next_offset = self._make(log.partition), log.start_offset
+            # Markers come while it loads. Nothing is awaited between the end of the log and the machine's first turn.
+            while next_offset < log.end_offset:
+                history = await log.read_from(next_offset)
+                steps, next_offset = history.steps(), history.next_offset
+                while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                    # What is loaded stays. Looking through a million offsets again and again would hold the loop up.
+                    gc.freeze()
+                    await asyncio.sleep(0)
+            decision = machine.loaded(self._now())
+        except StorageError as error:
+            logger.error("%s cannot be loaded: %s", log.name, error)
+            self._loading = None
+            return
+        except Exception as error:
+            # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
+            self._node.partition_failed(log.partition.topic, log.partition.index, error)
+            self._loading = None
+            return
+        self.machine = machine
+        self._loading = None
+        self.run(lambda _: decision)
+        once_loaded, self._once_loaded = self._once_loaded, []
+        for decide in once_loaded:
+            self.run_once_loaded(decide)
+        took_ms = self._node.monotonic_ms() - began_ms
+        self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
+        logger.debug("%s loaded in %d ms", log.name, took_ms)
+
+    @property
+    def is_loading(self) -> bool:
+        return self._loading is not None
+
+    # Deciding
+
+    def look(self, look: Callable[[M], T]) -> T:
+        """Something to be read off the machine, with nothing decided."""
+        return look(self._require())
+
+    def ask(
+        self, decide: Callable[[M, Waiter, Now], Decision[R]], verification: Verification | None = None
+    ) -> object | Awaitable[object]:
+        """The answer, or what brings it. An answer that is an error is raised.
+
+        ``verification`` lets records on behalf of a producer begin its transaction in this log.
+        """
+        machine = self._require()
+        waiter, future = self._asked.begin()
+        try:
+            self._turn(machine, lambda now: decide(machine, waiter, now), verification)
+        except BaseException:
+            self._asked.withdraw(waiter)
+            raise
+        if future.done():
+            return future.result()
+        return future
+
+    def run(self, decide: Callable[[Now], Decision[R]]) -> None:
+        """A decision that nobody waits for."""
+        machine = self.machine
+        if machine is None:
+            return
+        try:
+            self._turn(machine, decide)
+        except KafkaError as error:
+            logger.error("%s: %s", self.log.name, error)
+        except Exception as error:
+            self._node.count_unexpected(Place.COORDINATOR)
+            logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
+
+    def run_once_loaded(self, decide: Callable[[M, Now], Decision[R]]) -> None:
+        """A decision that nobody waits for, and that must not be left out while the machine is being loaded."""
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: decide(machine, now))
+        elif self.is_loading:
+            self._once_loaded.append(decide)
+
+    def _require(self) -> M:
+        if self.machine is None:
+            if self.is_given_up:
+                raise NotCoordinator(f"{self.log.name} is not led here")
+            raise CoordinatorLoadInProgress(f"{self.log.name} is being loaded")
+        return self.machine
+
+    def _now(self) -> Now:
+        return Now(self._node.now_ms(), self._node.monotonic_ms())
+
+    def _turn(self, machine: M, decide: Callable[[Now], Decision[R]], verification: Verification | None = None) -> None:
+        """Decide and carry out. Whatever fails but a refusal leaves soft state behind that nobody can trust."""
+        try:
+            decision = decide(self._now())
+        except KafkaError:
+            raise
+        except Exception:
+            self.load()
+            raise
+        try:
+            self._carry_out(machine, decision, verification)
+        except StorageError as error:
+            self.close()
+            raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+        except MessageTooLarge as error:
+            if decision.if_too_large is not None:
+                logger.warning("%s", error)
+                self._carry_out(machine, decision.if_too_large())
+                return
+            if decision.has_soft_changes:
+                self.load()
+                raise UnknownServerError(str(error)) from error
+            raise
+        except (InvalidProducerEpoch, InvalidTransactionState):
+            # The log takes nothing of this producer's now; nothing was written, and no machine keeps soft state of it.
+            raise
+        except Exception:
+            self.load()
+            raise
+
+    def _carry_out(self, machine: M, decision: Decision[R], verification: Verification | None = None) -> None:
+        records = decision.records
+        if records:
+            now_ms = self._node.now_ms()
+            self.log.append(records, decision.producer, now_ms, verification, is_atomic=decision.is_atomic)
+            for record in records:
+                machine.replay(record, decision.producer)
+        replies: list[Reply] = []
+        others: list[Effect] = []
+        for effect in decision.effects:
+            if isinstance(effect, Reply):
+                replies.append(effect)
+            elif isinstance(effect, SetTimer):
+                self._timers.set(effect.name, effect.at_monotonic_ms)
+            elif isinstance(effect, CancelTimer):
+                self._timers.cancel(effect.name)
+            else:
+                others.append(effect)
+        if replies or others:
+            self._when_committed(machine, replies, others)
+
+    # What waits for the commit
+
+    def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
+        """Also an answer that was only looked up waits: it tells of what others have written."""
+        partition = self.log.partition
+        if not partition.needs_flush():
+            self._finish(machine, replies, others)
+            return
+
+        def flushed(error: StorageError | None) -> None:
+            if error is not None:
+                self.close()
+            else:
+                self._finish(machine, replies, others)
+
+        partition.flush(flushed)
+
+    def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
+        self._asked.answer(replies)
+        for effect in others:
+            # A machine that was loaded again meanwhile wants by itself what its log says.
+            if self.machine is machine:
+                self._perform(self, effect)
+
+    def _timer_due(self, name: TimerName) -> None:
+        machine = self.machine
+        if machine is not None:
+            self.run(lambda now: machine.on_timer(name, now))
+
+
+Perform = Callable[[Shard[R, M], Effect], None]
+"""Carries out an effect that is neither an answer nor a timer."""

@@ -1,0 +1,314 @@
+"""The transaction coordinator of this broker: which shard an id lives in, its topic, its settings, its markers.
+
+Owns ``__transaction_state`` and the markers that end transactions: they are written into every partition that is still
+there, again and again until each has its own. Must not know what a transaction's states mean: its shard decides.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lamina.broker.coordination.internal_topics import make_internal_topic
+from lamina.broker.coordination.runtime import Runtime
+from lamina.broker.coordination.shard import Shard
+from lamina.broker.partitions.partition import Partition
+from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
+from lamina.coordinators.records.partitioning import partition_of
+from lamina.coordinators.records.transaction_codec import decode_record, encode_record
+from lamina.coordinators.records.transaction_records import Status, TransactionRecord
+from lamina.coordinators.transaction_requests import (
+    AddPartitionsRequest,
+    EndRequest,
+    InitRequest,
+    ListAnswer,
+    ListRequest,
+    ProducerIdNeeded,
+    TransactionDescription,
+    VerifyPartitionsRequest,
+)
+from lamina.coordinators.transaction_settings import BUMPING, TransactionSettings
+from lamina.coordinators.transactions import TransactionShard
+from lamina.errors import (
+    InvalidProducerEpoch,
+    KafkaError,
+    NotCoordinator,
+    StorageError,
+    TransactionCoordinatorFenced,
+)
+from lamina.image.features import TRANSACTION_VERSION, level_of
+from lamina.image.topic import TRANSACTION_STATE, TopicPartition
+from lamina.records.batch import NO_SEQUENCE, Codec
+from lamina.settings.transactions import (
+    TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
+    TRANSACTION_MAX_TIMEOUT_MS,
+    TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS,
+    TRANSACTION_STATE_LOG_MIN_ISR,
+    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
+    TRANSACTIONAL_ID_EXPIRATION_MS,
+)
+
+if TYPE_CHECKING:
+    from lamina.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+_MARKER_RETRY_SECONDS = 0.1
+_MARKER_RETRY_MAX_SECONDS = 5.0
+_PARTITIONS_AT_A_TIME = 64
+
+TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
+
+
+class TransactionCoordinator:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.runtime: Runtime[TransactionRecord, TransactionShard] = Runtime(
+            node,
+            TRANSACTION_STATE,
+            lambda partition: TransactionShard(self._settings, partition.leader_epoch, node.partitions.is_known),
+            lambda record: encode_record(record, self.version),
+            decode_record,
+            Codec.NONE,
+            self._perform,
+            base_sequence=NO_SEQUENCE,
+        )
+        self._sending: dict[asyncio.Task[None], SendMarkers] = {}
+        self.markers_written = 0
+        self.timed_out = 0
+
+    # Which shard
+
+    def shard_of(self, transactional_id: str) -> TransactionShardOnLog:
+        """Raises NotCoordinator while there is none."""
+        topic = self._node.image.topics.get(TRANSACTION_STATE)
+        if topic is None:
+            raise NotCoordinator(f"{TRANSACTION_STATE} is not made yet")
+        return self.runtime.shard(partition_of(transactional_id, len(topic.partitions)))
+
+    async def make_topic(self) -> None:
+        settings = self._node.settings
+        await make_internal_topic(
+            self._node,
+            TRANSACTION_STATE,
+            settings[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
+            TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "unclean.leader.election.enable": "false",
+                "min.insync.replicas": str(self._min_in_sync()),
+                "segment.bytes": str(settings[TRANSACTION_STATE_LOG_SEGMENT_BYTES]),
+            },
+        )
+
+    def _min_in_sync(self) -> int:
+        """As many as are asked for; unless somebody asks, no more than there are brokers."""
+        settings = self._node.settings
+        wanted: int = settings[TRANSACTION_STATE_LOG_MIN_ISR]
+        if settings.is_given(TRANSACTION_STATE_LOG_MIN_ISR):
+            return wanted
+        return min(wanted, len(self._node.image.brokers))
+
+    @property
+    def version(self) -> int:
+        """The finalized level of ``transaction.version``."""
+        return level_of(self._node.image, TRANSACTION_VERSION)
+
+    def _settings(self) -> TransactionSettings:
+        settings = self._node.settings
+        return TransactionSettings(
+            max_timeout_ms=settings[TRANSACTION_MAX_TIMEOUT_MS],
+            abort_timed_out_interval_ms=settings[TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS],
+            id_expiration_ms=settings[TRANSACTIONAL_ID_EXPIRATION_MS],
+            remove_expired_interval_ms=settings[TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS],
+            transaction_version=self.version,
+        )
+
+    # What may need a producer id
+
+    async def init_producer_id(self, request: InitRequest) -> Producer:
+        return await self._with_producer_id(
+            request.transactional_id,
+            lambda machine, waiter, now, fresh: machine.init_producer_id(
+                request._replace(fresh_producer_id=fresh), waiter, now
+            ),
+        )
+
+    async def end(self, request: EndRequest) -> Producer:
+        return await self._with_producer_id(
+            request.transactional_id,
+            lambda machine, waiter, now, fresh: machine.end_txn(request._replace(fresh_producer_id=fresh), waiter, now),
+        )
+
+    async def _with_producer_id(
+        self, transactional_id: str, decide: Callable[[TransactionShard, int, Now, int | None], Any]
+    ) -> Producer:
+        """Ask; if a producer id is wanted that nobody had before, get one and ask again."""
+        fresh: int | None = None
+        while True:
+            shard = self.shard_of(transactional_id)
+            try:
+                asked: Any = shard.ask(lambda machine, waiter, now, f=fresh: decide(machine, waiter, now, f))  # type: ignore[misc]
+                answer: Producer = await asked if isinstance(asked, asyncio.Future) else asked
+            except ProducerIdNeeded:
+                fresh = await self._node.producer_ids.next()
+            else:
+                return answer
+
+    # Verifying
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        may_add: bool,
+    ) -> Mapping[TopicPartition, KafkaError | None]:
+        """Whether each partition is in the producer's open transaction; adds it where clients leave that to brokers."""
+        wanted, producer = frozenset(partitions), Producer(producer_id, producer_epoch)
+        try:
+            shard = self.shard_of(transactional_id)
+            if not may_add:
+                request = VerifyPartitionsRequest(transactional_id, producer, wanted)
+                return shard.look(lambda machine: machine.verify_partitions(request))
+            added = AddPartitionsRequest(transactional_id, producer, wanted, BUMPING)
+            asked: Any = shard.ask(lambda machine, waiter, now: machine.add_partitions(added, waiter, now))
+            if isinstance(asked, asyncio.Future):
+                await asked
+        except KafkaError as error:
+            return dict.fromkeys(wanted, error)
+        return dict.fromkeys(wanted)
+
+    # Looking
+
+    def describe(self, transactional_id: str) -> TransactionDescription:
+        return self.shard_of(transactional_id).look(lambda machine: machine.describe(transactional_id))
+
+    def list_transactions(self, request: ListRequest) -> ListAnswer:
+        """Of all shards; raises CoordinatorLoadInProgress while one is not known yet."""
+        return self._list(request, [shard for shard in self.runtime if not shard.is_given_up])
+
+    def list_loaded(self, request: ListRequest) -> ListAnswer:
+        """Of those shards that are known now."""
+        return self._list(request, [shard for shard in self.runtime if shard.machine is not None])
+
+    def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListAnswer:
+        now = Now(self._node.now_ms(), self._node.monotonic_ms())
+        answers = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
+        unknown = answers[0].unknown_states if answers else ()
+        return ListAnswer(tuple(one for answer in answers for one in answer.listings), unknown)
+
+    def counts(self) -> Counter[Status]:
+        """How many transactional ids are in each state, as far as they are loaded."""
+        total: Counter[Status] = Counter()
+        for shard in self.runtime:
+            if shard.machine is not None:
+                total.update(shard.machine.counts)
+        return total
+
+    # Markers
+
+    def topic_deleted(self, topic: str) -> None:
+        for shard in self.runtime:
+            machine = shard.machine
+            if machine is not None:
+                shard.run(lambda _, m=machine: m.topic_deleted(topic))  # type: ignore[misc]
+
+    def _perform(self, shard: TransactionShardOnLog, effect: Effect) -> None:
+        if not isinstance(effect, SendMarkers):
+            return
+        self.timed_out += effect.has_timed_out
+        left: set[TopicPartition] = set(effect.partitions)
+        flushing: list[Partition] = []
+        if len(left) <= _PARTITIONS_AT_A_TIME:
+            left, flushing = self._write_markers(left, effect)
+        if not left and not flushing and not effect.needs_producer_id:
+            # As nearly always: the producer may begin its next transaction at once.
+            self._markers_written(shard, shard.machine, effect, None)
+            return
+        task = self._node.loop.create_task(self._send_markers(shard, effect, left, flushing))
+        self._sending[task] = effect
+        task.add_done_callback(lambda done: self._sending.pop(done, None))
+
+    async def _send_markers(
+        self, shard: TransactionShardOnLog, effect: SendMarkers, left: set[TopicPartition], flushing: list[Partition]
+    ) -> None:
+        """Until every partition has its marker, on disk where that is asked for."""
+        machine, wait_seconds = shard.machine, _MARKER_RETRY_SECONDS
+        while True:
+            left |= (await self._node.flushed(flushing)).keys()
+            waiting, left, flushing = sorted(left), set(), []
+            for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
+                failed, unflushed = self._write_markers(waiting[start : start + _PARTITIONS_AT_A_TIME], effect)
+                left |= failed
+                flushing += unflushed
+                await asyncio.sleep(0)
+            if not left and not flushing:
+                break
+            if left:
+                await asyncio.sleep(wait_seconds)
+                wait_seconds = min(2 * wait_seconds, _MARKER_RETRY_MAX_SECONDS)
+            if shard.machine is not machine:
+                # It was loaded again and has sent its markers anew, or another broker does.
+                return
+        fresh = await self._node.producer_ids.next() if effect.needs_producer_id else None
+        self._markers_written(shard, machine, effect, fresh)
+
+    def _markers_written(
+        self, shard: TransactionShardOnLog, machine: TransactionShard | None, effect: SendMarkers, fresh: int | None
+    ) -> None:
+        if machine is not None and shard.machine is machine:
+            shard.run(lambda now: machine.markers_written(effect.transactional_id, effect.producer, now, fresh))
+
+    def _write_markers(
+        self, partitions: Iterable[TopicPartition], effect: SendMarkers
+    ) -> tuple[set[TopicPartition], list[Partition]]:
+        """Those that could not take their marker, and those where it is not on disk yet but must be."""
+        left: set[TopicPartition] = set()
+        flushing: list[Partition] = []
+        now_ms = self._node.now_ms()
+        for key in partitions:
+            partition = self._node.partitions.find(*key)
+            if partition is None:
+                if self._node.partitions.is_known(*key):
+                    left.add(key)
+                # Else the topic is gone, and with it what was written.
+                continue
+            try:
+                partition.append_marker(
+                    *effect.producer,
+                    effect.coordinator_epoch,
+                    is_commit=effect.is_commit,
+                    transaction_version=effect.transaction_version,
+                    now_ms=now_ms,
+                )
+            except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+                logger.warning("%s-%d takes no marker of %s: %s", *key, effect.transactional_id, error)
+            except StorageError as error:
+                logger.debug("%s-%d cannot take a marker now: %s", *key, error)
+                left.add(key)
+            except Exception as error:
+                self._node.partition_failed(*key, error)
+                left.add(key)
+            else:
+                self.markers_written += 1
+                if partition.needs_flush():
+                    flushing.append(partition)
+        return left, flushing
+
+    @property
+    def markers_pending(self) -> int:
+        """Transactions whose markers could not be written at once, each with its partitions."""
+        return sum(len(effect.partitions) for effect in self._sending.values())
+
+    async def close(self) -> None:
+        """End what is under way; the next start takes it up again."""
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+        self.runtime.close()

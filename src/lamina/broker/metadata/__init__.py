@@ -1,0 +1,1 @@
+"""Following the metadata store: the image, and what this broker does when it changes."""

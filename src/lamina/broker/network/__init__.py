@@ -1,0 +1,1 @@
+"""Sockets: listeners, who may connect, and one client's bytes in and out."""

@@ -1,0 +1,296 @@
+"""The listening sockets of a broker, and the connections that come through them.
+
+Owns who is connected, and does what ``connection_quota`` decides about who may. Must not know what they say.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from ipaddress import ip_address
+
+from lamina.broker.network.admission import Admission
+from lamina.broker.network.connection import Connection, Ended
+from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
+from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.network.service import Service
+from lamina.settings.connection_limits import ConnectionLimits
+from lamina.settings.listeners import Listener
+
+logger = logging.getLogger(__name__)
+
+_ACCEPTS_AT_A_TIME = 64
+_REFUSALS_AT_A_TIME = 16
+_REFUSAL_PAUSE_SECONDS = 0.005
+"""So many are turned away, then those who are connected have the loop for a while: a flood takes a part of it only."""
+_ROOM_CHECK_SECONDS = 1.0
+_SWEEPS_PER_IDLE_TIME = 4
+_LEAST_SWEEP_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A listener with the port that it really got."""
+
+    listener: Listener
+    socket: socket.socket
+
+    @property
+    def port(self) -> int:
+        return int(self.socket.getsockname()[1])
+
+    @property
+    def taken(self) -> Listener:
+        return replace(self.listener, port=self.port)
+
+
+class Listening:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        service: Service,
+        admission: Admission,
+        quota: ConnectionQuota,
+        max_frame_bytes: int,
+        max_idle_ms: int,
+    ) -> None:
+        self._loop = loop
+        self._service = service
+        self.admission = admission
+        self.quota = quota
+        self._refusals = RefusalLines(logger)
+        self._max_frame_bytes = max_frame_bytes
+        self._max_idle_seconds = max_idle_ms / 1000
+        self._bound: list[Bound] = []
+        self._waiting: set[Bound] = set()
+        """Listeners that accept nobody until somebody leaves or the limits change."""
+        self._looking_up: asyncio.Task[None] | None = None
+        self.connections: set[Connection] = set()
+        self.created: Counter[str] = Counter()
+        """Accepted connections by listener, those that are gone included."""
+        self.closed: Counter[Ended] = Counter()
+        self.refused_by_system = 0
+        """How often a connection could not be accepted, for want of descriptors mostly."""
+        self._gone_bytes_in = 0
+        self._gone_bytes_out = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Of the listeners."""
+        return [bound.listener.name for bound in self._bound]
+
+    @property
+    def bytes_in(self) -> int:
+        """Received over all connections there ever were."""
+        return self._gone_bytes_in + sum(connection.bytes_in for connection in self.connections)
+
+    @property
+    def bytes_out(self) -> int:
+        """Answered over all connections there ever were."""
+        return self._gone_bytes_out + sum(connection.bytes_out for connection in self.connections)
+
+    def start(self, bound: list[Bound]) -> None:
+        for one in bound:
+            self._bound.append(one)
+            self._loop.add_reader(one.socket.fileno(), self._accept, one)
+        if self._max_idle_seconds >= 0:
+            self._sweep_later()
+        self._make_room_later()
+
+    def _make_room_later(self) -> None:
+        self._loop.call_later(_ROOM_CHECK_SECONDS, self._make_room)
+
+    def _make_room(self) -> None:
+        """While requests wait for memory, end those that hold it and do not arrive."""
+        if self.admission.waiting:
+            now = self._loop.time()
+            for connection in [one for one in self.connections if one.is_dawdling(now)]:
+                logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
+                connection.close(Ended.ARRIVAL)
+        if self._bound:
+            self._make_room_later()
+
+    def _sweep_later(self) -> None:
+        seconds = max(self._max_idle_seconds / _SWEEPS_PER_IDLE_TIME, _LEAST_SWEEP_SECONDS)
+        self._loop.call_later(seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close connections that nobody uses: a client that died without a word, a request that never ends."""
+        idle_since = self._loop.time() - self._max_idle_seconds
+        for connection in list(self.connections):
+            if connection.active_at < idle_since and not connection.is_waiting:
+                logger.info("%s: closed after %g s of silence", connection.peer, self._max_idle_seconds)
+                connection.close(Ended.IDLE)
+        if self._bound:
+            self._sweep_later()
+
+    def _accept(self, bound: Bound) -> None:
+        if self._has_to_wait(bound):
+            return
+        refused = 0
+        for _ in range(_ACCEPTS_AT_A_TIME):
+            try:
+                accepted, address = bound.socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # No descriptors left: those who are connected go on, and the next one is tried again later.
+                logger.error("a connection could not be accepted: %s", error.strerror)
+                self.refused_by_system += 1
+                self._pause(bound, 0.1)
+                return
+            limit = self.quota.add(bound.listener.name, address[0])
+            if limit is None:
+                self._connect(bound, accepted, address)
+            else:
+                accepted.close()
+                self._say_refused(f"{address[0]} was turned away: its limit of connections is {limit}")
+                if (refused := refused + 1) == _REFUSALS_AT_A_TIME:
+                    self._pause(bound, _REFUSAL_PAUSE_SECONDS)
+                    return
+            if self.quota.wait_seconds(bound.listener.name, self._loop.time()):
+                # Whether anybody is there to be held back is known when the socket is readable again.
+                return
+
+    def _connect(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> None:
+        try:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            # The client is gone already: on macOS its socket takes no options any more.
+            accepted.close()
+            self.quota.remove(bound.listener.name, address[0])
+            return
+        connection = Connection(
+            self._loop,
+            accepted,
+            f"{address[0]}:{address[1]}",
+            bound.listener.name,
+            self._service,
+            self.admission,
+            self._max_frame_bytes,
+            self._disconnected,
+        )
+        self.connections.add(connection)
+        self.created[bound.listener.name] += 1
+        connection.start()
+        self._close_excess()
+
+    def _disconnected(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._gone_bytes_in += connection.bytes_in
+        self._gone_bytes_out += connection.bytes_out
+        if connection.ended is not None:
+            self.closed[connection.ended] += 1
+        self.quota.remove(connection.listener_name, connection.peer.rpartition(":")[0])
+        self._wake()
+
+    # Limits
+
+    def _has_to_wait(self, bound: Bound) -> bool:
+        """Whether the quota does not let in who waits now; then the listener is looked at again when it may."""
+        seconds = self.quota.wait_seconds(bound.listener.name, self._loop.time())
+        if not seconds:
+            return False
+        if seconds == UNTIL_ONE_LEAVES:
+            self.quota.waits_for_room += 1
+            self._loop.remove_reader(bound.socket.fileno())
+            self._waiting.add(bound)
+            self._say_refused(f"{bound.listener.name} accepts nobody for now: {self.quota.count} are connected")
+        else:
+            self.quota.waits_for_rate += 1
+            self._pause(bound, seconds)
+            self._say_refused(f"{bound.listener.name} accepts more slowly: max.connection.creation.rate is reached")
+        return True
+
+    def _say_refused(self, sentence: str) -> None:
+        self._refusals.say(sentence, self._loop.time())
+
+    def _pause(self, bound: Bound, seconds: float) -> None:
+        self._loop.remove_reader(bound.socket.fileno())
+        self._loop.call_later(seconds, self._resume, bound)
+
+    def _resume(self, bound: Bound) -> None:
+        if bound in self._bound:
+            self._loop.add_reader(bound.socket.fileno(), self._accept, bound)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        for bound in waiting:
+            self._resume(bound)
+
+    def _close_excess(self) -> None:
+        """Beyond ``max.connections``, those go that were silent longest; brokers keep theirs."""
+        excess = self.quota.excess
+        if not excess:
+            return
+        others = [one for one in self.connections if not self.quota.is_protected(one.listener_name)]
+        for connection in nsmallest(excess, others, key=lambda one: one.active_at):
+            self.quota.closed_as_excess += 1
+            self._say_refused(f"{connection.peer} was closed: there are more than max.connections")
+            connection.close(Ended.EXCESS)
+
+    def limit(self, limits: ConnectionLimits) -> None:
+        """Take other limits: who is too many goes, who may come now comes. Names of hosts are looked up meanwhile."""
+        self._apply(limits, {})
+        names = [host for host in limits.per_host if not _is_address(host)]
+        if self._looking_up is not None:
+            self._looking_up.cancel()
+        if names:
+            self._looking_up = self._loop.create_task(self._look_up(limits, names))
+
+    async def _look_up(self, limits: ConnectionLimits, names: list[str]) -> None:
+        addresses: dict[str, str] = {}
+        for name in names:
+            try:
+                addresses[name] = str((await self._loop.getaddrinfo(name, None))[0][4][0])
+            except (OSError, UnicodeError) as error:
+                logger.warning("max.connections.per.ip.overrides: %s is not known: %s", name, error)
+        self._apply(limits, addresses)
+
+    def _apply(self, limits: ConnectionLimits, addresses: dict[str, str]) -> None:
+        self.quota.configure(limits, addresses)
+        self._close_excess()
+        self._wake()
+
+    def stop_accepting(self) -> None:
+        for bound in self._bound:
+            self._loop.remove_reader(bound.socket.fileno())
+            bound.socket.close()
+        self._bound.clear()
+        self._waiting.clear()
+        if self._looking_up is not None:
+            self._looking_up.cancel()
+
+
+def bind(listener: Listener, backlog: int) -> Bound:
+    """Open a listening socket; an empty host means every address, IPv6 too where there is any."""
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    host = listener.host
+    if not host:
+        family, host = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
+    elif family == socket.AF_INET:
+        found = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM)[0]
+        family, host = found[0], str(found[4][0])
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not listener.host else 1)
+        listening.bind((host, listener.port))
+        listening.listen(backlog)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
+    return Bound(listener, listening)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,262 @@
+"""One partition as this broker serves it: its role, its high watermark, and who waits for it.
+
+Owns the high watermark, the leader epoch under which this broker writes, and the fetches that are parked until
+something changes. The last stable offset follows from the high watermark and the log's open transactions. Must
+not know requests or other partitions.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+from lamina.broker.counters import TopicCounters
+from lamina.broker.partitions.free_space import DiskRoom
+from lamina.errors import (
+    FencedLeaderEpoch,
+    NotEnoughReplicas,
+    StorageError,
+    UnknownLeaderEpoch,
+)
+from lamina.log.epochs import EpochStart
+from lamina.log.flushing import Flusher, Waiter
+from lamina.log.partition_log import Appended, PartitionLog
+from lamina.log.producers import FIRST_WITH_EPOCH_BUMP, Origin
+from lamina.log.verification import Verification
+from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
+from lamina.records.marker import ControlType, build_marker
+from lamina.records.prepare import PreparedBatch
+from lamina.records.validate import BatchRules
+from lamina.settings.log_config import LogConfig
+
+NO_EPOCH = -1
+READ_COMMITTED = 1
+
+
+class Parked(Protocol):
+    """Whoever waits for a partition to change."""
+
+    def changed(self, size_bytes: int) -> None:
+        """More bytes may be read now."""
+
+    def look_again(self) -> None:
+        """Readers of committed records may see more, nobody counted how much: a transaction has ended."""
+
+    def stop_waiting(self) -> None:
+        """What was waited for will not come: the partition is gone or its broker stops."""
+
+
+class Partition:
+    __slots__ = (
+        "_flusher",
+        "_parked",
+        "_rules",
+        "counters",
+        "high_watermark",
+        "index",
+        "leader_epoch",
+        "log",
+        "on_marker",
+        "replica_count",
+        "room",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        topic_id: UUID,
+        leader_epoch: int,
+        flusher: Flusher,
+        max_decompressed_bytes: int,
+        counters: TopicCounters,
+        room: DiskRoom,
+    ) -> None:
+        self.topic = log.topic
+        self.index = log.partition
+        self.topic_id = topic_id
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.counters = counters
+        """Of the whole topic."""
+        self.high_watermark = log.log_end_offset
+        self.replica_count = 1
+        self.room = room
+        self.on_marker: Callable[[int, int, bool], None] | None = None
+        """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
+        log.producers.verifies_transactions = True
+        self._flusher = flusher
+        self._parked: set[Parked] = set()
+        self.configure(log.config, max_decompressed_bytes)
+
+    def configure(self, config: LogConfig, max_decompressed_bytes: int) -> None:
+        """Take over changed topic settings; the next append goes by them."""
+        self.log.config = config
+        self._rules = BatchRules(
+            max_message_bytes=config.max_message_bytes,
+            max_decompressed_bytes=max_decompressed_bytes,
+            is_compacted=config.compact,
+            is_log_append_time=config.is_log_append_time,
+            timestamp_before_max_ms=config.timestamp_before_max_ms,
+            timestamp_after_max_ms=config.timestamp_after_max_ms,
+            codec=_codec(config.compression_type),
+        )
+
+    @property
+    def rules(self) -> BatchRules:
+        """What a client's batch has to obey here."""
+        return self._rules
+
+    # Writing
+
+    def check_in_sync(self) -> None:
+        """acks=all promises ``min.insync.replicas`` copies; refuse before anything is written."""
+        if self.log.config.min_insync_replicas > self.replica_count:
+            raise NotEnoughReplicas(
+                f"{self.log.name} has {self.replica_count} in-sync replicas, "
+                f"min.insync.replicas asks for {self.log.config.min_insync_replicas}"
+            )
+
+    def append(self, prepared: PreparedBatch, now_ms: int, verification: Verification | None = None) -> Appended:
+        """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time.
+
+        One that begins a transaction needs its verification: ``log.producers`` says which, and whether.
+        """
+        batch, validated = prepared
+        header = validated.header
+        if self._rules.is_log_append_time:
+            stamp_log_append_time(batch, 0, now_ms)
+            header = read_header(batch)
+        elif header.max_timestamp != validated.max_timestamp:
+            stamp_max_timestamp(batch, 0, validated.max_timestamp)
+            header = read_header(batch)
+        appended = self.log.append(batch, header, self.leader_epoch, now_ms, Origin.CLIENT, verification)
+        if not appended.is_duplicate:
+            self.room.take(len(batch))
+            self._advance(len(batch))
+        return appended
+
+    def append_own(self, batch: bytearray, now_ms: int, verification: Verification | None = None) -> Appended:
+        """Append a coordinator's records. Nobody has to check them; their producer's epoch counts, sequences do not."""
+        header = read_header(batch)
+        appended = self.log.append(batch, header, self.leader_epoch, now_ms, Origin.COORDINATOR, verification)
+        self._advance(len(batch))
+        return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> None:
+        """End the producer's transaction here. May be said again, and without one being open.
+
+        Raises INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED or KAFKA_STORAGE_ERROR.
+        """
+        batch = build_marker(
+            ControlType.COMMIT if is_commit else ControlType.ABORT,
+            offset=0,
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+        header, log = read_header(batch), self.log
+        if transaction_version >= FIRST_WITH_EPOCH_BUMP and log.producers.has_ended(producer_id, producer_epoch):
+            log.producers.check_marker(header, coordinator_epoch, transaction_version)
+            return
+        log.append(
+            batch, header, self.leader_epoch, now_ms, Origin.COORDINATOR, transaction_version=transaction_version
+        )
+        self._advance(len(batch))
+        for parked in tuple(self._parked):
+            parked.look_again()
+        if self.on_marker is not None:
+            self.on_marker(producer_id, producer_epoch, is_commit)
+
+    def _advance(self, size_bytes: int) -> None:
+        """Everything in the log is replicated as far as it has to be: this broker is the only replica."""
+        log = self.log
+        self.high_watermark = log.log_end_offset
+        log.producers.high_watermark_moved(self.high_watermark)
+        if self._parked:
+            for parked in tuple(self._parked):
+                parked.changed(size_bytes)
+
+    def needs_flush(self) -> bool:
+        """Whether ``flush.messages`` wants the last append on disk before it is acknowledged."""
+        log = self.log
+        return log.log_end_offset - log.recovery_point >= log.config.flush_messages
+
+    def flush(self, waiter: Waiter) -> None:
+        """Tell ``waiter`` when everything that is in the log now is on disk."""
+        self._flusher.flush_to(self.log.log_end_offset, waiter)
+
+    def flush_in_background(self) -> None:
+        self._flusher.flush_to(self.log.log_end_offset)
+
+    # Reading
+
+    def check_epoch(self, epoch: int) -> None:
+        """A client that knows another epoch has to refresh its metadata, or to wait until we know it too."""
+        if epoch == NO_EPOCH or epoch == self.leader_epoch:
+            return
+        if epoch < self.leader_epoch:
+            raise FencedLeaderEpoch(f"{self.log.name} is at leader epoch {self.leader_epoch}, the client at {epoch}")
+        raise UnknownLeaderEpoch(f"{self.log.name} is at leader epoch {self.leader_epoch}, the client at {epoch}")
+
+    def end_of_epoch(self, epoch: int) -> EpochStart:
+        """The largest epoch at or below this one, and where it ends; -1 and -1 for one that has not begun.
+
+        The log notes an epoch with its first batch. One in which nothing was written ends where the log does, so
+        that a client which was at the end before a restart finds that nothing was lost.
+        """
+        log = self.log
+        if not log.epochs.latest < epoch <= self.leader_epoch:
+            return log.epochs.end_of(epoch, log.log_end_offset)
+        known = epoch if epoch == self.leader_epoch or not log.epochs.entries else log.epochs.latest
+        return EpochStart(known, log.log_end_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """What readers of committed records may see; never below the log start, whatever was deleted there."""
+        first_unstable = self.log.producers.first_unstable_offset()
+        if first_unstable is None:
+            return self.high_watermark
+        return max(min(first_unstable, self.high_watermark), self.log.log_start_offset)
+
+    def bound(self, isolation_level: int) -> int:
+        """The offset that a consumer may not reach."""
+        return self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
+
+    def check_online(self) -> None:
+        if self.log.failure is not None:
+            raise StorageError(self.log.failure)
+
+    # Waiting
+
+    def is_at(self, high_watermark: int) -> bool:
+        """Whether nothing has come since the high watermark was this, and something still may."""
+        return self.high_watermark == high_watermark and self.log.failure is None
+
+    def park(self, parked: Parked) -> None:
+        self._parked.add(parked)
+
+    def unpark(self, parked: Parked) -> None:
+        self._parked.discard(parked)
+
+    def release_all(self) -> None:
+        """Nobody shall wait any longer: the partition goes away, or the broker stops."""
+        for parked in tuple(self._parked):
+            parked.stop_waiting()
+
+
+def _codec(compression_type: str) -> Codec | None:
+    """The codec that batches are stored in; ``None`` to keep the producer's own."""
+    if compression_type == "producer":
+        return None
+    return Codec.NONE if compression_type == "uncompressed" else Codec[compression_type.upper()]

@@ -1,0 +1,1 @@
+"""From a request to its response: the API table and one handler for each API."""

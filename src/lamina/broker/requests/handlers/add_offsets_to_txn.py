@@ -1,0 +1,40 @@
+"""AddOffsetsToTxn (key 25), versions 0-4.
+
+Behaviour: the partition of `__consumer_offsets` in which a group lives becomes part of a producer's transaction.
+Version notes: PRODUCER_FENCED from v2. Clients of transaction version 2 do not ask.
+"""
+
+from typing import Any
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.decision import Producer
+from lamina.coordinators.transaction_requests import AddOffsetsRequest
+from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.building import response_shape
+
+API_KEY = 25
+_FIRST_WITH_FENCED = 2
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    add = AddOffsetsRequest(
+        message.transactional_id,
+        Producer(message.producer_id, message.producer_epoch),
+        message.group_id,
+        node.groups.partition_count(),
+        request.api_version >= _FIRST_WITH_FENCED,
+    )
+    shard = node.transactions.shard_of(message.transactional_id)
+    return then(
+        shard.ask(lambda machine, waiter, now: machine.add_offsets(add, waiter, now)),
+        lambda _: response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=ErrorCode.NONE),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code)
+
+
+API = Api(API_KEY, "AddOffsetsToTxn", range(5), handle, error_answer)

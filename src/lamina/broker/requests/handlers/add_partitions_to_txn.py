@@ -1,0 +1,112 @@
+"""AddPartitionsToTxn (key 24), versions 0-5.
+
+Behaviour: partitions become part of a producer's transaction before it writes to them. One that does not exist is
+UNKNOWN_TOPIC_OR_PARTITION, and then none is added: the others are OPERATION_NOT_ATTEMPTED.
+Version notes: up to v3 from clients, one transaction; v4 and v5 from brokers, several, which may only be verified.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.decision import Producer
+from lamina.coordinators.transaction_requests import AddPartitionsRequest
+from lamina.coordinators.transaction_settings import CLASSIC
+from lamina.errors import ErrorCode, KafkaError
+from lamina.image.topic import TopicPartition
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 24
+_FIRST_BATCHED = 4
+_FIRST_WITH_FENCED = 2
+
+Outcome = dict[TopicPartition, ErrorCode]
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    if request.api_version < _FIRST_BATCHED:
+        outcome = await _add(node, request, message)
+        topic_shape = shape.of("results_by_topic_v3_and_below")
+        topics = _topics(topic_shape, message.v3_and_below_topics, outcome)
+        return shape(throttle_time=0, results_by_topic_v3_and_below=topics)
+    result_shape = shape.of("results_by_transaction")
+    results = []
+    for one in message.transactions:
+        keys = _keys(one.topics)
+        outcome = _unknown(node, keys)
+        if not outcome:
+            answers = await node.transactions.verify(
+                one.transactional_id, one.producer_id, one.producer_epoch, keys, not one.verify_only
+            )
+            outcome = {key: _code(error) for key, error in answers.items()}
+        topics = _topics(result_shape.of("topic_results"), one.topics, outcome)
+        results.append(result_shape(transactional_id=one.transactional_id, topic_results=topics))
+    return shape(throttle_time=0, error_code=ErrorCode.NONE, results_by_transaction=tuple(results))
+
+
+async def _add(node: Node, request: Request, message: Any) -> Outcome:
+    keys = _keys(message.v3_and_below_topics)
+    outcome = _unknown(node, keys)
+    if outcome:
+        return outcome
+    add = AddPartitionsRequest(
+        message.v3_and_below_transactional_id,
+        Producer(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch),
+        frozenset(keys),
+        CLASSIC,
+        request.api_version >= _FIRST_WITH_FENCED,
+    )
+    asked: Any = node.transactions.shard_of(add.transactional_id).ask(
+        lambda machine, waiter, now: machine.add_partitions(add, waiter, now)
+    )
+    if isinstance(asked, asyncio.Future):
+        await asked
+    return dict.fromkeys(keys, ErrorCode.NONE)
+
+
+def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _unknown(node: Node, keys: list[TopicPartition]) -> Outcome:
+    """Nothing if all exist; else what every one is told."""
+    unknown = {key for key in keys if not node.partitions.is_known(*key)}
+    if not unknown:
+        return {}
+    return {
+        key: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if key in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
+        for key in keys
+    }
+
+
+def _code(error: KafkaError | None) -> ErrorCode:
+    return ErrorCode.NONE if error is None else error.code
+
+
+def _topics(shape: Shape, topics: Iterable[Any], outcome: Outcome) -> tuple[Any, ...]:
+    partition_shape = shape.of("results_by_partition")
+    return tuple(
+        shape(
+            name=topic.name,
+            results_by_partition=tuple(
+                partition_shape(partition_index=index, partition_error_code=outcome[topic.name, index])
+                for index in topic.partitions
+            ),
+        )
+        for topic in topics
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    if request.api_version >= _FIRST_BATCHED:
+        return shape(throttle_time=0, error_code=error.code, results_by_transaction=())
+    outcome = dict.fromkeys(_keys(message.v3_and_below_topics), error.code)
+    topics = _topics(shape.of("results_by_topic_v3_and_below"), message.v3_and_below_topics, outcome)
+    return shape(throttle_time=0, results_by_topic_v3_and_below=topics)
+
+
+API = Api(API_KEY, "AddPartitionsToTxn", range(6), handle, error_answer)

@@ -1,0 +1,88 @@
+"""AlterConfigs (key 33), versions 0-2, and IncrementalAlterConfigs (key 44), versions 0-1.
+
+Behaviour: configs of topics, of this broker, and of all brokers (the empty name) are changed in one change for
+all resources that are fine; they hold when the answer goes out, and after a restart. AlterConfigs replaces all
+that is set on a resource; IncrementalAlterConfigs sets, deletes, and adds to or takes from lists. A bad value is
+INVALID_CONFIG on a topic and INVALID_REQUEST on a broker, as in Kafka; so is a broker's read-only setting. With
+`validate_only` nothing is changed.
+Version notes: the versions of each differ in their encoding only.
+Not done: other resources (broker loggers, client metrics, groups) are an INVALID_REQUEST.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lamina.broker.metadata.config_changes import ResourceChange, change_configs
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.image.configs import ConfigOperation, OperationType, alter_configs
+from lamina.image.image import ConfigResource
+from lamina.wire.building import response_shape
+
+ALTER_CONFIGS = 33
+INCREMENTAL_ALTER_CONFIGS = 44
+
+
+_Alter = Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    alteration = _replacing if request.api_key == ALTER_CONFIGS else _altering
+    changes = [
+        ResourceChange(resource.resource_type, resource.resource_name, alteration(resource.configs))
+        for resource in message.resources
+    ]
+    errors = await change_configs(node, changes, validate_only=message.validate_only)
+    return _answer(request, message, errors)
+
+
+def _replacing(configs: Sequence[Any]) -> _Alter:
+    """What is set afterwards is what the request names; the rest goes."""
+
+    def alter(resource: ConfigResource, current: Mapping[str, str]) -> Mapping[str, str]:
+        operations = [ConfigOperation(config.name, OperationType.SET, config.value) for config in configs]
+        return alter_configs(resource, {}, operations)
+
+    return alter
+
+
+def _altering(configs: Sequence[Any]) -> _Alter:
+    """What is set afterwards is what was set, with each operation done to it."""
+
+    def alter(resource: ConfigResource, current: Mapping[str, str]) -> Mapping[str, str]:
+        return alter_configs(resource, current, [_operation(config) for config in configs])
+
+    return alter
+
+
+def _operation(config: Any) -> ConfigOperation:
+    try:
+        return ConfigOperation(config.name, OperationType(config.config_operation), config.value)
+    except ValueError:
+        raise InvalidRequest(f"{config.name}: there is no operation {config.config_operation}") from None
+
+
+def _answer(request: Request, message: Any, errors: Sequence[KafkaError | None]) -> Any:
+    shape = response_shape(request.api_key, request.api_version)
+    response_of_one = shape.of("responses")
+    return shape(
+        throttle_time=0,
+        responses=tuple(
+            response_of_one(
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else str(error),
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, error in zip(message.resources, errors, strict=True)
+        ),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return _answer(request, message, [error] * len(message.resources))
+
+
+ALTER_API = Api(ALTER_CONFIGS, "AlterConfigs", range(3), handle, error_answer)
+INCREMENTAL_API = Api(INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", range(2), handle, error_answer)

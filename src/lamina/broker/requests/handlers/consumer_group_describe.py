@@ -1,0 +1,101 @@
+"""ConsumerGroupDescribe (key 69), versions 0-1.
+
+Behaviour: state, epochs and members of consumer groups, with what they have and what they shall have. A group that is
+not there or is classic is GROUP_ID_NOT_FOUND, which sends clients to DescribeGroups.
+Version notes: v1 says which protocol a member speaks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from lamina.broker.node import Node
+from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import ConsumerDescription, DescribedConsumer
+from lamina.coordinators.records.group_records import TopicIdPartitions
+from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 69
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    group_shape = shape.of("groups")
+    operations = ALL_ON_GROUP if message.include_authorized_operations else NOT_ASKED
+    groups = []
+    for group_id in message.group_ids:
+        try:
+            described = node.groups.describe_consumers(group_id)
+            groups.append(_group(group_shape, described, node.image.topic_names, operations))
+        except KafkaError as error:
+            groups.append(_failed(group_shape, group_id, error))
+    return shape(throttle_time=0, groups=tuple(groups))
+
+
+def _group(shape: Shape, described: ConsumerDescription, names: Mapping[bytes, str], operations: int) -> Any:
+    member_shape = shape.of("members")
+    return shape(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        group_id=described.group_id,
+        group_state=described.state,
+        group_epoch=described.epoch,
+        assignment_epoch=described.target_epoch,
+        assignor_name=described.assignor,
+        members=tuple(_member(member_shape, member, names) for member in described.members),
+        authorized_operations=operations,
+    )
+
+
+def _member(shape: Shape, member: DescribedConsumer, names: Mapping[bytes, str]) -> Any:
+    return shape(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.topics,
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(shape.of("assignment"), member.assigned, names),
+        target_assignment=_assignment(shape.of("target_assignment"), member.target, names),
+        member_type=member.type,
+    )
+
+
+def _assignment(shape: Shape, partitions: TopicIdPartitions, names: Mapping[bytes, str]) -> Any:
+    topic_shape = shape.of("topic_partitions")
+    return shape(
+        topic_partitions=tuple(
+            topic_shape(topic_id=UUID(bytes=topic_id), topic_name=names[topic_id], partitions=indexes)
+            for topic_id, indexes in partitions.items()
+            if topic_id in names
+        )
+    )
+
+
+def _failed(shape: Shape, group_id: str, error: KafkaError) -> Any:
+    return shape(
+        error_code=error.code,
+        error_message=str(error),
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=(),
+        authorized_operations=NOT_ASKED,
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    return shape(
+        throttle_time=0,
+        groups=tuple(_failed(shape.of("groups"), group_id, error) for group_id in message.group_ids),
+    )
+
+
+API = Api(API_KEY, "ConsumerGroupDescribe", range(2), handle, error_answer)

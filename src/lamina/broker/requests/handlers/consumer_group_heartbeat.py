@@ -1,0 +1,92 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1.
+
+Behaviour: the one request of the consumer protocol (KIP-848): joins, stays, tells what it owns, leaves; the group's
+shard decides, and the answer comes at once.
+Version notes: v1 has regular expressions, and members choose their ids.
+"""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.group_requests import client_of
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.wire.building import response_shape
+from lamina.wire.encoder import milliseconds
+
+API_KEY = 68
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    heartbeat = ConsumerHeartbeatRequest(
+        message.group_id,
+        message.member_id,
+        message.member_epoch,
+        message.instance_id,
+        message.rack_id,
+        milliseconds(message.rebalance_timeout),
+        message.subscribed_topic_names,
+        getattr(message, "subscribed_topic_regex", None),
+        message.server_assignor,
+        _owned(message.topic_partitions),
+        client_of(request),
+        str(uuid4()),
+        request.api_version,
+    )
+    shard = node.groups.shard_of(message.group_id)
+    return then(
+        shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now)),
+        lambda answer: _answer(request, answer),
+    )
+
+
+def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:
+    if topics is None:
+        return None
+    owned: dict[bytes, tuple[int, ...]] = {}
+    for topic in topics:
+        if topic.topic_id is None:
+            raise InvalidRequest("a topic has to be named by its id")
+        owned[topic.topic_id.bytes] = tuple(sorted({*owned.get(topic.topic_id.bytes, ()), *topic.partitions}))
+    return owned
+
+
+def _answer(request: Request, answer: ConsumerHeartbeatAnswer) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    assignment = None
+    if answer.assignment is not None:
+        assignment_shape = shape.of("assignment")
+        topic_shape = assignment_shape.of("topic_partitions")
+        assignment = assignment_shape(
+            topic_partitions=tuple(
+                topic_shape(topic_id=UUID(bytes=topic_id), partitions=partitions)
+                for topic_id, partitions in answer.assignment.items()
+            )
+        )
+    return shape(
+        throttle_time=0,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval=answer.heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0,
+        error_code=error.code,
+        error_message=str(error),
+        member_id=None,
+        member_epoch=0,
+        heartbeat_interval=0,
+        assignment=None,
+    )
+
+
+API = Api(API_KEY, "ConsumerGroupHeartbeat", range(2), handle, error_answer)

@@ -1,0 +1,83 @@
+"""CreatePartitions (key 37), versions 0-3.
+
+Behaviour: topics get more partitions, in one change, ready when the answer goes out. The count is the new total;
+one that is no increase is INVALID_PARTITIONS. Replicas may be assigned by hand, for the new partitions only. A
+topic that is named twice gets INVALID_REQUEST. With `validate_only` nothing is made.
+Version notes: the versions differ in their encoding only.
+Not done: the timeout is not looked at.
+"""
+
+from collections import Counter
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.image.assignments import check_more_partitions, check_total_partitions
+from lamina.image.changes import add_partitions
+from lamina.image.image import Image
+from lamina.wire.building import response_shape
+
+API_KEY = 37
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    errors: dict[str, KafkaError | None] = {}
+
+    def change(image: Image) -> Image:
+        errors.clear()
+        image_before = image
+        named = Counter(asked.name for asked in message.topics)
+        for asked in message.topics:
+            try:
+                if named[asked.name] > 1:
+                    raise InvalidRequest(f"topic {asked.name!r} is named more than once")
+                image = _with_more(node, image, asked)
+                errors[asked.name] = None
+            except KafkaError as error:
+                errors[asked.name] = error
+        check_total_partitions(
+            len(image.topics[name].partitions) - len(image_before.topics[name].partitions)
+            for name, error in errors.items()
+            if error is None
+        )
+        return image
+
+    if message.validate_only:
+        change(node.image)
+    else:
+        await node.change(change)
+    return _answer(request, errors)
+
+
+def _with_more(node: Node, image: Image, asked: Any) -> Image:
+    topic = image.topic(asked.name)
+    by_hand = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
+    assignments = check_more_partitions(image, topic, asked.count, by_hand)
+    if assignments is None:
+        assignments = ((node.id,),) * (asked.count - len(topic.partitions))
+    node.check_room()
+    return add_partitions(image, asked.name, assignments)
+
+
+def _answer(request: Request, errors: dict[str, KafkaError | None]) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    result_shape = shape.of("results")
+    return shape(
+        throttle_time=0,
+        results=tuple(
+            result_shape(
+                name=name,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else str(error),
+            )
+            for name, error in errors.items()
+        ),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return _answer(request, {asked.name: error for asked in message.topics})
+
+
+API = Api(API_KEY, "CreatePartitions", range(4), handle, error_answer)

@@ -1,0 +1,118 @@
+"""CreateTopics (key 19), versions 2-7.
+
+Behaviour: the topics that can be made are made in one change and are ready when the answer goes out; each of the
+others gets its own error. -1 asks for the broker's default; with assignments both counts must be -1. A name that
+comes twice in one request is an INVALID_REQUEST, once. With `validate_only` nothing is made.
+Version notes: v5 tells partitions, replicas and configs; v7 the topic id.
+Not done: the timeout is not looked at, since nothing is left to wait for.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+from lamina.broker.metadata.topic_creation import NewTopic, create_topics, plan_topics
+from lamina.broker.node import Node
+from lamina.broker.requests.config_entries import topic_entries
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, InvalidReplicaAssignment, InvalidRequest, KafkaError
+from lamina.image.topic import Topic
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 19
+_UNKNOWN = -1
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    outcomes: dict[str, Topic | KafkaError] = {}
+    configs: dict[str, dict[str, str]] = {}
+    wanted: list[NewTopic] = []
+    named = Counter(asked.name for asked in message.topics)
+    for asked in message.topics:
+        try:
+            if named[asked.name] > 1:
+                raise InvalidRequest(f"topic {asked.name!r} is named more than once")
+            new = _wanted(asked)
+            wanted.append(new)
+            configs[new.name] = dict(new.configs)
+        except KafkaError as error:
+            outcomes[asked.name] = error
+    if message.validate_only:
+        outcomes |= plan_topics(node, node.image, wanted)[1]
+    else:
+        outcomes |= await create_topics(node, wanted)
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    topics = []
+    for name in named:
+        outcome = outcomes[name]
+        if isinstance(outcome, KafkaError):
+            topics.append(_failed(topic_shape, name, outcome))
+        else:
+            topics.append(_made(topic_shape, node, outcome, configs[name], is_made=not message.validate_only))
+            # Every config of every topic is told, and a request may make thousands.
+            await asyncio.sleep(0)
+    return shape(throttle_time=0, topics=tuple(topics))
+
+
+def _wanted(asked: Any) -> NewTopic:
+    assignments: dict[int, tuple[int, ...]] = {}
+    for assignment in asked.assignments:
+        if assignment.partition_index in assignments:
+            raise InvalidReplicaAssignment(f"partition {assignment.partition_index} is assigned more than once")
+        assignments[assignment.partition_index] = tuple(assignment.broker_ids)
+    configs: dict[str, str] = {}
+    for config in asked.configs:
+        if config.value is None:
+            raise InvalidRequest(f"{config.name}: a config without a value")
+        if config.name in configs:
+            raise InvalidRequest(f"{config.name}: named twice")
+        configs[config.name] = config.value
+    return NewTopic(asked.name, asked.num_partitions, asked.replication_factor, assignments, configs)
+
+
+def _made(shape: Shape, node: Node, topic: Topic, overrides: dict[str, str], *, is_made: bool) -> Any:
+    configs: tuple[Any, ...] = ()
+    if shape.has("configs"):
+        config_shape = shape.of("configs")
+        configs = tuple(
+            config_shape(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.is_read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in topic_entries(node.settings, overrides)
+        )
+    return shape(
+        name=topic.name,
+        topic_id=UUID(bytes=topic.id) if is_made else None,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=configs,
+    )
+
+
+def _failed(shape: Shape, name: str, error: KafkaError) -> Any:
+    return shape(
+        name=name,
+        topic_id=None,
+        error_code=error.code,
+        error_message=str(error),
+        num_partitions=_UNKNOWN,
+        replication_factor=_UNKNOWN,
+        configs=(),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    names = dict.fromkeys(asked.name for asked in message.topics)
+    return shape(throttle_time=0, topics=tuple(_failed(shape.of("topics"), name, error) for name in names))
+
+
+API = Api(API_KEY, "CreateTopics", range(2, 8), handle, error_answer)

@@ -1,0 +1,95 @@
+"""DeleteTopics (key 20), versions 1-6.
+
+Behaviour: topics that are there are taken out of service and forgotten in one change, before the answer; their
+files go later. An unknown name is UNKNOWN_TOPIC_OR_PARTITION, an unknown id UNKNOWN_TOPIC_ID. A topic that is
+named twice, by name or id, stays and gets INVALID_REQUEST. Nothing is deleted with `delete.topic.enable=false`.
+Version notes: by name or id, not both, in v6; messages from v5; below v3 there is no code for disabled deletion,
+and INVALID_REQUEST stands for it.
+Not done: the timeout is not looked at.
+"""
+
+from collections import Counter
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError, TopicDeletionDisabled
+from lamina.image.changes import mark_deleted
+from lamina.image.image import Image
+from lamina.image.topic import Topic
+from lamina.settings.topics import DELETE_TOPIC_ENABLE
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 20
+_FIRST_WITH_DISABLED = 3
+
+
+class Asked(NamedTuple):
+    name: str | None
+    topic_id: UUID | None
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    if not node.settings[DELETE_TOPIC_ENABLE]:
+        disabled = TopicDeletionDisabled if request.api_version >= _FIRST_WITH_DISABLED else InvalidRequest
+        raise disabled("delete.topic.enable is false")
+    every = _asked(message)
+    outcomes: list[Topic | KafkaError] = []
+
+    def change(image: Image) -> Image:
+        outcomes[:] = _find_all(image, every)
+        for outcome in outcomes:
+            if isinstance(outcome, Topic):
+                image = mark_deleted(image, outcome.name)
+        return image
+
+    await node.change(change)
+    shape = response_shape(API_KEY, request.api_version)
+    responses = zip(every, outcomes, strict=True)
+    return shape(throttle_time=0, responses=tuple(_response(shape.of("responses"), *both) for both in responses))
+
+
+def _asked(message: Any) -> list[Asked]:
+    if hasattr(message, "topic_names"):
+        return [Asked(name, None) for name in message.topic_names]
+    return [Asked(topic.name, topic.topic_id) for topic in message.topics]
+
+
+def _find_all(image: Image, every: list[Asked]) -> list[Topic | KafkaError]:
+    found = [_find(image, asked) for asked in every]
+    named = Counter(topic.name for topic in found if isinstance(topic, Topic))
+    return [
+        InvalidRequest(f"topic {topic.name!r} is named more than once")
+        if isinstance(topic, Topic) and named[topic.name] > 1
+        else topic
+        for topic in found
+    ]
+
+
+def _find(image: Image, asked: Asked) -> Topic | KafkaError:
+    try:
+        if asked.topic_id is None:
+            if asked.name is None:
+                raise InvalidRequest("a topic with neither a name nor an id")
+            return image.topic(asked.name)
+        if asked.name is not None:
+            raise InvalidRequest("a topic is named by its name or by its id, not by both")
+        return image.topic_with_id(asked.topic_id.bytes)
+    except KafkaError as error:
+        return error
+
+
+def _response(shape: Shape, asked: Asked, outcome: Topic | KafkaError) -> Any:
+    if isinstance(outcome, KafkaError):
+        return shape(name=asked.name, topic_id=asked.topic_id, error_code=outcome.code, error_message=str(outcome))
+    return shape(name=outcome.name, topic_id=UUID(bytes=outcome.id), error_code=ErrorCode.NONE, error_message=None)
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    responses = tuple(_response(shape.of("responses"), asked, error) for asked in _asked(message))
+    return shape(throttle_time=0, responses=responses)
+
+
+API = Api(API_KEY, "DeleteTopics", range(1, 7), handle, error_answer)

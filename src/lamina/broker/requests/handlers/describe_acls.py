@@ -1,0 +1,27 @@
+"""DescribeAcls (key 29), versions 1-3.
+
+Behaviour: SECURITY_DISABLED, always: there is no authorizer, and consoles take this for "no access rules here".
+Version notes: the versions differ in their encoding only.
+"""
+
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import KafkaError, SecurityDisabled
+from lamina.wire.building import response_shape
+
+API_KEY = 29
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    raise SecurityDisabled("this broker has no authorizer: everybody may do everything")
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0, error_code=error.code, error_message=str(error), resources=()
+    )
+
+
+API = Api(API_KEY, "DescribeAcls", range(1, 4), handle, error_answer)

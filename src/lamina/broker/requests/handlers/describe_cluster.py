@@ -1,0 +1,61 @@
+"""DescribeCluster (key 60), versions 0-2.
+
+Behaviour: the cluster's id, its controller, and its brokers as this listener advertises them. Everybody may do
+everything, and if asked the answer says so.
+Version notes: v1 asks for brokers (1) or controllers (2); only brokers are told here. v2 tells which are fenced:
+none, since only live brokers are registered.
+"""
+
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, KafkaError, MismatchedEndpointType, UnsupportedEndpointType
+from lamina.image.image import NO_CONTROLLER
+from lamina.wire.building import response_shape
+
+API_KEY = 60
+BROKERS = 1
+CONTROLLERS = 2
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    asked = getattr(message, "endpoint_type", BROKERS)
+    if asked == CONTROLLERS:
+        raise MismatchedEndpointType("this is a broker's listener: it tells brokers, not controllers")
+    if asked != BROKERS:
+        raise UnsupportedEndpointType(f"there is no endpoint type {asked}")
+    shape = response_shape(API_KEY, request.api_version)
+    broker_shape = shape.of("brokers")
+    image = node.image
+    return shape(
+        throttle_time=0,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        endpoint_type=BROKERS,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        brokers=tuple(
+            broker_shape(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=False)
+            for broker in image.brokers.values()
+            for endpoint in [broker.endpoint_for(request.connection.listener_name)]
+        ),
+        cluster_authorized_operations=(ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0,
+        error_code=error.code,
+        error_message=str(error),
+        endpoint_type=BROKERS,
+        cluster_id="",
+        controller_id=NO_CONTROLLER,
+        brokers=(),
+        cluster_authorized_operations=NOT_ASKED,
+    )
+
+
+API = Api(API_KEY, "DescribeCluster", range(3), handle, error_answer)

@@ -1,0 +1,115 @@
+"""DescribeConfigs (key 32), versions 1-4.
+
+Behaviour: what holds on a topic, on a group, on this broker, or, for the broker with the empty name, what was set
+on all brokers while running; each with its source, and with synonyms and documentation if asked. No names or an empty
+list asks for all. Sensitive values are null. `inter.broker.protocol.version` is told although nobody can set it:
+it is the release whose protocol is spoken, and consoles look for it.
+Version notes: types and documentation from v3.
+Not done: other resources (broker loggers, client metrics) are an INVALID_REQUEST.
+"""
+
+import asyncio
+from typing import Any
+
+from lamina.broker.metadata.config_changes import find_resource
+from lamina.broker.node import Node
+from lamina.broker.requests.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    default_entries,
+    group_entries,
+    not_compacted,
+    topic_entries,
+)
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, KafkaError
+from lamina.image.image import ResourceType
+from lamina.image.topic_names import check_topic_name
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 32
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    results = []
+    for resource in message.resources:
+        results.append(_result(node, shape.of("results"), message, resource))
+        # A console asks for every topic at once.
+        await asyncio.sleep(0)
+    return shape(throttle_time=0, results=tuple(results))
+
+
+def _result(node: Node, shape: Shape, message: Any, resource: Any) -> Any:
+    try:
+        entries = _entries(node, resource.resource_type, resource.resource_name)
+    except KafkaError as error:
+        return _failed(shape, resource, error)
+    asked = resource.configuration_keys
+    config_shape = shape.of("configs")
+    with_documentation = getattr(message, "include_documentation", False)
+    return shape(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(
+            _config(config_shape, entry, message.include_synonyms, with_documentation)
+            for entry in entries
+            if not asked or entry.name in asked
+        ),
+    )
+
+
+def _entries(node: Node, resource_type: int, name: str) -> list[ConfigEntry]:
+    if resource_type == ResourceType.TOPIC:
+        check_topic_name(name)
+    resource = find_resource(node, node.image, resource_type, name)
+    configs = node.image.configs_of(resource)
+    if resource.type is ResourceType.TOPIC:
+        return [*topic_entries(node.settings, configs), *_compaction(node, name)]
+    if resource.type is ResourceType.GROUP:
+        return group_entries(node.settings, configs)
+    return broker_entries(node.settings, node.actual_values) if resource.name else default_entries(configs)
+
+
+def _compaction(node: Node, topic: str) -> list[ConfigEntry]:
+    """A compacted topic that is not being compacted says so where people look."""
+    why_not = node.cleaner.why_not() if node.config_of(topic).compact else None
+    return [] if why_not is None else [not_compacted(why_not)]
+
+
+def _config(shape: Shape, entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) -> Any:
+    synonym_shape = shape.of("synonyms")
+    synonyms = entry.synonyms if with_synonyms else ()
+    return shape(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=tuple(synonym_shape(name=one.name, value=one.value, source=one.source) for one in synonyms),
+        config_type=entry.type,
+        documentation=entry.documentation if with_documentation else None,
+    )
+
+
+def _failed(shape: Shape, resource: Any, error: KafkaError) -> Any:
+    return shape(
+        error_code=error.code,
+        error_message=str(error),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=(),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    return shape(
+        throttle_time=0,
+        results=tuple(_failed(shape.of("results"), resource, error) for resource in message.resources),
+    )
+
+
+API = Api(API_KEY, "DescribeConfigs", range(1, 5), handle, error_answer)

@@ -1,0 +1,280 @@
+"""Fetch (key 1), versions 4-17.
+
+Behaviour: long poll until `min_bytes` or `max_wait_ms`; records leave as file ranges; consumers see up to the
+high watermark, or the last stable offset with the aborted transactions they have to skip; incremental sessions
+as in KIP-227. The first partition with records may exceed the limits by one batch, no other may.
+Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids in place of names from v13.
+Not done: follower fetches and racks (one replica), tiered offsets.
+"""
+
+from collections.abc import Awaitable
+from time import perf_counter_ns
+from typing import NamedTuple
+
+from lamina.broker.counters import TopicCounters
+from lamina.broker.network.service import Answer
+from lamina.broker.node import Node
+from lamina.broker.partitions.parked_fetch import ParkedFetch
+from lamina.broker.partitions.partition import READ_COMMITTED, Partition
+from lamina.broker.requests.fetch_sessions import Fetching, PartitionKey
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import (
+    ErrorCode,
+    FetchSessionError,
+    InconsistentTopicId,
+    KafkaError,
+    UnsupportedCompression,
+)
+from lamina.log.lease import Lease
+from lamina.records.batch import HEADER_BYTES, Codec, read_header
+from lamina.wire.fetch_request import (
+    API_KEY,
+    FIRST_WITH_TOPIC_IDS,
+    VERSIONS,
+    FetchPartition,
+    FetchRequest,
+    parse_fetch_request,
+)
+from lamina.wire.fetch_response import (
+    AbortedTransaction,
+    DivergingEpoch,
+    PartitionFetched,
+    TopicFetched,
+    encode_fetch_response,
+)
+
+_FIRST_WITH_ZSTD = 10
+
+
+class _Read(NamedTuple):
+    """One look at all partitions of a fetch."""
+
+    answered: list[tuple[PartitionKey, PartitionFetched]]
+    partitions: list[tuple[Partition, int]]
+    """Each with the high watermark that was seen."""
+    topics: list[TopicCounters | None]
+    """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
+    size_bytes: int
+    has_error: bool
+    cold: list[Lease]
+
+    def give_back(self) -> None:
+        for _, fetched in self.answered:
+            if isinstance(fetched.records, Lease):
+                fetched.records.give_back()
+
+
+def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awaitable[Answer]:
+    uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
+    fetching = node.fetch_sessions.begin(message, uses_topic_ids, node.monotonic_ms())
+    read = _read(node, request, message, fetching)
+    enough = read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked
+    if not enough and message.max_wait_ms > 0 and not node.is_stopping:
+        read.give_back()
+        return _park(node, request, message, fetching, read)
+    if read.cold:
+        # A task that is cancelled before it begins never runs: it reads again rather than begin with leases in hand.
+        read.give_back()
+        return _answer_cold(node, request, message, fetching)
+    return _answer(request, fetching, read)
+
+
+async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
+    deadline = node.loop.time() + message.max_wait_ms / 1000
+    may_wait = True
+    while may_wait and not node.is_stopping:
+        # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
+        if all(partition.is_at(seen) for partition, seen in read.partitions):
+            parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
+            began_ns = perf_counter_ns()
+            node.counters.parked_fetches += 1
+            try:
+                may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
+            finally:
+                node.counters.parked_fetches -= 1
+            if request.waits is not None:
+                request.waits.parked_ns += perf_counter_ns() - began_ns
+        if message.isolation_level != READ_COMMITTED:
+            break
+        # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
+        read = _read(node, request, message, fetching)
+        read.give_back()
+        if read.size_bytes >= message.min_bytes or read.has_error:
+            break
+    return await _answer_cold(node, request, message, fetching)
+
+
+async def _answer_cold(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> Answer:
+    """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
+    read = _read(node, request, message, fetching)
+    try:
+        for lease in read.cold:
+            file, position, size_bytes = lease.file, lease.position, lease.size_bytes
+            await node.threads.run(lambda f=file, p=position, s=size_bytes: f.load(p, s))  # type: ignore[misc]
+    except BaseException:
+        read.give_back()
+        raise
+    return _answer(request, fetching, read)
+
+
+def _read(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
+    left_bytes = min(message.max_bytes, node.fetch_max_bytes)
+    answered: list[tuple[PartitionKey, PartitionFetched]] = []
+    partitions: list[tuple[Partition, int]] = []
+    topics: list[TopicCounters | None] = []
+    cold: list[Lease] = []
+    size_bytes, has_error = 0, False
+    for key, asked in fetching.asked:
+        found = len(partitions)
+        fetched = _read_partition(node, request, message, key, asked, left_bytes, size_bytes == 0, partitions)
+        answered.append((key, fetched))
+        topics.append(partitions[-1][0].counters if len(partitions) > found else None)
+        has_error = has_error or fetched.error_code != 0 or fetched.diverging_epoch is not None
+        if isinstance(fetched.records, Lease):
+            size_bytes += fetched.records.size_bytes
+            left_bytes -= fetched.records.size_bytes
+            if not fetched.records.is_cached():
+                cold.append(fetched.records)
+    return _Read(answered, partitions, topics, size_bytes, has_error, cold)
+
+
+def _read_partition(
+    node: Node,
+    request: Request,
+    message: FetchRequest,
+    key: PartitionKey,
+    asked: FetchPartition,
+    left_bytes: int,
+    may_exceed: bool,
+    partitions: list[tuple[Partition, int]],
+) -> PartitionFetched:
+    (name, topic_id), index = key
+    topic = name or str(topic_id)
+    try:
+        topic = node.partitions.name_of(topic_id) if name is None else name
+        partition = node.partitions.get(topic, index)
+        if topic_id is not None and topic_id != partition.topic_id:
+            raise InconsistentTopicId(f"{partition.log.name} has another topic id")
+        partition.check_online()
+        partition.check_epoch(asked.current_leader_epoch)
+        partitions.append((partition, partition.high_watermark))
+        return _read_records(request, message, partition, asked, left_bytes, may_exceed)
+    except KafkaError as error:
+        return PartitionFetched(index, error.code, -1)
+    except Exception as error:
+        node.partition_failed(topic, index, error)
+        return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+def _read_records(
+    request: Request,
+    message: FetchRequest,
+    partition: Partition,
+    asked: FetchPartition,
+    left_bytes: int,
+    may_exceed: bool,
+) -> PartitionFetched:
+    log = partition.log
+    high_watermark, stable = partition.high_watermark, partition.last_stable_offset
+    offset = asked.fetch_offset
+    if asked.last_fetched_epoch >= 0:
+        end = log.epochs.end_of(asked.last_fetched_epoch, log.log_end_offset)
+        if end.epoch < 0 and asked.last_fetched_epoch <= partition.leader_epoch:
+            end = end._replace(epoch=asked.last_fetched_epoch, start_offset=log.log_end_offset)
+        if end.epoch < asked.last_fetched_epoch or end.start_offset < offset:
+            diverging = DivergingEpoch(end.epoch, end.start_offset)
+            return PartitionFetched(
+                asked.partition_index, 0, high_watermark, stable, log.log_start_offset, diverging_epoch=diverging
+            )
+    is_committed = message.isolation_level == READ_COMMITTED
+    bound = stable if is_committed else high_watermark
+    limit_bytes = max(min(asked.max_bytes, left_bytes), 0)
+    lease = log.read(offset, limit_bytes, bound)
+    if lease is not None and lease.size_bytes > limit_bytes and not may_exceed:
+        lease.give_back()
+        lease = None
+    try:
+        return _fetched(request, partition, asked, lease, stable, is_committed)
+    except BaseException:
+        if lease is not None:
+            lease.give_back()
+        raise
+
+
+def _fetched(
+    request: Request, partition: Partition, asked: FetchPartition, lease: Lease | None, stable: int, is_committed: bool
+) -> PartitionFetched:
+    log = partition.log
+    aborted: tuple[AbortedTransaction, ...] | None = None
+    if is_committed:
+        aborted = ()
+        if lease is not None:
+            found = log.segments.aborted_in(lease, asked.fetch_offset, stable)
+            aborted = tuple(AbortedTransaction(entry.producer_id, entry.first_offset) for entry in found)
+    if lease is not None and request.api_version < _FIRST_WITH_ZSTD:
+        _check_no_zstd(lease)
+    return PartitionFetched(
+        asked.partition_index,
+        0,
+        partition.high_watermark,
+        stable,
+        log.log_start_offset,
+        b"" if lease is None else lease,
+        aborted,
+    )
+
+
+def _check_no_zstd(lease: Lease) -> None:
+    """A client this old cannot open zstd; the first batch stands for the range, as in Kafka."""
+    if read_header(lease.file.pread(HEADER_BYTES, lease.position)).codec_id == Codec.ZSTD:
+        raise UnsupportedCompression("zstd needs version 10 of Fetch")
+
+
+def _answer(request: Request, fetching: Fetching, read: _Read) -> Answer:
+    _count(request, read)
+    news = fetching.news(read.answered)
+    if len(news) != len(read.answered):
+        told = {key for key, _ in news}
+        for key, fetched in read.answered:
+            if key not in told and isinstance(fetched.records, Lease):
+                fetched.records.give_back()
+    topics: list[TopicFetched] = []
+    for ((name, topic_id), _), fetched in news:
+        if topics and topics[-1].name == name and topics[-1].topic_id == topic_id:
+            partitions = topics[-1].partitions
+            assert isinstance(partitions, list)
+            partitions.append(fetched)
+        else:
+            topics.append(TopicFetched(name, topic_id, [fetched]))
+    return encode_fetch_response(request.api_version, request.correlation_id, topics, session_id=fetching.session_id)
+
+
+def _count(request: Request, read: _Read) -> None:
+    for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
+        if fetched.error_code:
+            request.failed(fetched.error_code)
+        if counters is not None:
+            counters.fetch_requests += 1
+            if fetched.error_code:
+                counters.fetch_failures += 1
+            elif fetched.records:
+                counters.out_bytes += len(fetched.records)
+
+
+def error_answer(request: Request, message: FetchRequest, error: KafkaError) -> Answer:
+    """A session's error is told once for the whole answer; any other for each partition."""
+    request.failed(error.code)
+    if isinstance(error, FetchSessionError):
+        return encode_fetch_response(request.api_version, request.correlation_id, [], error_code=error.code)
+    topics = [
+        TopicFetched(
+            topic.name,
+            topic.topic_id,
+            [PartitionFetched(partition.partition_index, error.code, -1) for partition in topic.partitions],
+        )
+        for topic in message.topics
+    ]
+    return encode_fetch_response(request.api_version, request.correlation_id, topics, error_code=error.code)
+
+
+API = Api(API_KEY, "Fetch", VERSIONS, handle, error_answer, parse=parse_fetch_request)

@@ -1,0 +1,53 @@
+"""InitProducerId (key 22), versions 0-5.
+
+Behaviour: an idempotent producer gets an id that nobody had before, at epoch 0. A transactional one gets what its
+transactional id has, at the next epoch: whoever had it before is fenced, and a transaction that was left open is
+aborted first (CONCURRENT_TRANSACTIONS until then).
+Version notes: from v3 a producer may name the id and epoch that it has, to go on after an error (KIP-360); without a
+transactional id it gets a new one all the same, as in Kafka. PRODUCER_FENCED from v4.
+"""
+
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.decision import Producer
+from lamina.coordinators.transaction_requests import NO_PRODUCER, InitRequest, expected_producer
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.wire.building import response_shape
+from lamina.wire.encoder import milliseconds
+
+API_KEY = 22
+_FIRST_WITH_FENCED = 4
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    if message.transactional_id == "":
+        raise InvalidRequest("a transactional id must not be empty")
+    expected = expected_producer(
+        getattr(message, "producer_id", NO_PRODUCER.id), getattr(message, "producer_epoch", NO_PRODUCER.epoch)
+    )
+    if message.transactional_id is None:
+        return _answer(request, ErrorCode.NONE, Producer(await node.producer_ids.next(), 0))
+    producer = await node.transactions.init_producer_id(
+        InitRequest(
+            message.transactional_id,
+            milliseconds(message.transaction_timeout),
+            expected,
+            request.api_version >= _FIRST_WITH_FENCED,
+        )
+    )
+    return _answer(request, ErrorCode.NONE, producer)
+
+
+def _answer(request: Request, code: ErrorCode, producer: Producer) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0, error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return _answer(request, error.code, NO_PRODUCER)
+
+
+API = Api(API_KEY, "InitProducerId", range(6), handle, error_answer)

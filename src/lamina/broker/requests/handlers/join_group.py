@@ -1,0 +1,77 @@
+"""JoinGroup (key 11), versions 0-9.
+
+Behaviour: the group's shard decides; the answer comes when the members of the next generation are known.
+Version notes: without a rebalance timeout (v0) it is the session's; from v4 a new member is first told its id
+(MEMBER_ID_REQUIRED); static members from v5; the leader may be told to keep the assignment (v9). A null protocol name
+is an empty one below v7.
+"""
+
+from typing import Any
+from uuid import uuid4
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.group_requests import client_of
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import JoinAnswer, JoinRequest
+from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.building import response_shape
+from lamina.wire.encoder import milliseconds
+
+API_KEY = 11
+_NAME_CHARACTERS = 255
+"""A new member's id begins with its client's name, of which this much tells enough: a longer id cannot be stored."""
+_FIRST_WITH_REQUIRED_ID = 4
+_FIRST_TO_SKIP = 9
+_FIRST_WITH_NULL_PROTOCOL = 7
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    session_timeout_ms = milliseconds(message.session_timeout)
+    client = client_of(request)
+    instance_id = getattr(message, "group_instance_id", None)
+    join = JoinRequest(
+        message.group_id,
+        message.member_id,
+        instance_id,
+        client,
+        message.protocol_type,
+        tuple((protocol.name, bytes(protocol.metadata)) for protocol in message.protocols),
+        session_timeout_ms,
+        milliseconds(message.rebalance_timeout) if hasattr(message, "rebalance_timeout") else session_timeout_ms,
+        new_member_id=f"{(instance_id or client.client_id)[:_NAME_CHARACTERS]}-{uuid4()}",
+        requires_known_member_id=request.api_version >= _FIRST_WITH_REQUIRED_ID,
+        may_skip_assignment=request.api_version >= _FIRST_TO_SKIP,
+        reason=getattr(message, "reason", None) or "",
+    )
+    shard = node.groups.shard_of(message.group_id)
+    return then(shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now)), lambda a: _answer(request, a))
+
+
+def _answer(request: Request, answer: JoinAnswer) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    member_shape = shape.of("members")
+    protocol = answer.protocol
+    if protocol is None and request.api_version < _FIRST_WITH_NULL_PROTOCOL:
+        protocol = ""
+    return shape(
+        throttle_time=0,
+        error_code=ErrorCode.NONE if answer.error is None else answer.error.code,
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=protocol,
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=tuple(
+            member_shape(member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata)
+            for member in answer.members
+        ),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return _answer(request, JoinAnswer(message.member_id, error=error))
+
+
+API = Api(API_KEY, "JoinGroup", range(10), handle, error_answer)

@@ -1,0 +1,170 @@
+"""ListOffsets (key 2), versions 1-9.
+
+Behaviour: latest (-1), earliest (-2), the largest timestamp (-3, v7), and the first record at or after a time.
+A reader of committed records gets the last stable offset for the high watermark. Nothing
+found is -1 and -1. A partition that is asked for twice is INVALID_REQUEST.
+Version notes: earliest local (-4, v8) is the earliest; latest tiered (-5, v9) is nowhere: nothing is tiered.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from lamina.broker.node import Node
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 2
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+_NOTHING = -1
+
+Duplicates = set[tuple[str, int]]
+
+
+class Found(NamedTuple):
+    offset: int = _NOTHING
+    timestamp: int = _NOTHING
+    leader_epoch: int = _NOTHING
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    duplicates = _duplicates(message)
+    if any(_is_by_time(asked) for topic in message.topics for asked in topic.partitions):
+        return _handle_by_time(node, request, message, duplicates)
+    return _answer(
+        request,
+        message,
+        [_find(node, message, topic.name, asked, duplicates) for topic in message.topics for asked in topic.partitions],
+    )
+
+
+async def _handle_by_time(node: Node, request: Request, message: Any, duplicates: Duplicates) -> Any:
+    """As above, where batches have to be opened: each on a thread, and others' requests between partitions."""
+    answers: list[Found | KafkaError] = []
+    for topic in message.topics:
+        for asked in topic.partitions:
+            if _is_by_time(asked):
+                answers.append(await _find_by_time(node, message, topic.name, asked, duplicates))
+                await asyncio.sleep(0)
+            else:
+                answers.append(_find(node, message, topic.name, asked, duplicates))
+    return _answer(request, message, answers)
+
+
+def _is_by_time(asked: Any) -> bool:
+    return asked.timestamp not in (LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED)
+
+
+def _duplicates(message: Any) -> Duplicates:
+    """Partitions asked for more than once: Kafka refuses every mention of them."""
+    count = Counter((topic.name, asked.partition_index) for topic in message.topics for asked in topic.partitions)
+    return {partition for partition, times in count.items() if times > 1}
+
+
+def _partition(node: Node, topic: str, asked: Any, duplicates: Duplicates) -> Partition:
+    index = asked.partition_index
+    if (topic, index) in duplicates:
+        raise InvalidRequest(f"{topic}-{index} is asked for more than once")
+    partition = node.partitions.get(topic, index)
+    partition.check_online()
+    partition.check_epoch(getattr(asked, "current_leader_epoch", -1))
+    return partition
+
+
+def _find(node: Node, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Found | KafkaError:
+    try:
+        partition = _partition(node, topic, asked, duplicates)
+    except KafkaError as error:
+        return error
+    if asked.timestamp == LATEST:
+        return Found(_bound(partition, message), leader_epoch=partition.leader_epoch)
+    if asked.timestamp == LATEST_TIERED:
+        return Found()
+    log = partition.log
+    return Found(log.log_start_offset, leader_epoch=log.epochs.epoch_at(log.log_start_offset))
+
+
+async def _find_by_time(node: Node, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Found | KafkaError:
+    try:
+        partition = _partition(node, topic, asked, duplicates)
+        bound, limit_bytes = _bound(partition, message), partition.rules.max_decompressed_bytes
+        if asked.timestamp == MAX_TIMESTAMP:
+            search = offset_of_max_timestamp(partition.log, bound, limit_bytes)
+        else:
+            search = offset_for_timestamp(partition.log, asked.timestamp, bound, limit_bytes)
+        found = await _run(node, partition, search)
+    except KafkaError as error:
+        return error
+    return Found() if found is None else Found(found.offset, found.timestamp, found.leader_epoch)
+
+
+async def _run(node: Node, partition: Partition, search: Search) -> TimestampedOffset | None:
+    """Take the steps of a search on threads, and end it when the partition goes away meanwhile."""
+    with closing(search):
+        try:
+            step = next(search)
+            while True:
+                try:
+                    found = await node.threads.run(step)
+                except Exception as error:
+                    step = search.throw(error)
+                    continue
+                if node.partitions.get(partition.topic, partition.index) is not partition:
+                    raise UnknownTopicOrPartition(f"{partition.log.name} was replaced by another of its name")
+                partition.check_online()
+                step = search.send(found)
+        except StopIteration as end:
+            result: TimestampedOffset | None = end.value
+            return result
+
+
+def _bound(partition: Partition, message: Any) -> int:
+    return partition.bound(getattr(message, "isolation_level", 0))
+
+
+def _answer(request: Request, message: Any, answers: Iterable[Found | KafkaError]) -> Any:
+    """``answers`` in the order of the partitions in ``message``."""
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    answer = iter(answers)
+    return shape(
+        throttle_time=0,
+        topics=tuple(
+            topic_shape(
+                name=topic.name,
+                partitions=tuple(
+                    _answer_one(partition_shape, asked.partition_index, next(answer)) for asked in topic.partitions
+                ),
+            )
+            for topic in message.topics
+        ),
+    )
+
+
+def _answer_one(shape: Shape, index: int, answer: Found | KafkaError) -> Any:
+    found, error_code = (Found(), answer.code) if isinstance(answer, KafkaError) else (answer, ErrorCode.NONE)
+    return shape(
+        partition_index=index,
+        error_code=error_code,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return _answer(request, message, repeat(error))
+
+
+API = Api(API_KEY, "ListOffsets", range(1, 10), handle, error_answer)

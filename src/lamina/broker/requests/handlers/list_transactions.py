@@ -1,0 +1,47 @@
+"""ListTransactions (key 66), versions 0-2.
+
+Behaviour: the transactional ids of this broker, with producer and state; states that do not exist are told.
+Version notes: by duration from v1, by a regular expression of RE2 from v2.
+"""
+
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.transaction_requests import ListRequest
+from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.building import response_shape
+
+API_KEY = 66
+_ANY_DURATION = -1
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    answer = node.transactions.list_transactions(
+        ListRequest(
+            frozenset(message.state_filters),
+            frozenset(message.producer_id_filters),
+            getattr(message, "duration_filter", _ANY_DURATION),
+            getattr(message, "transactional_id_pattern", None),
+        )
+    )
+    shape = response_shape(API_KEY, request.api_version)
+    state_shape = shape.of("transaction_states")
+    return shape(
+        throttle_time=0,
+        error_code=ErrorCode.NONE,
+        unknown_state_filters=answer.unknown_states,
+        transaction_states=tuple(
+            state_shape(transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state)
+            for one in answer.listings
+        ),
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0, error_code=error.code, unknown_state_filters=(), transaction_states=()
+    )
+
+
+API = Api(API_KEY, "ListTransactions", range(3), handle, error_answer)

@@ -1,0 +1,78 @@
+"""OffsetCommit (key 8), versions 2-9.
+
+Behaviour: a partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION, the others are committed if their group lets
+the member: one record each, one batch for all, answered when they are committed.
+Version notes: a retention of the commit's own in v2-4; leader epochs from v6; static members from v7; member epochs of
+the consumer protocol from v9.
+Not done: v10 names topics by id, which no client needs.
+"""
+
+from typing import Any
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.offset_outcomes import Outcome, answer_with, partition_count
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
+from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
+from lamina.wire.encoder import milliseconds
+
+API_KEY = 8
+_NO_EPOCH = -1
+_NO_RETENTION = -1
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    known, outcome = sort_partitions(node, message)
+    if not known:
+        return answer_with(API_KEY, request, message, outcome)
+    retention_ms = milliseconds(message.retention_time) if hasattr(message, "retention_time") else _NO_RETENTION
+    commit = OffsetCommitRequest(
+        message.group_id,
+        message.member_id,
+        message.generation_id_or_member_epoch,
+        getattr(message, "group_instance_id", None),
+        known,
+        None if retention_ms == _NO_RETENTION else retention_ms,
+        request.api_version,
+    )
+
+    def respond(errors: list[KafkaError | None]) -> Any:
+        for one, error in zip(known, errors, strict=True):
+            outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
+        return answer_with(API_KEY, request, message, outcome)
+
+    shard = node.groups.shard_of(message.group_id)
+    try:
+        return then(shard.ask(lambda machine, waiter, now: machine.commit(commit, waiter, now)), respond)
+    except MessageTooLarge as error:
+        raise InvalidCommitOffsetSize(str(error)) from error
+
+
+def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition, ...], Outcome]:
+    """Those that exist, and what the others are told."""
+    known, outcome = [], {}
+    for topic in message.topics:
+        count = partition_count(node, topic.name)
+        for one in topic.partitions:
+            if not 0 <= one.partition_index < count:
+                outcome[topic.name, one.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            known.append(
+                CommittedPartition(
+                    topic.name,
+                    one.partition_index,
+                    one.committed_offset,
+                    getattr(one, "committed_leader_epoch", _NO_EPOCH),
+                    one.committed_metadata,
+                )
+            )
+    return tuple(known), outcome
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    outcome = {(topic.name, one.partition_index): error.code for topic in message.topics for one in topic.partitions}
+    return answer_with(API_KEY, request, message, outcome)
+
+
+API = Api(API_KEY, "OffsetCommit", range(2, 10), handle, error_answer)

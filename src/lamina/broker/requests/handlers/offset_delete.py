@@ -1,0 +1,44 @@
+"""OffsetDelete (key 47), version 0.
+
+Behaviour: removes committed offsets of a group; a topic that its members read is GROUP_SUBSCRIBED_TO_TOPIC, one that
+does not exist UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from typing import Any
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.offset_outcomes import answer_with, partition_count
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import OffsetDeleteRequest
+from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.building import response_shape
+
+API_KEY = 47
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    known, outcome = [], {}
+    for topic in message.topics:
+        count = partition_count(node, topic.name)
+        for one in topic.partitions:
+            if 0 <= one.partition_index < count:
+                known.append((topic.name, one.partition_index))
+            else:
+                outcome[topic.name, one.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    delete = OffsetDeleteRequest(message.group_id, tuple(known))
+
+    def respond(errors: list[KafkaError | None]) -> Any:
+        for key, error in zip(known, errors, strict=True):
+            outcome[key] = ErrorCode.NONE if error is None else error.code
+        return answer_with(API_KEY, request, message, outcome, error_code=ErrorCode.NONE)
+
+    shard = node.groups.shard_of(message.group_id)
+    return then(shard.ask(lambda machine, waiter, now: machine.delete_offsets(delete, waiter)), respond)
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code, topics=())
+
+
+API = Api(API_KEY, "OffsetDelete", range(1), handle, error_answer)

@@ -1,0 +1,69 @@
+"""OffsetForLeaderEpoch (key 23), versions 2-4.
+
+Behaviour: for a leader epoch the largest known one at or below it and the offset where that one ends, so that a
+client learns whether records it has read were lost. -1 and -1 for an epoch that has not begun. An epoch in which
+nothing was written ends where the log does.
+Version notes: v3 names the replica that asks, which makes no difference with one replica.
+"""
+
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, KafkaError
+from lamina.log.epochs import EpochStart
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 23
+_UNKNOWN = EpochStart(-1, -1)
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    return shape(
+        throttle_time=0,
+        topics=tuple(
+            topic_shape(
+                topic=topic.topic,
+                partitions=tuple(
+                    _partition(node, topic_shape.of("partitions"), topic.topic, asked) for asked in topic.partitions
+                ),
+            )
+            for topic in message.topics
+        ),
+    )
+
+
+def _partition(node: Node, shape: Shape, topic: str, asked: Any) -> Any:
+    end, error_code = _UNKNOWN, ErrorCode.NONE
+    try:
+        partition = node.partitions.get(topic, asked.partition)
+        partition.check_online()
+        partition.check_epoch(asked.current_leader_epoch)
+        end = partition.end_of_epoch(asked.leader_epoch)
+    except KafkaError as error:
+        error_code = error.code
+    return shape(error_code=error_code, partition=asked.partition, leader_epoch=end.epoch, end_offset=end.start_offset)
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    return shape(
+        throttle_time=0,
+        topics=tuple(
+            topic_shape(
+                topic=topic.topic,
+                partitions=tuple(
+                    partition_shape(error_code=error.code, partition=asked.partition, leader_epoch=-1, end_offset=-1)
+                    for asked in topic.partitions
+                ),
+            )
+            for topic in message.topics
+        ),
+    )
+
+
+API = Api(API_KEY, "OffsetForLeaderEpoch", range(2, 5), handle, error_answer)

@@ -1,0 +1,287 @@
+"""Produce (key 0), versions 3-12; 0 is advertised because old clients compress only then (KAFKA-18659).
+
+Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
+acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
+log, and on disk where `flush.messages` says so. Batches that are large once decompressed, that hold many records or
+that the topic stores in another codec are prepared on a thread. A batch that begins a transaction in its partition is
+verified with the transaction coordinator first. While the disk is nearly full every batch for it gets POLICY_VIOLATION.
+Version notes: zstd needs v7; record errors are told from v8; TRANSACTION_ABORTABLE from v11; from v12 partitions need
+not be added to the transaction before.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+
+from lamina.broker.counters import Place
+from lamina.broker.network.service import Answer, ConnectionRefused
+from lamina.broker.node import Node
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.requests.produce_verification import (
+    NOTHING_TO_VERIFY,
+    Unverified,
+    Verified,
+    begin_verification,
+    verify,
+)
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import (
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTopic,
+    KafkaError,
+    MessageTooLarge,
+    RecordsRejected,
+    StorageError,
+    TransactionalIdAuthorizationFailed,
+    UnknownServerError,
+    UnsupportedCompression,
+)
+from lamina.image.topic import INTERNAL_TOPICS
+from lamina.log.verification import Verification
+from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
+from lamina.records.prepare import PreparedBatch, prepare_batch
+from lamina.wire.produce import (
+    API_KEY,
+    VERSIONS,
+    PartitionProduced,
+    PartitionRecords,
+    ProduceRequest,
+    RecordError,
+    TopicProduced,
+    TopicRecords,
+    encode_produce_response,
+    parse_produce_request,
+)
+
+logger = logging.getLogger(__name__)
+
+_ADMIN_CLIENT = "__admin_client"
+_FIRST_WITH_ZSTD = 7
+_THREAD_BYTES = 64 * 1024
+"""A compressed batch of this size takes about a millisecond to open."""
+_PARTITIONS_AT_A_TIME = 8
+"""Each may roll a log, which takes a fraction of a millisecond."""
+
+
+def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
+    if message.acks not in (-1, 0, 1):
+        raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
+    if message.transactional_id is not None:
+        unverified = begin_verification(node, request.api_version, message)
+        if unverified is not None:
+            return _handle_unverified(node, request, message, message.transactional_id, unverified)
+    if _takes_long(node, message.topics):
+        return _handle_slowly(node, request, message, NOTHING_TO_VERIFY)
+    now_ms = node.now_ms()
+    flushing: list[Partition] = []
+    topics = []
+    for topic, partitions in message.topics:
+        produced = [
+            _produce(node, request, message, topic, partition, None, now_ms, flushing) for partition in partitions
+        ]
+        topics.append(TopicProduced(topic, produced))
+    if flushing:
+        return _answer_flushed(node, request, message, topics, flushing)
+    return _answer(request, message, topics)
+
+
+async def _handle_unverified(
+    node: Node, request: Request, message: ProduceRequest, transactional_id: str, unverified: Unverified
+) -> Answer:
+    verified = await verify(node, request.api_version, transactional_id, unverified)
+    return await _handle_slowly(node, request, message, verified)
+
+
+async def _handle_slowly(node: Node, request: Request, message: ProduceRequest, verified: Verified) -> Answer:
+    """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
+    flushing: list[Partition] = []
+    topics = []
+    done = 0
+    for topic, partitions in message.topics:
+        produced = []
+        for partition in partitions:
+            if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            verification = verified.get((topic, partition.partition_index))
+            if isinstance(verification, KafkaError):
+                _count_failure(node, topic, partition, verification)
+                produced.append(_failed(request, partition.partition_index, verification))
+                continue
+            prepared = await _prepare_on_thread(node, topic, partition)
+            produced.append(
+                _produce(node, request, message, topic, partition, prepared, node.now_ms(), flushing, verification)
+            )
+        topics.append(TopicProduced(topic, produced))
+    if flushing:
+        return await _answer_flushed(node, request, message, topics, flushing)
+    return _answer(request, message, topics)
+
+
+async def _prepare_on_thread(node: Node, topic: str, sent: PartitionRecords) -> PreparedBatch | KafkaError | None:
+    """The batch, or what is wrong with it; ``None`` where the loop may as well prepare it."""
+    index, records = sent
+    partition = node.partitions.find(topic, index)
+    if partition is None or records is None or not _is_slow(node, topic, sent):
+        return None
+    rules, now_ms, walk = partition.rules, node.now_ms(), node.kernel_loading.walk_records
+    try:
+        return await node.threads.run(lambda: prepare_batch(records, rules, now_ms, walk))
+    except KafkaError as error:
+        return error
+    except Exception as error:
+        return _unexpected(node, topic, index, error)
+
+
+def _produce(
+    node: Node,
+    request: Request,
+    message: ProduceRequest,
+    topic: str,
+    sent: PartitionRecords,
+    prepared: PreparedBatch | KafkaError | None,
+    now_ms: int,
+    flushing: list[Partition],
+    verification: Verification | None = None,
+) -> PartitionProduced:
+    """Append what was sent to one partition; its error is that partition's alone."""
+    index, records = sent
+    try:
+        partition = node.partitions.get(topic, index)
+        if topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
+            raise InvalidTopic(f"{topic} is internal: clients may not write to it")
+        if message.acks == -1:
+            partition.check_in_sync()
+        if records is None:
+            raise InvalidRecord("a Produce request without records")
+        partition.room.check(len(records))
+        if isinstance(prepared, KafkaError):
+            raise prepared
+        if prepared is None:
+            prepared = prepare_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
+        if prepared.validated.header.attributes & TRANSACTIONAL_BIT and message.transactional_id is None:
+            raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
+        if request.api_version < _FIRST_WITH_ZSTD and read_header(records).codec_id == Codec.ZSTD:
+            raise UnsupportedCompression("zstd needs version 7 of Produce")
+    except KafkaError as error:
+        _count_failure(node, topic, sent, error)
+        return _failed(request, index, error)
+    except Exception as error:
+        unexpected = _unexpected(node, topic, index, error)
+        _count_failure(node, topic, sent, unexpected)
+        return _failed(request, index, unexpected)
+    counters = partition.counters
+    counters.produce_requests += 1
+    try:
+        appended = partition.append(prepared, now_ms, verification)
+        if partition.needs_flush():
+            flushing.append(partition)
+        counters.in_messages += prepared.validated.header.record_count
+        counters.in_bytes += len(records)
+        log_append_time_ms = -1
+        if partition.rules.is_log_append_time:
+            log_append_time_ms = appended.timestamp
+        return PartitionProduced(index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset)
+    except KafkaError as error:
+        counters.produce_failures += 1
+        return _failed(request, index, error)
+    except Exception as error:
+        counters.produce_failures += 1
+        node.partition_failed(topic, index, error)
+        return _failed(request, index, StorageError(f"{topic}-{index} is offline: {error}"))
+
+
+def _count_failure(node: Node, topic: str, sent: PartitionRecords, error: KafkaError) -> None:
+    """What was refused before the log was asked; only of topics that exist."""
+    partition = node.partitions.find(topic, sent.partition_index)
+    if partition is not None:
+        partition.counters.produce_requests += 1
+        partition.counters.produce_failures += 1
+        if isinstance(error, MessageTooLarge) and sent.records is not None:
+            partition.counters.rejected_bytes += len(sent.records)
+
+
+def _unexpected(node: Node, topic: str, index: int, error: Exception) -> UnknownServerError:
+    """What a client's bytes led to before the log was touched is no reason to give up the partition."""
+    node.count_unexpected(Place.RECORDS)
+    logger.error("a batch for %s-%d could not be prepared", topic, index, exc_info=error)
+    return UnknownServerError("the broker failed unexpectedly; its log says how")
+
+
+def _takes_long(node: Node, topics: Sequence[TopicRecords]) -> bool:
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return _is_slow(node, topics[0].name, topics[0].partitions[0])
+    if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
+        return True
+    return any(_is_slow(node, topic, partition) for topic, partitions in topics for partition in partitions)
+
+
+def _is_slow(node: Node, topic: str, sent: PartitionRecords) -> bool:
+    """Whether preparing the batch would hold up the loop, by what its header claims."""
+    index, records = sent
+    if records is None or len(records) < HEADER_BYTES:
+        return False
+    codec_id, record_count = read_codec_and_count(records)
+    if node.kernel_loading.takes_long(record_count):
+        return True
+    is_large = len(records) >= _THREAD_BYTES
+    if not codec_id and not is_large:
+        return False
+    if codec_id and is_large:
+        return True
+    # Compressing anew takes longest, and of a small compressed batch nobody knows how large it will be.
+    partition = node.partitions.find(topic, index)
+    return partition is not None and partition.rules.codec not in (None, codec_id)
+
+
+def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:
+    request.failed(error.code)
+    record_errors: tuple[RecordError, ...] = ()
+    if isinstance(error, RecordsRejected):
+        record_errors = tuple(RecordError(number, text) for number, text in error.record_errors)
+    return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))
+
+
+async def _answer_flushed(
+    node: Node, request: Request, message: ProduceRequest, topics: list[TopicProduced], flushing: list[Partition]
+) -> Answer:
+    """Answer once the fsyncs that cover these batches have returned; one fsync serves all who wait for it."""
+    failed = await node.flushed(flushing)
+    if failed:
+        topics = [
+            TopicProduced(
+                topic,
+                [
+                    _failed(request, done.partition_index, failed[topic, done.partition_index])
+                    if (topic, done.partition_index) in failed
+                    else done
+                    for done in partitions
+                ],
+            )
+            for topic, partitions in topics
+        ]
+    return _answer(request, message, topics)
+
+
+def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Answer:
+    if message.acks == 0:
+        for topic, partitions in topics:
+            for partition in partitions:
+                if partition.error_code:
+                    raise ConnectionRefused(
+                        f"a batch for {topic}-{partition.partition_index} sent with acks=0 was refused: "
+                        f"{partition.error_message}"
+                    )
+        return None
+    return [encode_produce_response(request.api_version, request.correlation_id, topics)]
+
+
+def error_answer(request: Request, message: ProduceRequest, error: KafkaError) -> Answer:
+    topics = [
+        TopicProduced(topic, [_failed(request, partition.partition_index, error) for partition in partitions])
+        for topic, partitions in message.topics
+    ]
+    return _answer(request, message, topics)
+
+
+API = Api(API_KEY, "Produce", VERSIONS, handle, error_answer, parse=parse_produce_request, advertised_from=0)

@@ -1,0 +1,54 @@
+"""SyncGroup (key 14), versions 0-5.
+
+Behaviour: the leader brings the assignments, everybody gets its own; the others' answers wait for the leader.
+Version notes: from v5 a member says which protocol it believes in, and is told.
+"""
+
+from typing import Any
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
+from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError
+from lamina.wire.building import response_shape
+
+API_KEY = 14
+_FIRST_WITH_PROTOCOL = 5
+
+
+def handle(node: Node, request: Request, message: Any) -> Any:
+    protocol_type = getattr(message, "protocol_type", None)
+    protocol = getattr(message, "protocol_name", None)
+    if request.api_version >= _FIRST_WITH_PROTOCOL and (protocol_type is None or protocol is None):
+        raise InconsistentGroupProtocol("the protocol type and the protocol have to be named")
+    sync = SyncRequest(
+        message.group_id,
+        message.generation_id,
+        message.member_id,
+        getattr(message, "group_instance_id", None),
+        protocol_type,
+        protocol,
+        {one.member_id: bytes(one.assignment) for one in message.assignments},
+    )
+    shard = node.groups.shard_of(message.group_id)
+    return then(shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now)), lambda a: _answer(request, a))
+
+
+def _answer(request: Request, answer: SyncAnswer) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0,
+        error_code=ErrorCode.NONE,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol,
+        assignment=answer.assignment,
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(
+        throttle_time=0, error_code=error.code, protocol_type=None, protocol_name=None, assignment=b""
+    )
+
+
+API = Api(API_KEY, "SyncGroup", range(6), handle, error_answer)

@@ -1,0 +1,67 @@
+"""TxnOffsetCommit (key 28), versions 0-5.
+
+Behaviour: offsets that a group has read up to, committed with a producer's transaction: nobody sees them before it
+commits, and nobody ever if it aborts.
+Version notes: before v2 a coordinator that loads is COORDINATOR_NOT_AVAILABLE; from v3 the member is checked as in
+OffsetCommit; TRANSACTION_ABORTABLE from v4; with v5 (transaction version 2) the group's partition becomes part of the
+transaction here, before that AddOffsetsToTxn did so.
+"""
+
+from typing import Any
+
+from lamina.broker.coordination.pending import then
+from lamina.broker.node import Node
+from lamina.broker.requests.commit_verification import verify_commit
+from lamina.broker.requests.handlers.offset_commit import sort_partitions
+from lamina.broker.requests.offset_outcomes import answer_with
+from lamina.broker.requests.router import Api, Request
+from lamina.coordinators.group_requests import TransactionalCommitRequest
+from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError, MessageTooLarge
+
+API_KEY = 28
+_FIRST_WITH_LOADING = 2
+_NO_GENERATION = -1
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    if not message.group_id:
+        raise InvalidGroupId("a group must have a name")
+    known, outcome = sort_partitions(node, message)
+    if not known:
+        return answer_with(API_KEY, request, message, outcome)
+    commit = TransactionalCommitRequest(
+        message.group_id,
+        message.transactional_id,
+        message.producer_id,
+        message.producer_epoch,
+        getattr(message, "member_id", ""),
+        getattr(message, "generation_id", _NO_GENERATION),
+        getattr(message, "group_instance_id", None),
+        known,
+        request.api_version,
+    )
+
+    def respond(errors: list[KafkaError | None]) -> Any:
+        for one, error in zip(known, errors, strict=True):
+            outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
+        return answer_with(API_KEY, request, message, outcome)
+
+    shard = node.groups.shard_of(message.group_id)
+    verification = await verify_commit(node, shard.log.partition, commit)
+    try:
+        asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), verification)
+    except MessageTooLarge as error:
+        raise InvalidCommitOffsetSize(str(error)) from error
+    answer: Any = then(asked, respond)
+    return await answer if hasattr(answer, "__await__") else answer
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    code = error.code
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.api_version < _FIRST_WITH_LOADING:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    outcome = {(topic.name, one.partition_index): code for topic in message.topics for one in topic.partitions}
+    return answer_with(API_KEY, request, message, outcome)
+
+
+API = Api(API_KEY, "TxnOffsetCommit", range(6), handle, error_answer)

@@ -1,0 +1,95 @@
+"""WriteTxnMarkers (key 27), versions 1-2.
+
+Behaviour: a marker is written into each partition, on disk where `flush.messages` says so, which ends the producer's
+transaction there whatever its coordinator knows: this is how an operator aborts a transaction that hangs. An older
+producer epoch is INVALID_PRODUCER_EPOCH, an older coordinator epoch TRANSACTION_COORDINATOR_FENCED; a partition without
+an open transaction gets its marker all the same.
+Version notes: from v2 the transaction's version is told; from transaction version 2 on a marker with the epoch of the
+open transaction is a late one, and INVALID_PRODUCER_EPOCH.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from lamina.broker.node import Node
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.requests.router import Api, Request
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.image.topic import TopicPartition
+from lamina.wire.building import response_shape
+
+API_KEY = 27
+_PARTITIONS_AT_A_TIME = 64
+
+Errors = dict[TopicPartition, ErrorCode]
+
+
+async def handle(node: Node, request: Request, message: Any) -> Any:
+    results = []
+    flushing: list[Partition] = []
+    written = 0
+    for marker in message.markers:
+        errors: Errors = {}
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                errors[topic.name, index] = _write(node, marker, topic.name, index, flushing)
+                if (written := written + 1) % _PARTITIONS_AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+        results.append(errors)
+    failed = await node.flushed(flushing)
+    for errors in results:
+        errors |= {key: error.code for key, error in failed.items() if key in errors}
+    return _answer(request, message, lambda number, key: results[number][key])
+
+
+def _write(node: Node, marker: Any, topic: str, index: int, flushing: list[Partition]) -> ErrorCode:
+    try:
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            raise InvalidRequest("a marker belongs to a producer: its id and epoch are 0 or more")
+        partition = node.partitions.get(topic, index)
+        partition.append_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            is_commit=marker.transaction_result,
+            transaction_version=getattr(marker, "transaction_version", 0),
+            now_ms=node.now_ms(),
+        )
+    except KafkaError as error:
+        return error.code
+    if partition.needs_flush():
+        flushing.append(partition)
+    return ErrorCode.NONE
+
+
+def _answer(request: Request, message: Any, code_of: Callable[[int, TopicPartition], ErrorCode]) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    marker_shape = shape.of("markers")
+    topic_shape = marker_shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    return shape(
+        markers=tuple(
+            marker_shape(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    topic_shape(
+                        name=topic.name,
+                        partitions=tuple(
+                            partition_shape(partition_index=index, error_code=code_of(number, (topic.name, index)))
+                            for index in topic.partition_indexes
+                        ),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for number, marker in enumerate(message.markers)
+        )
+    )
+
+
+def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+    return _answer(request, message, lambda _, __: error.code)
+
+
+API = Api(API_KEY, "WriteTxnMarkers", range(1, 3), handle, error_answer)

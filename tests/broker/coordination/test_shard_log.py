@@ -1,0 +1,70 @@
+"""A coordinator's own batches, as Kafka's coordinators write them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lamina.broker.coordination.shard_log import ShardLog
+from lamina.coordinators.decision import Producer
+from lamina.errors import InvalidProducerEpoch, InvalidTransactionState
+from lamina.records.batch import NO_SEQUENCE, BatchHeader, Codec, walk
+from tests.broker.in_process import InProcessBroker
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
+    opened = InProcessBroker(tmp_path / "data", {})
+    opened.create("state")
+    yield opened
+    opened.close()
+
+
+def shard_log(broker: InProcessBroker, base_sequence: int = 0) -> ShardLog[str]:
+    return ShardLog(
+        broker.node,
+        broker.node.partitions.get("state", 0),
+        lambda record: (record.encode(), b"value"),
+        lambda key, value: (key or b"").decode(),
+        Codec.NONE,
+        base_sequence,
+    )
+
+
+def headers(log: ShardLog[str]) -> list[BatchHeader]:
+    lease = log.partition.log.read(0, 1 << 20)
+    assert lease is not None
+    with lease:
+        return [header for _, header in walk(memoryview(lease.read()))]
+
+
+@pytest.mark.parametrize("base_sequence", [0, NO_SEQUENCE])
+def test_every_batch_says_the_coordinators_sequence(broker: InProcessBroker, base_sequence: int) -> None:
+    """Kafka 4.1: 0 in __consumer_offsets, -1 in __transaction_state, with a producer or without."""
+    log = shard_log(broker, base_sequence)
+    producers = log.partition.log.producers
+    now_ms = broker.node.now_ms()
+    log.append(["a", "b"], None, now_ms)
+    verification = producers.begin_verification(7, 2, base_sequence, now_ms, begins_at_zero=False)
+    for _ in range(3):
+        log.append(["c"], Producer(7, 2), now_ms, verification)
+    written = [
+        (header.producer_id, header.producer_epoch, header.base_sequence, header.is_transactional)
+        for header in headers(log)
+    ]
+    assert written == [(-1, -1, base_sequence, False)] + [(7, 2, base_sequence, True)] * 3
+    assert log.partition.last_stable_offset == 2
+
+
+def test_a_producer_that_is_fenced_or_not_verified_writes_nothing(broker: InProcessBroker) -> None:
+    log, now_ms = shard_log(broker), broker.node.now_ms()
+    with pytest.raises(InvalidTransactionState):
+        log.append(["a"], Producer(7, 2), now_ms)
+    producers = log.partition.log.producers
+    verification = producers.begin_verification(7, 2, 0, now_ms, begins_at_zero=False)
+    log.append(["a"], Producer(7, 2), now_ms, verification)
+    log.partition.append_marker(7, 3, 0, is_commit=True, transaction_version=2, now_ms=now_ms)
+    stale = producers.begin_verification(7, 2, 0, now_ms, begins_at_zero=False)
+    with pytest.raises(InvalidProducerEpoch):
+        log.append(["b"], Producer(7, 2), now_ms, stale)
+    assert log.partition.log.log_end_offset == 2

@@ -1,0 +1,144 @@
+"""Bytes that are no requests: answered or closed as Kafka does, one log line, and nobody else notices."""
+
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from lamina.broker.requests.apis import APIS
+from lamina.errors import ErrorCode
+from lamina.wire.headers import start_request
+from lamina.wire.versions import request_schema
+from tests.broker.process import BrokerProcess
+from tests.broker.raw import API_VERSIONS, METADATA, RawClient, metadata_request
+
+TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(60)
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+def header(api_key: int, version: int, correlation_id: int = 1) -> bytes:
+    return bytes(start_request(api_key, version, correlation_id, "bad"))[4:]
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (struct.pack(">i", 104_857_601), "socket.request.max.bytes"),
+        (struct.pack(">i", 2**31 - 1), "socket.request.max.bytes"),
+        (struct.pack(">i", -1), "negative"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP"),
+        (TLS_HELLO, "TLS"),
+        (framed(b""), "too short"),
+        (framed(header(999, 0)), "API key 999"),
+        (framed(header(METADATA, 99)), "Metadata version 99"),
+        (framed(header(METADATA, -1)), "Metadata version -1"),
+        (framed(header(METADATA, 9)), "etadata"),
+        (framed(header(METADATA, 1) + struct.pack(">i", 2**31 - 1)), "etadata"),
+        (framed(header(METADATA, 9)[:-1] + b"\xff\xff\xff\xff\xff\xff\xff"), "header"),
+        (framed(struct.pack(">hhih", METADATA, 1, 1, 500) + b"short"), "client id"),
+    ],
+)
+def test_the_connection_is_closed_and_one_line_names_the_peer(broker: BrokerProcess, sent: bytes, why: str) -> None:
+    since = len(broker.log)
+    with RawClient(broker) as bad, RawClient(broker) as good:
+        bad.send(sent)
+        assert bad.is_closed()
+        assert why in broker.wait_for_log(bad.peer, since)
+        assert good.ask(metadata_request()).topics == ()
+        assert len([line for line in broker.log[since:] if bad.peer in line]) == 1
+
+
+def test_a_cut_frame_waits_for_its_end(raw: RawClient) -> None:
+    whole = framed(header(API_VERSIONS, 0))
+    for byte in whole:
+        raw.send(bytes([byte]))
+    assert raw.answer(API_VERSIONS, 0).error_code == 0
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_the_table(raw: RawClient) -> None:
+    raw.send(framed(header(API_VERSIONS, 99)))
+    answer = raw.answer(API_VERSIONS, 0)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert {entry.api_key for entry in answer.api_keys} == {api.key for api in APIS}
+    schema = request_schema(API_VERSIONS, 4)
+    again = raw.ask(schema(client_software_name="test", client_software_version="1"))
+    assert again.error_code == 0, "the connection lives on"
+
+
+def test_software_names_are_checked(raw: RawClient) -> None:
+    schema = request_schema(API_VERSIONS, 3)
+    answer = raw.ask(schema(client_software_name="a b", client_software_version="1"))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_unknown_tagged_fields_are_ignored(raw: RawClient) -> None:
+    tags = b"\x01\x63\x03abc"
+    start = header(METADATA, 9)[:-1] + tags
+    raw.send(framed(start + b"\x01" + b"\x01\x00\x00" + tags))
+    answer = raw.answer(METADATA, 9)
+    assert answer.topics == ()
+    assert answer.brokers[0].node_id == 1
+
+
+def test_requests_that_come_together_are_answered_in_order(raw: RawClient) -> None:
+    raw.send(b"".join(framed(header(API_VERSIONS, 0, number)) for number in range(200)))
+    numbers = [struct.unpack_from(">i", raw.receive_frame())[0] for _ in range(200)]
+    assert numbers == list(range(200))
+
+
+def survives(broker: BrokerProcess, sent: bytes) -> None:
+    """Whatever it was: the client sees answers or the end, and the broker works on."""
+    with RawClient(broker) as bad, suppress(OSError):
+        bad.send(sent)
+        bad.socket.shutdown(1)
+        while bad.socket.recv(1 << 16):
+            pass
+    with RawClient(broker) as good:
+        assert good.ask(metadata_request()).topics == ()
+
+
+@given(st.binary(max_size=300))
+@hypothesis_settings(max_examples=60)
+def test_any_bytes(broker: BrokerProcess, sent: bytes) -> None:
+    survives(broker, sent)
+
+
+@given(st.lists(st.binary(max_size=80), max_size=5))
+@hypothesis_settings(max_examples=60)
+def test_any_frames(broker: BrokerProcess, payloads: list[bytes]) -> None:
+    survives(broker, b"".join(framed(payload) for payload in payloads))
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+@given(data=st.data())
+@hypothesis_settings(max_examples=40)
+def test_any_body_for_every_request(broker: BrokerProcess, api: object, data: st.DataObject) -> None:
+    assert hasattr(api, "key")
+    version = data.draw(st.sampled_from(list(api.versions)))  # type: ignore[attr-defined]
+    body = data.draw(st.binary(max_size=120))
+    survives(broker, framed(header(api.key, version) + body))
+
+
+def test_garbage_leaves_memory_flat(own_broker: Callable[..., BrokerProcess]) -> None:
+    broker = own_broker()
+
+    def round_of_garbage() -> None:
+        for _ in range(150):
+            survives(broker, framed(b"\xff" * 64) * 3)
+
+    # What leaks grows in every round; what is loaded on first use, and in the first seconds, does not.
+    grown: list[int] = []
+    for _ in range(20):
+        before = broker.resident_bytes()
+        round_of_garbage()
+        grown.append(broker.resident_bytes() - before)
+        if grown[-1] < 1024 * 1024:
+            return
+    raise AssertionError(f"every round took memory: {grown}")

@@ -1,0 +1,55 @@
+"""The memory of one connection's large frames, by itself."""
+
+from lamina.broker.network.admission import Admission
+from lamina.broker.network.frame_room import FrameRoom
+from lamina.wire.frames import FrameSplitter
+
+MEBIBYTE = 1024 * 1024
+
+
+def room_in(admission: Admission) -> FrameRoom:
+    return FrameRoom(admission, FrameSplitter(64 * MEBIBYTE))
+
+
+def nobody() -> None:
+    raise AssertionError("nobody waits")
+
+
+def test_a_frame_asks_for_room_once_however_often_its_bytes_come() -> None:
+    admission = Admission(10 * MEBIBYTE)
+    room = room_in(admission)
+    assert room.take(MEBIBYTE, 1.0, nobody)
+    assert room.take(MEBIBYTE, 2.0, nobody)
+    assert admission.held_bytes == MEBIBYTE
+    room.give_back(keeps_buffer=True)
+    assert admission.held_bytes == 0
+
+
+def test_whoever_found_no_room_is_called_when_some_is_given_back() -> None:
+    admission = Admission(MEBIBYTE)
+    first, second = room_in(admission), room_in(admission)
+    called: list[str] = []
+    assert first.take(MEBIBYTE, 0.0, nobody)
+    assert not second.take(MEBIBYTE, 0.0, lambda: called.append("second"))
+    assert second.is_waited_for
+    first.give_back(keeps_buffer=False)
+    assert called == ["second"]
+    assert not second.is_waited_for
+
+
+def test_a_frame_is_overdue_ten_seconds_after_a_mebibyte_a_second() -> None:
+    room = room_in(Admission(64 * MEBIBYTE))
+    assert not room.is_overdue(1e9), "nothing is held"
+    room.take(5 * MEBIBYTE, 100.0, nobody)
+    assert not room.is_overdue(115.0)
+    assert room.is_overdue(115.1)
+
+
+def test_a_connection_that_ends_holds_nothing_and_waits_for_nothing() -> None:
+    admission = Admission(MEBIBYTE)
+    first, second = room_in(admission), room_in(admission)
+    first.take(MEBIBYTE, 0.0, nobody)
+    second.take(MEBIBYTE, 0.0, nobody)
+    second.forget()
+    first.forget()
+    assert (admission.held_bytes, admission.kept_bytes, admission.waiting) == (0, 0, 0)

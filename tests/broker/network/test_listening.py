@@ -1,0 +1,75 @@
+"""The listening sockets by themselves."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from lamina.broker.network.admission import Admission
+from lamina.broker.network.connection import Connection
+from lamina.broker.network.connection_quota import ConnectionQuota
+from lamina.broker.network.listening import Bound, Listening, bind
+from lamina.broker.network.service import Answer
+from lamina.broker.requests.router import Request
+from lamina.settings.connection_limits import connection_limits
+from lamina.settings.listeners import Listener
+from lamina.settings.resolve import resolve_broker
+
+
+class Silent:
+    """A service that is never asked."""
+
+    def serve(self, connection: Connection, frame: memoryview) -> Answer:
+        raise AssertionError
+
+    def settle(self, requests: Sequence[Request], sent_ns: int) -> None:
+        raise AssertionError
+
+    def count_unexpected(self) -> None:
+        raise AssertionError
+
+
+def listening_on(loop: asyncio.AbstractEventLoop, max_idle_ms: int = -1) -> Listening:
+    quota = ConnectionQuota(connection_limits(resolve_broker(sets={})), ("X",))
+    return Listening(loop, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms)
+
+
+@pytest.mark.parametrize("max_idle_ms", [0, 1])
+def test_looking_for_idle_connections_leaves_the_loop_to_others_however_short_idle_is(max_idle_ms: int) -> None:
+    class Loop:
+        delays: list[float]
+
+        def call_later(self, seconds: float, _: Callable[..., Any]) -> None:
+            self.delays.append(seconds)
+
+    loop = Loop()
+    loop.delays = []
+    listening_on(cast(asyncio.AbstractEventLoop, loop), max_idle_ms).start([])
+    assert len(loop.delays) == 2
+    assert min(loop.delays) >= 0.05
+
+
+def test_a_connection_whose_client_is_gone_before_it_is_accepted_takes_no_place() -> None:
+    """On macOS the socket of such a client takes no options any more."""
+
+    class Gone(socket.socket):
+        def setsockopt(self, *_: Any) -> None:
+            raise OSError(22, "Invalid argument")
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        bound = bind(Listener("X", "PLAINTEXT", "127.0.0.1", 0), 10)
+        listening = listening_on(loop)
+        listening.quota.add("X", "127.0.0.1")
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        gone = Gone(fileno=ours.detach())
+        with bound.socket:
+            listening._connect(Bound(bound.listener, bound.socket), gone, ("127.0.0.1", 1))
+        assert gone.fileno() == -1
+        assert not listening.connections
+        assert listening.quota.count == 0
+
+    asyncio.run(run())

@@ -1,0 +1,73 @@
+"""A fetch that finds too little waits; what comes between its look and its wait must not be missed."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from lamina.broker.counters import RequestCounters
+from lamina.broker.network.connection import Connection
+from lamina.broker.network.service import Answer
+from lamina.broker.requests.fetch_sessions import FINAL_EPOCH
+from lamina.broker.requests.handlers import fetch
+from lamina.broker.requests.router import Request
+from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tests.broker.in_process import InProcessBroker, NoSocket
+
+FOR_EVER_MS = 2**31 - 1
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
+    opened = InProcessBroker(tmp_path / "data", {})
+    opened.create("t")
+    yield opened
+    opened.close()
+
+
+def fetch_from(broker: InProcessBroker, min_bytes: int = 1) -> "asyncio.Future[Answer]":
+    """A long poll that has looked and found nothing, and whose task has not run yet."""
+    asked = FetchTopic("t", None, [FetchPartition(0, -1, 0, -1, -1, 1000)])
+    message = FetchRequest(-1, -1, FOR_EVER_MS, min_bytes, 1000, 0, 0, FINAL_EPOCH, [asked], [], "")
+    request = Request(fetch.API.key, 12, 1, None, cast(Connection, NoSocket()), RequestCounters("Fetch", 12))
+    waiting = fetch.handle(broker.node, request, message)
+    assert asyncio.iscoroutine(waiting)
+    return asyncio.ensure_future(waiting, loop=broker.node.loop)
+
+
+def soon(broker: InProcessBroker, waiting: "asyncio.Future[Answer]") -> Answer:
+    """The answer, or a failed test long before the poll would end by itself."""
+    return broker.node.loop.run_until_complete(asyncio.wait_for(waiting, 10))
+
+
+def test_a_record_that_comes_before_the_fetch_is_parked_is_answered(broker: InProcessBroker) -> None:
+    waiting = fetch_from(broker)
+    broker.produce("t", 1)
+    answer = soon(broker, waiting)
+    assert answer is not None
+    assert len(answer) > 1
+
+
+def test_a_partition_that_goes_before_the_fetch_is_parked_is_not_waited_for(broker: InProcessBroker) -> None:
+    waiting = fetch_from(broker)
+    partition = broker.node.partitions.get("t", 0)
+    partition.release_all()
+    partition.log.failure = "gone"
+    assert soon(broker, waiting) is not None
+
+
+def test_a_broker_that_stops_before_the_fetch_is_parked_answers_it(broker: InProcessBroker) -> None:
+    waiting = fetch_from(broker)
+    broker.node.is_stopping = True
+    assert soon(broker, waiting) is not None
+
+
+def test_a_fetch_that_is_cancelled_before_its_task_begins_holds_no_file(broker: InProcessBroker) -> None:
+    broker.produce("t", 1)
+    waiting = fetch_from(broker, min_bytes=1_000_000)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        soon(broker, waiting)
+    assert broker.node.partitions.get("t", 0).log.segments.active.leases == 0

@@ -1,0 +1,160 @@
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from lamina.broker.requests.handlers import produce
+from lamina.errors import ErrorCode
+from lamina.records.batch import Codec
+from lamina.records.prepare import PreparedBatch, prepare_batch
+from lamina.records.record import Record, build_batch
+from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
+
+
+def produce_to(broker: InProcessBroker, partitions: int) -> Any:
+    data = [{"index": index, "records": batch_of(broker, index + 1)} for index in range(partitions)]
+    response = broker.ask(PRODUCE, PRODUCE_VERSION, acks=-1, topic_data=[{"name": "t", "partition_data": data}])
+    return response.responses[0].partition_responses
+
+
+@pytest.mark.parametrize("partitions", [1, 8, 9, 100])
+def test_every_partition_of_a_request_gets_its_batch_and_its_answer_in_order(
+    broker: InProcessBroker, partitions: int
+) -> None:
+    broker.create("t", partitions)
+    assert [(one.index, one.base_offset) for one in produce_to(broker, partitions)] == [
+        (index, 0) for index in range(partitions)
+    ]
+    ends = [broker.node.partitions.get("t", index).log.log_end_offset for index in range(partitions)]
+    assert ends == [index + 1 for index in range(partitions)]
+    assert [one.base_offset for one in produce_to(broker, partitions)] == ends
+
+
+def test_a_request_for_many_partitions_leaves_the_loop_to_others_in_between(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("t", 100)
+    turns = []
+    sleep = asyncio.sleep
+
+    async def count(seconds: float) -> None:
+        turns.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", count)
+    produce_to(broker, 100)
+    assert turns == [0] * 12
+
+
+def send(broker: InProcessBroker, *batches: bytes) -> list[Any]:
+    """One request with a batch for each partition of t, from the first on."""
+    data = [{"index": index, "records": batch} for index, batch in enumerate(batches)]
+    response = broker.ask(PRODUCE, PRODUCE_VERSION, acks=-1, topic_data=[{"name": "t", "partition_data": data}])
+    return list(response.responses[0].partition_responses)
+
+
+def batch_in(codec: Codec, broker: InProcessBroker, count: int, value: bytes) -> bytes:
+    now_ms = broker.node.now_ms()
+    return bytes(build_batch([Record(number, now_ms, b"k", value) for number in range(count)], codec=codec))
+
+
+class Watched:
+    """Where batches are prepared: on the loop's thread or on another. Raises what is asked of it first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on_loop: list[bool] = []
+        self.failing: list[Exception] = []
+        monkeypatch.setattr(produce, "prepare_batch", self)
+
+    def __call__(self, *given: Any) -> PreparedBatch:
+        self.on_loop.append(threading.current_thread() is threading.main_thread())
+        if self.failing:
+            raise self.failing.pop()
+        return prepare_batch(*given)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("codec", "count", "value_bytes", "on_loop"),
+    [
+        (Codec.NONE, 1, 100, True),
+        (Codec.NONE, 1, 100_000, True),
+        (Codec.NONE, 2000, 1, True),
+        (Codec.NONE, 2001, 1, False),
+        (Codec.ZSTD, 2000, 1, True),
+        (Codec.ZSTD, 2001, 1, False),
+    ],
+)
+def test_a_batch_of_many_records_is_no_work_for_the_loop_whatever_its_size(
+    broker: InProcessBroker, watched: Watched, codec: Codec, count: int, value_bytes: int, on_loop: bool
+) -> None:
+    broker.create("t")
+    [answer] = send(broker, batch_in(codec, broker, count, bytes(value_bytes)))
+    assert answer.error_code == ErrorCode.NONE
+    assert watched.on_loop == [on_loop]
+
+
+@pytest.mark.parametrize(
+    ("codec", "value_bytes", "on_loop"),
+    [(Codec.LZ4, 100_000, True), (Codec.ZSTD, 100_000, False), (Codec.NONE, 100_000, False), (Codec.NONE, 100, True)],
+)
+def test_a_large_batch_is_compressed_anew_on_a_thread(
+    broker: InProcessBroker, watched: Watched, codec: Codec, value_bytes: int, on_loop: bool
+) -> None:
+    broker.create("t", compression_type="lz4")
+    [answer] = send(broker, batch_in(codec, broker, 1, bytes(value_bytes)))
+    assert answer.error_code == ErrorCode.NONE
+    assert watched.on_loop == [on_loop]
+
+
+def test_a_batch_that_is_too_large_in_the_codec_of_its_topic_is_refused(broker: InProcessBroker) -> None:
+    broker.create("t", compression_type="uncompressed", max_message_bytes="5000")
+    [answer] = send(broker, batch_in(Codec.ZSTD, broker, 1, bytes(10_000)))
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("count", [1, 2001])
+def test_an_unexpected_error_over_a_clients_bytes_is_one_partitions_and_leaves_it_online(
+    broker: InProcessBroker, watched: Watched, count: int
+) -> None:
+    broker.create("t", 2)
+    watched.failing = [RuntimeError("a test")]
+    batch = batch_in(Codec.NONE, broker, count, b"v")
+    answers = send(broker, batch, batch)
+    assert [answer.error_code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+    assert broker.node.unexpected_errors == 1
+    assert [answer.error_code for answer in send(broker, batch)] == [ErrorCode.NONE], "still online"
+
+
+def test_an_unexpected_error_while_appending_takes_the_partition_offline(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("t", 2)
+    log = broker.node.partitions.get("t", 0).log
+
+    def fail(*_given: Any) -> None:
+        raise RuntimeError("a test")
+
+    monkeypatch.setattr(log, "append", fail)
+    batch = batch_of(broker, 1)
+    answers = send(broker, batch, batch)
+    assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+    assert log.failure is not None
+
+
+def test_the_kernel_is_asked_for_by_what_a_header_claims(
+    broker: InProcessBroker, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("t")
+    begun: list[int] = []
+    monkeypatch.setattr(broker.node.kernel_loading, "begin", lambda: begun.append(len(watched.on_loop)))
+    send(broker, batch_of(broker, 31))
+    assert begun == []
+    send(broker, batch_of(broker, 32))
+    assert begun == [1], "before the second batch was prepared"
