@@ -1,7 +1,7 @@
 """Frames, received in pieces of any size: what comes out is what was put in, and memory follows what really came."""
 
 from fuzz.choices import Choices
-from lamina.wire.frames import KEPT_BUFFER_BYTES, FrameError, FrameSplitter
+from lamina.wire.frames import KEPT_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
 
 _MAX_FRAME_BYTES = 100_000
 _BASE_BUFFER_BYTES = 64
@@ -11,7 +11,7 @@ def one(data: bytes) -> None:
     choices = Choices(data)
     piece_sizes = choices.take(8) or b"\0"
     stream = choices.rest()
-    splitter = FrameSplitter(_MAX_FRAME_BYTES, _BASE_BUFFER_BYTES)
+    splitter = FrameSplitter(_MAX_FRAME_BYTES, SharedBuffers(_BASE_BUFFER_BYTES))
     found: list[bytes] = []
     failed = False
     at = turn = 0

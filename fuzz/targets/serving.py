@@ -9,8 +9,8 @@ from typing import Any
 from fuzz.choices import Choices
 from fuzz.files import scratch
 from fuzz.targets.requests import OFFERED
-from lamina.broker.network.service import ConnectionRefused
 from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.request import CloseConnection
 from lamina.wire.codec import parse_request, parse_response
 from lamina.wire.headers import start_request
 from lamina.wire.primitives import MalformedRequest
@@ -48,7 +48,7 @@ def _serve(broker: InProcessBroker, api_key: int, api_version: int, body: bytes)
         if _makes_many(api_key, api_version, body):
             return
         answer = broker.serve(frame, _WAIT_SECONDS)
-    except (MalformedRequest, ConnectionRefused):
+    except (MalformedRequest, CloseConnection):
         return
     assert broker.node.unexpected_errors == 0, f"{_NAMES[api_key]} version {api_version} failed"
     if (

@@ -8,21 +8,22 @@ from typing import Any, cast
 
 from kio.static.protocol import Entity
 
-from lamina.broker.network.connection import Connection
-from lamina.broker.network.service import Answer
 from lamina.broker.node import Node
-from lamina.broker.opening import Opened, open_node
-from lamina.broker.requests.apis import APIS
-from lamina.broker.requests.router import Router
-from lamina.image.changes import register_broker, set_controller
+from lamina.broker.parts import Parts, build_parts
+from lamina.broker.requests.request import Request, Response
+from lamina.clocks import Clocks
 from lamina.image.image import Broker
 from lamina.log.lease import Lease
 from lamina.records.record import Record, build_batch
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import resolve_broker
+from lamina.storage import open_storage
 from lamina.wire.codec import SIZE_BYTES, encode_request, parse_response
+from lamina.wire.fetch_request import API_KEY as FETCH
+from lamina.wire.fetch_request import FetchRequest
 from lamina.wire.fields import Field, fields_of
 from lamina.wire.versions import request_schema
+from tests.driven_clock import DrivenClock
 
 CORRELATION_ID = 7
 PRODUCE = 0
@@ -33,43 +34,57 @@ PRODUCE_VERSION = 9
 class NoSocket:
     """What handlers look at of a connection."""
 
+    id: int = 0
     peer: str = "a test"
     listener_name: str = "PLAINTEXT"
     client_software: str = ""
 
 
 class InProcessBroker:
-    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str], clocks: Clocks | None = None) -> None:
         self._given = {"lamina.data.dir": str(directory), **settings}
-        self._opened = self._open()
+        self.clock = DrivenClock()
+        self._clocks = clocks or self.clock.clocks
+        self.parts = self._open()
 
     @property
     def node(self) -> Node:
-        return self._opened.node
+        return self.parts.node
 
-    def _open(self) -> Opened:
+    def _open(self) -> Parts:
         self._loop = asyncio.new_event_loop()
         try:
-            opened = open_node(self._loop, resolve_broker(sets=self._given))
+            settings = resolve_broker(sets=self._given)
+            storage = open_storage(settings)
+            parts = build_parts(self._loop, settings, storage, self._fatal, self._clocks)
+            self._prepare(parts)
+            endpoint = Listener("PLAINTEXT", "PLAINTEXT", "broker.test", 9092)
+            broker = Broker(parts.metadata.node_id, {"PLAINTEXT": endpoint}, "here")
+            try:
+                self._loop.run_until_complete(parts.start(broker))
+            except BaseException:
+                parts.threads.close()
+                storage.release()
+                raise
         except BaseException:
             self._loop.close()
             raise
-        node = opened.node
-        broker = Broker(node.id, {"PLAINTEXT": Listener("PLAINTEXT", "PLAINTEXT", "broker.test", 9092)}, "here")
-        self._loop.run_until_complete(
-            node.change(lambda image: set_controller(register_broker(image, broker), node.id))
-        )
-        node.router = Router(node, APIS)
-        return opened
+        return parts
+
+    def _prepare(self, parts: Parts) -> None:
+        """For those that change a part before the broker starts."""
+
+    def _fatal(self, reason: str) -> None:
+        """In a server, the broker would end here."""
 
     def close(self) -> None:
-        self._loop.run_until_complete(self.node.transactions.close())
-        self.node.groups.runtime.close()
-        self._loop.run_until_complete(self.node.kernel_loading.stop())
-        for directory in self.node.directories:
+        self._loop.run_until_complete(self.parts.transactions.close())
+        self.parts.groups.runtime.close()
+        self._loop.run_until_complete(self.parts.kernel_loading.stop())
+        for directory in self.parts.directories:
             directory.close()
-        self._opened.storage.database.close()
-        self.node.threads.close()
+        self.parts.storage.database.close()
+        self.parts.threads.close()
         self._loop.close()
 
     def restart(self, **settings: str) -> None:
@@ -80,7 +95,7 @@ class InProcessBroker:
 
     def start(self) -> None:
         """Start again after :meth:`close`."""
-        self._opened = self._open()
+        self.parts = self._open()
 
     def settle(self) -> None:
         """Let the coordinators load their logs and write every marker that can be written."""
@@ -115,8 +130,7 @@ class InProcessBroker:
     def begin(self, api_key: int, api_version: int, **facts: Any) -> "asyncio.Task[Any]":
         """A request whose answer is waited for later, with :meth:`finish`."""
         frame = encode_request(build(request_schema(api_key, api_version), facts), CORRELATION_ID, "test")
-        assert self.node.router is not None
-        served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame[SIZE_BYTES:]))
+        _, served = self.parts.router.serve(NoSocket(), memoryview(frame[SIZE_BYTES:]))
 
         async def answered() -> Any:
             pieces = await served if isinstance(served, Awaitable) else served
@@ -135,8 +149,7 @@ class InProcessBroker:
 
     def serve(self, frame: bytearray, wait_seconds: float | None = None) -> bytes | None:
         """The whole answer to a frame; ``None`` where there is none, or where the client gives up waiting."""
-        assert self.node.router is not None
-        served = self.node.router.serve(cast(Connection, NoSocket()), memoryview(frame))
+        _, served = self.parts.router.serve(NoSocket(), memoryview(frame))
         if isinstance(served, Awaitable):
             try:
                 served = self._loop.run_until_complete(asyncio.wait_for(_awaited(served), wait_seconds))
@@ -147,6 +160,10 @@ class InProcessBroker:
         answer = b"".join(_taken(piece) for piece in served)
         assert int.from_bytes(answer[:SIZE_BYTES], "big") == len(answer) - SIZE_BYTES
         return answer
+
+    def fetch(self, request: Request, message: FetchRequest) -> Response | Awaitable[Response]:
+        """What the handler of Fetch returns, unawaited."""
+        return cast(Response | Awaitable[Response], self.parts.router.handler(FETCH)(request, message))
 
     def produce(self, topic: str, count: int, partition: int = 0) -> int:
         """Append one batch of ``count`` records. Returns its first offset."""
@@ -170,7 +187,7 @@ class InProcessBroker:
         assert response.responses[0].error_code == 0
 
 
-def joined(pieces: Answer) -> bytes:
+def joined(pieces: Response) -> bytes:
     """What goes over the wire; ranges of files are read and given back."""
     parts = []
     for piece in pieces or ():
@@ -194,7 +211,7 @@ def _taken(piece: Sized) -> bytes:
         return piece.read()
 
 
-async def _awaited(answer: Awaitable[Answer]) -> Answer:
+async def _awaited(answer: Awaitable[Response]) -> Response:
     return await answer
 
 

@@ -7,10 +7,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lamina.broker.network.listening import Bound
 from lamina.broker.node import Node
-from lamina.broker.opening import Opened
-from lamina.broker.server import Server
+from lamina.broker.server import Server, Started
 from lamina.settings.resolve import resolve_broker
 
 START_SECONDS = 30.0
@@ -66,7 +64,7 @@ class BrokerInThread:
             self.problem = problem
             self._ready.set()
 
-    def _started(self, opened: Opened, bound: list[Bound]) -> None:
-        self._node = opened.node
-        self._port = bound[0].port
+    def _started(self, started: Started) -> None:
+        self._node = started.parts.node
+        self._port = started.bound[0].port
         self._ready.set()

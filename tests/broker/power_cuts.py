@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-from lamina.broker.opening import Opened
+from lamina.broker.parts import Parts
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.log import directory
 from lamina.storage import METADATA_DB
 from lamina.store.copying import copy_store
@@ -41,7 +42,8 @@ class PowerCutBroker(InProcessBroker):
         self.passed_ms = 0
         """How far the clocks are ahead of the real ones."""
         self._place(root / "0")
-        super().__init__(root / "0/data", {**EVERYTHING_FLUSHED, **IN_TURN, **settings, **self._given})
+        clocks = Clocks(self._ahead(SYSTEM_CLOCKS.wall_ns), self._ahead(SYSTEM_CLOCKS.monotonic_ns))
+        super().__init__(root / "0/data", {**EVERYTHING_FLUSHED, **IN_TURN, **settings, **self._given}, clocks)
 
     def _place(self, path: Path) -> None:
         self._path = path
@@ -49,22 +51,22 @@ class PowerCutBroker(InProcessBroker):
         self.disk = RecordingDisk(str(path / "disk"))
         self._given = {"log.dirs": str(path / "disk/logs"), "lamina.data.dir": str(path / "data")}
 
-    def _open(self) -> Opened:
+    def _open(self) -> Parts:
         with mock.patch.object(directory, "Disk", return_value=self.disk):
-            opened = super()._open()
-        self._remember_metadata(opened)
-        node = opened.node
-        node.threads._pool.shutdown()
-        node.threads._pool = AtOnce()  # type: ignore[assignment]
-        wall, monotonic = node.now_ms, node.monotonic_ms
-        node.now_ms = lambda: wall() + self.passed_ms  # type: ignore[method-assign]
-        node.monotonic_ms = lambda: monotonic() + self.passed_ms  # type: ignore[method-assign]
-        return opened
+            return super()._open()
 
-    def _remember_metadata(self, opened: Opened) -> None:
+    def _prepare(self, parts: Parts) -> None:
+        self._remember_metadata(parts)
+        parts.threads._pool.shutdown()
+        parts.threads._pool = AtOnce()  # type: ignore[assignment]
+
+    def _ahead(self, clock: Callable[[], int]) -> Callable[[], int]:
+        return lambda: clock() + self.passed_ms * 1_000_000
+
+    def _remember_metadata(self, parts: Parts) -> None:
         """Keep what the metadata is after each of its changes, and how many operations the logs' disk had seen."""
         self._metadata: list[tuple[int, Path]] = []
-        store = opened.storage.database
+        store = parts.storage.database
         transact = store.transact
 
         def remember() -> None:
@@ -84,7 +86,7 @@ class PowerCutBroker(InProcessBroker):
         self._loop.run_until_complete(self.node.transactions.close())
         self.node.groups.runtime.close()
         self._loop.run_until_complete(self.node.kernel_loading.stop())
-        self._opened.storage.release()
+        self.parts.storage.release()
         self.node.threads.close()
         self._loop.close()
         self._lives += 1
@@ -97,5 +99,5 @@ class PowerCutBroker(InProcessBroker):
         given = self._given
         self._place(new)
         self._given = given | self._given
-        self._opened = self._open()
+        self.parts = self._open()
         self.settle()

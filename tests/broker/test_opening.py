@@ -131,7 +131,7 @@ def test_what_is_still_to_be_made_goes_to_a_directory_that_works(
         break_paths(patch, lambda path: path.startswith(f"{tmp_path}/one/t-"))
         broker = two_directories(tmp_path)
     assert [broker.produce("t", 1, partition=index) for index in range(3)] == [0, 0, 0]
-    assert {directory.path for directory in broker.node.publisher.directory_of.values()} == {f"{tmp_path}/two"}
+    assert {directory.path for directory in broker.parts.directories.of.values()} == {f"{tmp_path}/two"}
     broker.close()
 
 

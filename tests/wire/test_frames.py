@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.wire.frames import KEPT_BUFFER_BYTES, FrameError, FrameSplitter
+from lamina.wire.frames import KEPT_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
 
 MAX_BYTES = 100 * 1024 * 1024
 BASE_BYTES = 64
@@ -29,7 +29,7 @@ def _feed(splitter: FrameSplitter, data: bytes) -> list[bytes]:
 
 @given(st.lists(st.binary(max_size=300)), st.lists(st.integers(1, 90), min_size=1))
 def test_frames_come_out_whole_however_they_come_in(bodies: list[bytes], cuts: list[int]) -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     stream = _framed(*bodies)
     frames = []
     turn = 0
@@ -44,7 +44,7 @@ def test_frames_come_out_whole_however_they_come_in(bodies: list[bytes], cuts: l
 
 @given(st.binary(max_size=200))
 def test_garbage_is_frames_or_an_error(data: bytes) -> None:
-    splitter = FrameSplitter(1000, BASE_BYTES)
+    splitter = FrameSplitter(1000, SharedBuffers(BASE_BYTES))
     try:
         _feed(splitter, data)
     except FrameError:
@@ -53,7 +53,7 @@ def test_garbage_is_frames_or_an_error(data: bytes) -> None:
 
 
 def test_a_frame_is_a_writable_view_into_the_buffer() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     buffer = splitter.buffer_for_recv()
     buffer[:5] = _framed(b"x")
     splitter.received(5)
@@ -63,7 +63,7 @@ def test_a_frame_is_a_writable_view_into_the_buffer() -> None:
 
 
 def test_frames_can_be_taken_one_at_a_time() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     stream = _framed(b"one", b"two")
     splitter.buffer_for_recv()[: len(stream)] = stream
     splitter.received(len(stream))
@@ -74,14 +74,14 @@ def test_frames_can_be_taken_one_at_a_time() -> None:
 
 
 def test_an_announced_frame_can_be_held_back_before_anything_is_allocated() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     assert _feed(splitter, pack(">i", MAX_BYTES)) == []
     assert splitter.pending_frame_bytes == MAX_BYTES
     assert splitter.buffer_bytes == BASE_BYTES
 
 
 def test_the_buffer_grows_by_steps_as_a_large_frame_really_comes() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     _feed(splitter, pack(">i", MAX_BYTES))
     splitter.buffer_for_recv()
     assert splitter.buffer_bytes == BASE_BYTES
@@ -94,7 +94,7 @@ def test_the_buffer_grows_by_steps_as_a_large_frame_really_comes() -> None:
 
 
 def test_a_grown_buffer_stays_while_large_frames_come_and_shrinks_after_a_small_one() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     large = bytes(1000)
     assert _feed(splitter, _framed(large)) == [large]
     splitter.buffer_for_recv()
@@ -107,7 +107,7 @@ def test_a_grown_buffer_stays_while_large_frames_come_and_shrinks_after_a_small_
 
 
 def test_a_very_large_buffer_is_given_back_at_once() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     huge = bytes(KEPT_BUFFER_BYTES)
     assert _feed(splitter, _framed(huge)) == [huge]
     splitter.buffer_for_recv()
@@ -115,7 +115,7 @@ def test_a_very_large_buffer_is_given_back_at_once() -> None:
 
 
 def test_frames_behind_a_large_one_survive_the_shrinking() -> None:
-    splitter = FrameSplitter(MAX_BYTES, BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
     bodies = [bytes(500), b"a" * 40, b"b" * 400, b"c", b"d" * 63, b"e" * 60]
     assert _feed(splitter, _framed(*bodies)) == bodies
 
@@ -132,14 +132,14 @@ def test_frames_behind_a_large_one_survive_the_shrinking() -> None:
     ],
 )
 def test_bytes_that_are_not_kafka_are_refused_with_a_sentence(first: bytes, sentence: str) -> None:
-    splitter = FrameSplitter(1000, BASE_BYTES)
+    splitter = FrameSplitter(1000, SharedBuffers(BASE_BYTES))
     with pytest.raises(FrameError, match=sentence):
         _feed(splitter, first)
     assert splitter.buffer_bytes == BASE_BYTES
 
 
 def test_a_grown_buffer_can_be_given_back_without_losing_what_came_next() -> None:
-    splitter = FrameSplitter(100_000, BASE_BYTES)
+    splitter = FrameSplitter(100_000, SharedBuffers(BASE_BYTES))
     large, next_one = bytes(20 * BASE_BYTES), b"next"
     sent = _framed(large) + _framed(next_one)[:-1]
     assert _feed(splitter, sent) == [large]
@@ -151,10 +151,10 @@ def test_a_grown_buffer_can_be_given_back_without_losing_what_came_next() -> Non
 
 def test_tls_is_recognised_even_where_its_first_bytes_are_an_allowed_size() -> None:
     with pytest.raises(FrameError, match="speaks TLS"):
-        _feed(FrameSplitter(2**31 - 1, BASE_BYTES), b"\x16\x03\x01\x02")
+        _feed(FrameSplitter(2**31 - 1, SharedBuffers(BASE_BYTES)), b"\x16\x03\x01\x02")
 
 
 def test_more_than_the_buffer_holds_cannot_have_been_received() -> None:
-    splitter = FrameSplitter(1000, BASE_BYTES)
+    splitter = FrameSplitter(1000, SharedBuffers(BASE_BYTES))
     with pytest.raises(ValueError, match="cannot have been received"):
         splitter.received(BASE_BYTES + 1)

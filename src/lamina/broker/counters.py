@@ -148,3 +148,7 @@ class Counters:
 
     def forget_topic(self, name: str) -> None:
         self.topics.pop(name, None)
+
+    def count_unexpected(self, place: Place) -> None:
+        """Our own code failed where nobody expected it."""
+        self.unexpected[place] += 1

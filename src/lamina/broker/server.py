@@ -1,6 +1,7 @@
 """The broker as a process: start, run, drain.
 
-Owns the order in which a broker comes up and goes down. Must not know requests.
+Owns the order in which a broker comes up and goes down, and every interval at which it does something by itself. The
+only module that knows all parts. Must not know requests.
 """
 
 import asyncio
@@ -11,29 +12,39 @@ import resource
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import find_token
+from lamina.broker.metadata.publisher import Follower
+from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection import Ended
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind
-from lamina.broker.opening import Opened, open_node
-from lamina.broker.requests.apis import APIS
-from lamina.broker.requests.router import API_VERSIONS, Router
+from lamina.broker.parts import Parts, build_parts
+from lamina.broker.requests.api import API_VERSIONS
 from lamina.broker.requests.warming import warm
 from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.timers import Timers
-from lamina.errors import StorageError
-from lamina.image.changes import register_broker, set_controller
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.image import Broker
 from lamina.log.directory import LogDirectory
-from lamina.settings.broker import BROKER_RACK, NUM_RECOVERY_THREADS_PER_DATA_DIR
+from lamina.settings.broker import (
+    BROKER_RACK,
+    LAMINA_DISK_FREE_MIN_BYTES,
+    LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_RETENTION_CHECK_INTERVAL_MS,
+    PRODUCER_ID_EXPIRATION_MS,
+    REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS,
+)
 from lamina.settings.connection_limits import connection_limits
+from lamina.settings.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
+from lamina.settings.log import LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from lamina.settings.network import (
     CONNECTIONS_MAX_IDLE_MS,
     LAMINA_ADMIN_ADVERTISED_LISTENERS,
@@ -42,42 +53,73 @@ from lamina.settings.network import (
     SOCKET_REQUEST_MAX_BYTES,
 )
 from lamina.settings.values import BrokerSettings
-from lamina.storage import StartError
+from lamina.storage import StartError, open_storage
 
 logger = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 1.5
+_REMOVAL_INTERVAL_MS = 10_000
+_EXPIRY_INTERVAL_MS = 600_000
+_FLUSH_INTERVAL_MS = 1000
+_FREE_SPACE_INTERVAL_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A broker that serves, and what a person should be told of it."""
+
+    parts: Parts
+    bound: list[Bound]
+    admin: tuple[Listener, ...]
+    """Where the admin listener is, with the ports that it got."""
+    open_files_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shells:
+    """What speaks to others, or acts by itself."""
+
+    listening: Listening
+    admin: AdminListening
+    timers: Timers
+    loop_lag: LoopLag
+
+
+class _ConnectionLimits(Follower):
+    def __init__(self, listening: Listening) -> None:
+        self._listening = listening
+
+    def settings_changed(self, settings: BrokerSettings) -> None:
+        self._listening.limit(connection_limits(settings))
 
 
 class Server:
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: BrokerSettings, clocks: Clocks = SYSTEM_CLOCKS) -> None:
         self._settings = settings
+        self._clocks = clocks
         self._stopping: asyncio.Event | None = None
         self._fatal: str | None = None
         self._notice = ServiceNotice(os.environ)
 
     async def run(
-        self, started: Callable[[Opened, list[Bound]], None], progress: Callable[[int, int], None] | None = None
+        self, started: Callable[[Started], None], progress: Callable[[int, int], None] | None = None
     ) -> str | None:
         """Serve until told to stop. Returns the sentence for a person if the broker could not go on.
 
-        ``started`` is told when clients can connect.
+        ``started`` is told when clients can connect, ``progress`` how many of how many logs are open before.
         """
         self._stopping = asyncio.Event()
-
-        def opening(done: int, total: int) -> None:
-            self._notice.opening(done, total)
-            if progress is not None:
-                progress(done, total)
-
-        with dumping_on_signal(asyncio.get_running_loop()):
-            opened, bound, listening, timers, admin = await self._start(opening)
-            started(opened, bound)
-            partitions = len(opened.node.partitions)
-            self._notice.ready(f"serving {partitions} partitions", opened.node.loop)
+        loop = asyncio.get_running_loop()
+        with dumping_on_signal(loop):
+            open_files_limit = raise_descriptor_limit()
+            bound, bound_admin = self._bind()
+            parts, shells = await self._start(loop, bound, bound_admin, progress)
+            admin = tuple(one.taken for one in bound_admin)
+            started(Started(parts, bound, admin, open_files_limit))
+            self._notice.ready(f"serving {len(parts.partitions)} partitions", loop)
             await self._stopping.wait()
             self._notice.stopping()
-            await self._drain(opened, listening, timers, admin)
+            await self._drain(parts, shells)
             self._notice.ended()
         return self._fatal
 
@@ -88,66 +130,111 @@ class Server:
     # Start
 
     async def _start(
-        self, progress: Callable[[int, int], None] | None
-    ) -> tuple[Opened, list[Bound], Listening, Timers, AdminListening]:
-        loop = asyncio.get_running_loop()
-        open_files_limit = raise_descriptor_limit()
-        bound, bound_admin = self._bind()
+        self,
+        loop: asyncio.AbstractEventLoop,
+        bound: list[Bound],
+        bound_admin: list[Bound],
+        progress: Callable[[int, int], None] | None,
+    ) -> tuple[Parts, _Shells]:
+        """Whoever asks for the broker's health is answered while logs are opened; clients come afterwards."""
+
+        def opened(done: int, total: int) -> None:
+            self._notice.opening(done, total)
+            if progress is not None:
+                progress(done, total)
+
         try:
-            opened = open_node(loop, self._settings, progress)
+            storage = open_storage(self._settings)
+            parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks)
         except BaseException:
-            for one in (*bound, *bound_admin):
-                one.socket.close()
+            _close_sockets(bound, bound_admin)
             raise
-        opened.open_files_limit = open_files_limit
-        node = opened.node
-        node.on_fatal = self._go_down
-
-        def failed(directory: LogDirectory) -> None:
-            loop.call_soon_threadsafe(self._directory_failed, opened, directory)
-
-        for directory in node.directories:
-            directory.on_failure = failed
-        endpoints = {listener.name: listener for listener in self._advertised(bound)}
-        broker = Broker(node.id, endpoints, self._settings.get(BROKER_RACK))
-        await node.change(lambda image: set_controller(register_broker(image, broker), node.id))
-        service = Router(node, APIS)
-        node.router = service
-        listening = Listening(
-            loop,
-            service,
-            Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
-            ConnectionQuota(connection_limits(node.settings), tuple(one.listener.name for one in bound)),
-            self._settings[SOCKET_REQUEST_MAX_BYTES],
-            self._settings[CONNECTIONS_MAX_IDLE_MS],
-        )
-        node.listening = listening
-        listening.limit(connection_limits(node.settings))
-        node.on_settings = lambda settings: listening.limit(connection_limits(settings))
-        # The first thing that any client says; everything else is made ready while it talks.
-        warm([service.apis[API_VERSIONS]], lambda: False)
-        subject = self._watched(opened, listening, bound_admin)
-        timers = Timers(node)
-        await timers.measure_rooms()
-        listening.start(bound)
-        admin = AdminListening(subject, bound_admin)
+        shells = self._shells(loop, parts, bound, bound_admin)
+        self._watch_directories(loop, parts)
+        try:
+            await parts.start(self._broker(parts, bound), opened)
+            # The first thing that any client says; everything else is made ready while it talks.
+            warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
+            await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
+            shells.listening.start(bound)
+        except BaseException as error:
+            await shells.admin.stop()
+            parts.threads.close()
+            storage.release()
+            _close_sockets(bound, bound_admin)
+            if isinstance(error, OSError):
+                raise StartError(f"the listeners cannot be opened: {error.strerror}") from error
+            raise
         if threading.current_thread() is threading.main_thread():
             # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
-        timers.start()
-        node.cleaner.start()
-        node.threads.run_then(lambda: warm(APIS, lambda: node.is_stopping), _warmed)
-        return opened, bound, listening, timers, admin
+        self._start_timers(parts, shells.timers)
+        shells.loop_lag.start()
+        parts.cleaner.start()
+        parts.readiness.is_ready = True
+        parts.threads.run_then(lambda: warm(parts.router.apis, lambda: parts.readiness.is_stopping), _warmed)
+        return parts, shells
 
-    def _watched(self, opened: Opened, listening: Listening, bound: list[Bound]) -> Subject:
-        """What the admin listener shows, and where tools are told to find it."""
-        node = opened.node
-        opened.admin = tuple(one.taken for one in bound)
-        advertised = advertised_admin(self._settings, opened.admin)
-        node.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
-        token = find_token(opened.storage.data_directory) if bound else None
-        return Subject(node, listening.connections, token, opened.admin, advertised, node.now_ms())
+    def _shells(
+        self, loop: asyncio.AbstractEventLoop, parts: Parts, bound: list[Bound], bound_admin: list[Bound]
+    ) -> _Shells:
+        limits = connection_limits(parts.metadata.settings)
+        listening = Listening(
+            loop,
+            parts.clocks,
+            parts.router,
+            Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
+            ConnectionQuota(limits, tuple(one.listener.name for one in bound)),
+            self._settings[SOCKET_REQUEST_MAX_BYTES],
+            self._settings[CONNECTIONS_MAX_IDLE_MS],
+        )
+        listening.limit(limits)
+        parts.publisher.follow(_ConnectionLimits(listening))
+        parts.node.listening = listening
+        taken = tuple(one.taken for one in bound_admin)
+        advertised = advertised_admin(self._settings, taken)
+        parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
+        token = find_token(parts.storage.data_directory) if bound_admin else None
+        subject = Subject(parts.node, listening.connections, token, taken, advertised, parts.clocks.now_ms())
+        for one in bound_admin:
+            one.listen()
+        admin = AdminListening(subject, bound_admin)
+        return _Shells(listening, admin, Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag))
+
+    def _broker(self, parts: Parts, bound: list[Bound]) -> Broker:
+        endpoints = {listener.name: listener for listener in self._advertised(bound)}
+        return Broker(parts.metadata.node_id, endpoints, self._settings.get(BROKER_RACK))
+
+    def _watch_directories(self, loop: asyncio.AbstractEventLoop, parts: Parts) -> None:
+        def failed(directory: LogDirectory) -> None:
+            loop.call_soon_threadsafe(self._directory_failed, parts, directory)
+
+        for directory in parts.directories:
+            directory.on_failure = failed
+
+    def _start_timers(self, parts: Parts, timers: Timers) -> None:
+        upkeep, cleaner, metadata = parts.upkeep, parts.cleaner, parts.metadata
+        settings = metadata.settings
+
+        async def retain() -> None:
+            await cleaner.trimmer.retain(upkeep.in_turns())
+
+        async def expire_producers() -> None:
+            await upkeep.expire_producers(metadata.settings[PRODUCER_ID_EXPIRATION_MS])
+
+        async def measure_free_space() -> None:
+            await upkeep.measure_free_space(metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
+
+        timers.every(settings[LOG_RETENTION_CHECK_INTERVAL_MS], retain)
+        timers.every(_REMOVAL_INTERVAL_MS, upkeep.remove_due)
+        timers.every(_EXPIRY_INTERVAL_MS, expire_producers)
+        timers.every(settings[OFFSETS_RETENTION_CHECK_INTERVAL_MS], parts.groups.expire_offsets)
+        timers.every(min(settings[LOG_FLUSH_SCHEDULER_INTERVAL_MS], _FLUSH_INTERVAL_MS), upkeep.flush_due)
+        timers.every(settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], upkeep.write_recovery_points)
+        timers.every(settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], upkeep.write_log_starts)
+        timers.every(settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], upkeep.write_high_watermarks)
+        timers.every(_FREE_SPACE_INTERVAL_MS, measure_free_space)
 
     def _bind(self) -> tuple[list[Bound], list[Bound]]:
         """Take the ports first: a broker that cannot be reached should not touch its logs."""
@@ -156,8 +243,7 @@ class Server:
             try:
                 bound.append(bind(listener, self._settings[SOCKET_LISTEN_BACKLOG_SIZE]))
             except OSError as error:
-                for one in bound:
-                    one.socket.close()
+                _close_sockets(bound)
                 raise StartError(
                     f"{listener.host or 'every address'}:{listener.port} cannot be listened on: {error.strerror}; "
                     "stop what uses it, or choose another with --listen HOST:PORT"
@@ -165,8 +251,7 @@ class Server:
         try:
             return bound, bind_admin(self._settings)
         except StartError:
-            for one in bound:
-                one.socket.close()
+            _close_sockets(bound)
             raise
 
     def _advertised(self, bound: list[Bound]) -> list[Listener]:
@@ -186,46 +271,34 @@ class Server:
         self._fatal = self._fatal or reason
         self.stop()
 
-    def _directory_failed(self, opened: Opened, failed: LogDirectory) -> None:
-        for partition in opened.node.partitions:
-            if partition.log.failure is not None:
-                partition.release_all()
-                opened.node.log_failed(partition)
-        if all(directory.failure is not None for directory in opened.node.directories):
+    def _directory_failed(self, parts: Parts, failed: LogDirectory) -> None:
+        parts.partitions.directory_failed()
+        if not parts.directories.online:
             self._go_down(f"no log directory is left: {failed.failure}")
 
-    async def _drain(self, opened: Opened, listening: Listening, timers: Timers, admin: AdminListening) -> None:
+    async def _drain(self, parts: Parts, shells: _Shells) -> None:
         """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""
-        node = opened.node
+        listening, loop = shells.listening, parts.loop
         listening.stop_accepting()
-        node.is_stopping = True
-        await node.transactions.close()
-        node.groups.runtime.close()
-        await node.cleaner.stop()
-        await timers.stop()
-        await node.kernel_loading.stop()
-        for partition in node.partitions:
-            partition.release_all()
-        node.groups.runtime.close()
+        shells.loop_lag.stop()
+        parts.readiness.is_stopping = True
+        await shells.timers.stop()
+        await parts.stop()
         for connection in list(listening.connections):
             connection.drain()
-        deadline = node.loop.time() + _DRAIN_SECONDS
-        while listening.connections and node.loop.time() < deadline:
+        deadline = loop.time() + _DRAIN_SECONDS
+        while listening.connections and loop.time() < deadline:
             await asyncio.sleep(0.005)
         for connection in list(listening.connections):
             connection.close(Ended.STOP)
-        await admin.stop()
-        await node.finish_changes()
-        threads = node.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
-        for directory in node.directories:
-            try:
-                if directory.failure is None:
-                    directory.write_high_watermarks(timers.high_watermarks(directory))
-                await node.threads.run(lambda d=directory: d.close(threads))  # type: ignore[misc]
-            except StorageError as error:
-                self._fatal = self._fatal or f"the stop was not clean: {error}"
-        opened.storage.database.close()
-        node.threads.close()
+        await shells.admin.stop()
+        for failure in await parts.close():
+            self._fatal = self._fatal or failure
+
+
+def _close_sockets(*bound: list[Bound]) -> None:
+    for one in (one for some in bound for one in some):
+        one.socket.close()
 
 
 def _warmed(error: OSError | None) -> None:

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from time import perf_counter_ns
 from typing import TypeVar
 
 from lamina.broker.waits import WAITS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 T = TypeVar("T")
 
@@ -57,8 +57,9 @@ def giving_way() -> Iterator[None]:
 
 
 class Threads:
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: int = 4) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int = 4, clocks: Clocks = SYSTEM_CLOCKS) -> None:
         self._loop = loop
+        self._clocks = clocks
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="lamina")
         self._counting = threading.Lock()
         self.busy = 0
@@ -71,10 +72,10 @@ class Threads:
         future = self._loop.run_in_executor(self._pool, self._counted, work)
         waits = WAITS.get()
         if waits is not None:
-            began_ns = perf_counter_ns()
+            began_ns = self._clocks.monotonic_ns()
 
             def waited(_: "asyncio.Future[T]") -> None:
-                waits.threads_ns += perf_counter_ns() - began_ns
+                waits.threads_ns += self._clocks.monotonic_ns() - began_ns
 
             future.add_done_callback(waited)
         return future
@@ -82,13 +83,13 @@ class Threads:
     def _counted(self, work: Callable[[], T]) -> T:
         with self._counting:
             self.busy += 1
-        began_ns = perf_counter_ns()
+        began_ns = self._clocks.monotonic_ns()
         try:
             return work()
         finally:
             with self._counting:
                 self.busy -= 1
-                self.busy_ns += perf_counter_ns() - began_ns
+                self.busy_ns += self._clocks.monotonic_ns() - began_ns
 
     def run_then(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
         """Do ``work`` on a thread, then call ``done`` with its disk error, if any, on the loop."""

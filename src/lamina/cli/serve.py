@@ -68,7 +68,7 @@ def _run(settings: BrokerSettings, *, quiet: bool) -> int:
     signal.signal(signal.SIGINT, _interrupt)
     try:
         with _recovery_bar() as progress, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            reason = runner.run(server.run(lambda opened, bound: print_start(opened, bound, quiet=quiet), progress))
+            reason = runner.run(server.run(lambda started: print_start(started, quiet=quiet), progress))
     except StartError as error:
         click.echo(f"lamina: {error}", err=True)
         return SOMETHING_WRONG

@@ -11,8 +11,7 @@ import sys
 import click
 
 from lamina import __version__
-from lamina.broker.network.listening import Bound
-from lamina.broker.opening import Opened
+from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.listeners import admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
@@ -41,49 +40,49 @@ def warn(settings: BrokerSettings) -> None:
             )
 
 
-def print_start(opened: Opened, bound: list[Bound], *, quiet: bool) -> None:
+def print_start(started: Started, *, quiet: bool) -> None:
     """The line for a program (docs/cli.md), but not on a terminal; then, unless ``quiet``, those for a person."""
-    addresses = [one.taken.address for one in bound]
+    addresses = [one.taken.address for one in started.bound]
     facts = {
         "listening": [
             {"name": one.listener.name, "host": one.listener.host, "port": one.port, "address": address}
-            for one, address in zip(bound, addresses, strict=True)
+            for one, address in zip(started.bound, addresses, strict=True)
         ],
-        "admin": [{"host": one.host, "port": one.port, "url": f"http://{one.address}"} for one in opened.admin],
-        "data_dir": opened.storage.data_directory,
-        "log_dirs": [directory.path for directory in opened.node.directories],
-        "node_id": opened.node.id,
-        "cluster_id": opened.node.image.cluster_id,
+        "admin": [{"host": one.host, "port": one.port, "url": f"http://{one.address}"} for one in started.admin],
+        "data_dir": started.parts.storage.data_directory,
+        "log_dirs": [directory.path for directory in started.parts.directories],
+        "node_id": started.parts.metadata.node_id,
+        "cluster_id": started.parts.metadata.image.cluster_id,
         "version": __version__,
         "pid": os.getpid(),
-        "recovered_partitions": 0 if opened.storage.was_clean else len(opened.node.partitions),
-        "open_files_limit": opened.open_files_limit,
+        "recovered_partitions": 0 if started.parts.storage.was_clean else len(started.parts.partitions),
+        "open_files_limit": started.open_files_limit,
     }
     if quiet or not sys.stdout.isatty():
         click.echo(json.dumps(facts))
-    for path in opened.unknown:
+    for path in started.parts.unknown:
         logger.warning(
             "%s is not known to this broker's metadata and is left alone: lamina adopt takes it in, "
             "with the broker stopped",
             path,
         )
     if not quiet:
-        _print_for_a_person(opened, addresses)
+        _print_for_a_person(started, addresses)
     sys.stdout.flush()
 
 
-def _print_for_a_person(opened: Opened, addresses: list[str]) -> None:
+def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     bold = click.style(f"lamina {__version__}", bold=True)
-    partitions = len(opened.node.partitions)
+    partitions = len(started.parts.partitions)
     click.echo(f"{bold} is listening on {', '.join(addresses)}")
-    checked = "" if opened.storage.was_clean or not partitions else ", checked after an unclean stop"
+    checked = "" if started.parts.storage.was_clean or not partitions else ", checked after an unclean stop"
     noun = "partition" if partitions == 1 else "partitions"
-    click.echo(f"  data        {opened.storage.data_directory} ({partitions} {noun}{checked})")
-    if opened.admin:
-        urls = ", ".join(f"http://{one.address}/v1/" for one in opened.admin)
+    click.echo(f"  data        {started.parts.storage.data_directory} ({partitions} {noun}{checked})")
+    if started.admin:
+        urls = ", ".join(f"http://{one.address}/v1/" for one in started.admin)
         click.echo(f"  admin       {urls}")
-    click.echo(f"  open files  up to {opened.open_files_limit}")
-    why_not = opened.node.cleaner.why_not()
+    click.echo(f"  open files  up to {started.open_files_limit}")
+    why_not = started.parts.cleaner.why_not()
     click.echo(f"  compaction  {'on' if why_not is None else f'off: {why_not}'}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
     where = "" if addresses[0] == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {addresses[0]}"

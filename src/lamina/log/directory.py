@@ -113,7 +113,7 @@ class LogDirectory:
         logs: list[PartitionLog] = []
         with ThreadPoolExecutor(threads, thread_name_prefix="lamina-recovery") as pool:
             for log in pool.map(
-                lambda key: self._open(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms),
+                lambda key: self.open_log(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms),
                 partitions,
             ):
                 self.adopt(log)
@@ -127,7 +127,7 @@ class LogDirectory:
     ) -> PartitionLog:
         """Open one partition that has a directory here; one without raises :class:`StorageError`."""
         self._require_online()
-        return self.adopt(self._open(topic, partition, config, now_ms, producer_expiration_ms))
+        return self.adopt(self.open_log(topic, partition, config, now_ms, producer_expiration_ms))
 
     def create_partition(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
@@ -164,7 +164,7 @@ class LogDirectory:
         logs: list[PartitionLog] = []
         try:
             for topic, partition, config in partitions:
-                logs.append(self._open(topic, partition, config, now_ms, DAY_MS))
+                logs.append(self.open_log(topic, partition, config, now_ms, DAY_MS))
         except StorageError:
             for log in logs:
                 log.close()
@@ -192,9 +192,10 @@ class LogDirectory:
             return False
         return True
 
-    def _open(
+    def open_log(
         self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
     ) -> PartitionLog:
+        """Open and recover a log. May run on any thread: it is not counted here before ``adopt``."""
         path = f"{self.path}/{partition_directory(topic, partition)}"
         key = (topic, partition)
         log_start_offset = self.remembered.log_starts.get(key, 0)
@@ -236,9 +237,9 @@ class LogDirectory:
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""
         self.close_partition(topic, partition)
-        gone = self.rename_deleted(topic, partition)
+        renamed = self.rename_deleted([(topic, partition)])
         self.write_checkpoints(self.forget([(topic, partition)]))
-        return gone
+        return renamed.get((topic, partition))
 
     def close_partition(self, topic: str, partition: int) -> None:
         """Stop using a partition that goes away."""
@@ -247,18 +248,23 @@ class LogDirectory:
             log.close()
             log.failure = f"{log.name} was deleted"
 
-    def rename_deleted(self, topic: str, partition: int) -> str | None:
-        """Rename the directory of a partition that was closed. May run on any thread."""
-        path = f"{self.path}/{partition_directory(topic, partition)}"
-        gone = f"{self.path}/{deleted_directory(topic, partition, uuid4().hex)}"
+    def rename_deleted(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """Rename the directories of partitions that were closed, with one sync. May run on any thread.
+
+        Returns the new paths; a partition without a directory is left out.
+        """
+        renamed: dict[TopicPartition, str] = {}
         try:
-            if not self.disk.exists(path):
-                return None
-            self.disk.rename(path, gone)
+            for topic, partition in partitions:
+                path = f"{self.path}/{partition_directory(topic, partition)}"
+                if self.disk.exists(path):
+                    gone = f"{self.path}/{deleted_directory(topic, partition, uuid4().hex)}"
+                    self.disk.rename(path, gone)
+                    renamed[topic, partition] = gone
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
-        return gone
+        return renamed
 
     def forget(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
         """Drop what the checkpoints say of partitions that are gone or new; what has to be written for it."""

@@ -49,12 +49,18 @@ class MetadataStore:
         self.image = self._load()
 
     def save(self, image: Image) -> Changes:
-        """Make an image the current one: what differs is written in one transaction, then reported.
+        """Make an image the current one, for callers that own the store alone. Returns what changed.
 
         When it raises, the image stays as it was, and so does the store unless it failed while committing.
         """
-        changes = diff(self.image, image)
-        operations = list(self._operations(changes, image))
+        changes = self.write(self.image, image)
+        self.image = image
+        return changes
+
+    def write(self, old: Image, new: Image) -> Changes:
+        """Write what differs, in one transaction. May run on any thread, one at a time: it changes no image."""
+        changes = diff(old, new)
+        operations = list(self._operations(changes, new))
         if operations:
             self._store.transact(operations)
         for operation in operations:
@@ -65,7 +71,6 @@ class MetadataStore:
                     self._versions[path] += 1
                 case Delete(path):
                     del self._versions[path]
-        self.image = image
         return changes
 
     # Writing

@@ -6,9 +6,12 @@ Owns the receive buffer of one connection and the four-byte size in front of eve
     splitter.received(n)
     for frame in splitter.frames(): ...
 
+A connection that has served all that came rests: it gives its base buffer back to those that all connections share, and
+keeps a few bytes of the next frame at most.
+
 Invariants: a size is checked before anything is allocated for it; the buffer outgrows its base only for a
 frame that has been announced, and then by steps, so that it never holds more than eight times what really
-came; a frame is a view into the buffer and valid until `buffer_for_recv` is called again. Frames are
+came; a frame is a view into the buffer and valid until `buffer_for_recv` or `rest` is called. Frames are
 writable, so that batches can be stamped in place. Must not know what is in a frame.
 """
 
@@ -25,6 +28,10 @@ BASE_BUFFER_BYTES: Final = 64 * 1024
 KEPT_BUFFER_BYTES: Final = 2 * 1024 * 1024
 """A grown buffer up to this size stays while large frames keep coming; a larger one is given back at once."""
 
+RESTING_BYTES: Final = 4 * 1024
+"""How much of the next frames a connection may hold while it rests."""
+_FREE_BUFFERS: Final = 16
+
 _GROWTH: Final = 8
 _MAPPED_BYTES: Final = 256 * 1024
 
@@ -34,6 +41,23 @@ _TLS_HANDSHAKE: Final = b"\x16\x03"
 
 class FrameError(Exception):
     """The bytes are not frames. The connection cannot go on."""
+
+
+class SharedBuffers:
+    """Base buffers that nobody uses now. One is enough as long as requests are served at once."""
+
+    __slots__ = ("_free", "size_bytes")
+
+    def __init__(self, size_bytes: int = BASE_BUFFER_BYTES) -> None:
+        self.size_bytes = size_bytes
+        self._free: list[memoryview] = []
+
+    def take(self) -> memoryview:
+        return self._free.pop() if self._free else _allocate(self.size_bytes)
+
+    def give_back(self, buffer: memoryview) -> None:
+        if len(self._free) < _FREE_BUFFERS:
+            self._free.append(buffer)
 
 
 class FrameSplitter:
@@ -46,13 +70,16 @@ class FrameSplitter:
         "_is_first",
         "_last_frame_bytes",
         "_max_frame_bytes",
+        "_shared",
         "_start",
     )
 
-    def __init__(self, max_frame_bytes: int, base_buffer_bytes: int = BASE_BUFFER_BYTES) -> None:
+    def __init__(self, max_frame_bytes: int, shared: SharedBuffers | None = None) -> None:
         self._max_frame_bytes = max_frame_bytes
-        self._base_bytes = base_buffer_bytes
-        self._buffer = _allocate(base_buffer_bytes)
+        self._shared = shared or SharedBuffers()
+        self._base_bytes = self._shared.size_bytes
+        self._buffer = _NOTHING
+        """The base buffer, or a larger one; just the bytes that are held while the connection rests."""
         self._start = 0
         self._end = 0
         self._last_frame_bytes = 0
@@ -81,6 +108,8 @@ class FrameSplitter:
         To be called when `frames` has nothing more to give.
         """
         held_bytes = self._end - self._start
+        if len(self._buffer) < self._base_bytes:
+            self._move_to(self._shared.take())
         if held_bytes == 0 and len(self._buffer) == self._base_bytes:
             self._start = self._end = 0
             return self._buffer
@@ -89,15 +118,28 @@ class FrameSplitter:
             raise ValueError("A complete frame has not been taken yet.")
         capacity = self._capacity_for(needed_bytes, held_bytes)
         if capacity != len(self._buffer):
-            self._move_to(_allocate(capacity))
+            outgrown = self._buffer
+            self._move_to(_allocate(capacity) if capacity != self._base_bytes else self._shared.take())
+            if len(outgrown) == self._base_bytes:
+                self._shared.give_back(outgrown)
         elif self._start + needed_bytes > capacity or held_bytes == 0:
             self._move_to(self._buffer)
         return self._buffer[self._end :]
 
+    def rest(self) -> None:
+        """Give the base buffer back until more bytes come. Frames given out before are no longer valid."""
+        held_bytes = self._end - self._start
+        if len(self._buffer) != self._base_bytes or held_bytes > RESTING_BYTES:
+            return
+        buffer = self._buffer
+        self._buffer = memoryview(bytearray(buffer[self._start : self._end])) if held_bytes else _NOTHING
+        self._start, self._end = 0, held_bytes
+        self._shared.give_back(buffer)
+
     def shrink(self) -> None:
         """Go back to the base buffer, taking along what is held of the next frames; not if that is too much."""
         if len(self._buffer) > self._base_bytes and self._end - self._start <= self._base_bytes:
-            self._move_to(_allocate(self._base_bytes))
+            self._move_to(self._shared.take())
 
     def received(self, count: int) -> None:
         """`count` bytes were put at the start of what `buffer_for_recv` returned."""
@@ -163,3 +205,6 @@ class FrameSplitter:
 def _allocate(size_bytes: int) -> memoryview:
     """A large buffer comes from the system and goes back to it: the allocator would keep some for other uses."""
     return memoryview(mmap(-1, size_bytes) if size_bytes >= _MAPPED_BYTES else bytearray(size_bytes))
+
+
+_NOTHING: Final = memoryview(bytearray())

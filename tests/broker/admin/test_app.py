@@ -78,7 +78,7 @@ def test_a_disk_that_fails_is_no_fault_of_ours(stopped: InProcessBroker, caplog:
 
 
 def test_a_broker_that_stops_is_not_ready(stopped: InProcessBroker) -> None:
-    stopped.node.is_stopping = True
+    stopped.parts.readiness.is_stopping = True
     status, told = asyncio.run(call(subject_of(stopped), "/readyz"))
     assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"]})
 

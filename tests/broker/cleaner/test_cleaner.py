@@ -16,7 +16,7 @@ from lamina.broker.cleaner.states import State
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.install import installing
-from lamina.image.changes import set_configs
+from lamina.image.changes import mark_deleted, set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.log.trimming import move_log_start_offset
 from lamina.log.truncation import truncate
@@ -408,14 +408,17 @@ def test_a_checkpoint_of_a_partition_that_is_gone_by_then_is_not_written(cleanin
 # Aborting
 
 
+async def deleted_topic(cleaning: CleaningBroker) -> None:
+    await cleaning.parts.metadata.change(lambda image: mark_deleted(image, "t"))
+
+
 def test_deleting_a_topic_does_not_wait_for_its_job(cleaning: CleaningBroker) -> None:
     """Fact 29."""
     cleaning.compacted()
     path = cleaning.partition("t").log.path
 
     async def meanwhile() -> None:
-        topic = cleaning.node.image.topics["t"]
-        await cleaning.node.publisher.delete(topic, cleaning.node._change)
+        await deleted_topic(cleaning)
 
     cleaning.engine.meanwhile = meanwhile
     assert not cleaning.clean()
@@ -430,7 +433,7 @@ def test_a_topic_made_again_meanwhile_does_not_get_the_old_ones_records(cleaning
     cleaning.compacted()
 
     async def meanwhile() -> None:
-        await cleaning.node.publisher.delete(cleaning.node.image.topics["t"], cleaning.node._change)
+        await deleted_topic(cleaning)
 
     cleaning.engine.meanwhile = meanwhile
     cleaning.clean()
@@ -449,9 +452,7 @@ def test_a_topic_that_is_deleted_while_its_pass_is_installed_goes_without_a_trac
     def install_and_delete(*arguments: Any) -> Iterator[object]:
         for number, step in enumerate(installing(*arguments)):
             if number == 3:
-                topic = cleaning.node.image.topics["t"]
-                work = cleaning.node.publisher.delete(topic, cleaning.node._change)
-                deleting.append(asyncio.get_running_loop().create_task(work))
+                deleting.append(asyncio.get_running_loop().create_task(deleted_topic(cleaning)))
             yield step
 
     monkeypatch.setattr("lamina.broker.cleaner.passes.installing", install_and_delete)
@@ -568,31 +569,27 @@ def test_an_uncleanable_log_is_left_alone_by_retention_too(cleaning: CleaningBro
 
 def test_the_retention_timer_leaves_compacted_logs_to_the_cleaner(cleaning: CleaningBroker) -> None:
     """Facts 30 and 98."""
-    from lamina.broker.timers import Timers
-
     both = cleaning.compacted("both", policy="compact,delete", retention_bytes="1")
     plain = cleaning.compacted("plain", policy="delete", retention_bytes="1")
-    cleaning.run(Timers(cleaning.node).retain())
+    cleaning.run(cleaning.node.cleaner.trimmer.retain(cleaning.parts.upkeep.in_turns()))
     assert both.log.log_start_offset == 0
     assert plain.log.log_start_offset > 0
 
 
 def test_retention_skips_a_log_whose_pass_began_before_its_policy_changed(cleaning: CleaningBroker) -> None:
     """Fact 30."""
-    from lamina.broker.timers import Timers
-
     partition = cleaning.compacted()
     starts: list[int] = []
 
     async def meanwhile() -> None:
         await configure(cleaning, "t", cleanup_policy="delete", retention_bytes="1")
-        await Timers(cleaning.node).retain()
+        await cleaning.node.cleaner.trimmer.retain(cleaning.parts.upkeep.in_turns())
         starts.append(partition.log.log_start_offset)
 
     cleaning.engine.meanwhile = meanwhile
     cleaning.clean()
     assert starts == [0]
-    cleaning.run(Timers(cleaning.node).retain())
+    cleaning.run(cleaning.node.cleaner.trimmer.retain(cleaning.parts.upkeep.in_turns()))
     assert partition.log.log_start_offset > 0
 
 

@@ -14,7 +14,7 @@ from lamina.broker.cleaner.sight import see
 from lamina.broker.cleaner.states import State
 from lamina.broker.cleaner.troubles import Trouble
 from lamina.broker.counters import TopicCounters
-from lamina.broker.partitions.free_space import DiskRoom
+from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.partitions.partition import Partition
 from lamina.log.flushing import Flusher
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
@@ -33,11 +33,10 @@ class Explaining:
         return Partition(
             log,
             UUID(int=1),
-            0,
             Flusher(log, run_inline),
             LIMIT_BYTES,
             TopicCounters(),
-            DiskRoom(str(self.builder.path)),
+            FreeSpace(str(self.builder.path)),
         )
 
     def standing(self, checkpoint: int | None = None, **changed: object) -> Standing:

@@ -85,6 +85,6 @@ def test_a_nameless_directory_is_not_taken_back_where_another_one_holds_the_part
     other.mkdir()
     broker = InProcessBroker(tmp_path / "data", {"log.dirs": f"{one},{two}"})
     assert broker.produce("t", 1, partition=1) == 3
-    assert str(other) in broker._opened.unknown
+    assert str(other) in broker.parts.unknown
     assert list(other.iterdir()) == []
     broker.close()

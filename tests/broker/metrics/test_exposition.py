@@ -16,6 +16,7 @@ from lamina.broker.counters import Place
 from lamina.broker.metrics import exposition, group_tally
 from lamina.broker.metrics.exposition import render
 from lamina.broker.metrics.sections import METRICS
+from lamina.broker.partitions.commits import Flushes
 from lamina.coordinators.records.group_records import OffsetKey
 from tests.broker.in_process import InProcessBroker
 from tests.broker.in_thread import BrokerInThread
@@ -249,7 +250,7 @@ def test_a_flush_with_a_fault_of_ours_is_counted(tmp_path: Path) -> None:
     def fail() -> None:
         raise RuntimeError("no such luck")
 
-    broker.node.run_flush(fail, done.set_result)
+    Flushes(broker.parts.threads, broker.parts.counters, broker.parts.clocks).run(fail, done.set_result)
     assert isinstance(broker.node.loop.run_until_complete(done), OSError)
     assert broker.node.counters.unexpected == {Place.PARTITION: 1}
     assert sum(broker.node.counters.flushes.counts) == 1

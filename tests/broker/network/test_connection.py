@@ -4,14 +4,16 @@ import asyncio
 import logging
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from lamina.broker.network.admission import Admission
-from lamina.broker.network.connection import Connection, Ended
-from lamina.broker.network.service import Answer
-from lamina.broker.requests.router import Request
+from lamina.broker.network.channel import PlainChannel
+from lamina.broker.network.connection import Connection, Ended, Service
+from lamina.broker.requests.request import Client, Request, Response
+from lamina.clocks import SYSTEM_CLOCKS
+from lamina.wire.frames import SharedBuffers
 
 
 class Failing:
@@ -19,14 +21,35 @@ class Failing:
 
     faults = 0
 
-    def serve(self, connection: Connection, frame: memoryview) -> Answer:
+    def serve(self, client: Client, frame: memoryview) -> tuple[Request, Response]:
         raise RuntimeError("no such luck")
 
-    def settle(self, requests: Sequence[Request], sent_ns: int) -> None:
+    def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
         raise AssertionError("nothing was answered")
 
-    def count_unexpected(self) -> None:
+    def connection_failed(self) -> None:
         self.faults += 1
+
+
+def connection_over(
+    ours: socket.socket,
+    service: Service,
+    admission: Admission,
+    max_frame_bytes: int,
+    closed: Callable[[Connection], None],
+) -> Connection:
+    return Connection(
+        asyncio.get_running_loop(),
+        SYSTEM_CLOCKS,
+        PlainChannel(ours),
+        "peer",
+        "X",
+        service,
+        admission,
+        SharedBuffers(),
+        max_frame_bytes,
+        closed,
+    )
 
 
 def test_a_fault_of_ours_ends_the_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -38,7 +61,7 @@ def test_a_fault_of_ours_ends_the_connection_and_is_logged(caplog: pytest.LogCap
         ours.setblocking(False)
         theirs.setblocking(False)
         closed = loop.create_future()
-        connection = Connection(loop, ours, "peer", "X", failing, Admission(1 << 20), 1 << 20, closed.set_result)
+        connection = connection_over(ours, failing, Admission(1 << 20), 1 << 20, closed.set_result)
         connection.start()
         with theirs:
             await loop.sock_sendall(theirs, struct.pack(">i", 1) + b"x")
@@ -53,23 +76,23 @@ def test_a_fault_of_ours_ends_the_connection_and_is_logged(caplog: pytest.LogCap
     assert "no such luck" in caplog.text
 
 
-def test_a_large_request_that_does_not_arrive_dawdles_after_a_while() -> None:
+def test_a_large_request_that_does_not_arrive_is_stalled_after_a_while() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
         admission = Admission(64 << 20)
-        connection = Connection(loop, ours, "peer", "X", Failing(), admission, 32 << 20, lambda _: None)
+        connection = connection_over(ours, Failing(), admission, 32 << 20, lambda _: None)
         connection.start()
         with theirs:
-            assert not connection.is_dawdling(loop.time() + 1000), "nothing was announced"
+            assert not connection.is_stalled(loop.time() + 1000), "nothing was announced"
             await loop.sock_sendall(theirs, struct.pack(">i", 20 << 20) + b"x")
             while not admission.held_bytes:
                 await loop.sock_sendall(theirs, b"x")
                 await asyncio.sleep(0)
-            assert not connection.is_dawdling(loop.time() + 20), "20 MiB may take 30 s"
-            assert connection.is_dawdling(loop.time() + 40)
+            assert not connection.is_stalled(loop.time() + 20), "20 MiB may take 30 s"
+            assert connection.is_stalled(loop.time() + 40)
         connection.close(Ended.STOP)
         assert admission.held_bytes == 0
 

@@ -8,11 +8,10 @@ from typing import Any, cast
 import pytest
 
 from lamina.broker.network.admission import Admission
-from lamina.broker.network.connection import Connection
 from lamina.broker.network.connection_quota import ConnectionQuota
-from lamina.broker.network.listening import Bound, Listening, bind
-from lamina.broker.network.service import Answer
-from lamina.broker.requests.router import Request
+from lamina.broker.network.listening import Listening, bind
+from lamina.broker.requests.request import Client, Request, Response
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.settings.connection_limits import connection_limits
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import resolve_broker
@@ -21,19 +20,19 @@ from lamina.settings.resolve import resolve_broker
 class Silent:
     """A service that is never asked."""
 
-    def serve(self, connection: Connection, frame: memoryview) -> Answer:
+    def serve(self, client: Client, frame: memoryview) -> tuple[Request, Response]:
         raise AssertionError
 
-    def settle(self, requests: Sequence[Request], sent_ns: int) -> None:
+    def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
         raise AssertionError
 
-    def count_unexpected(self) -> None:
+    def connection_failed(self) -> None:
         raise AssertionError
 
 
 def listening_on(loop: asyncio.AbstractEventLoop, max_idle_ms: int = -1) -> Listening:
     quota = ConnectionQuota(connection_limits(resolve_broker(sets={})), ("X",))
-    return Listening(loop, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms)
+    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms)
 
 
 @pytest.mark.parametrize("max_idle_ms", [0, 1])
@@ -67,7 +66,7 @@ def test_a_connection_whose_client_is_gone_before_it_is_accepted_takes_no_place(
         theirs.close()
         gone = Gone(fileno=ours.detach())
         with bound.socket:
-            listening._connect(Bound(bound.listener, bound.socket), gone, ("127.0.0.1", 1))
+            listening._connect(bound, gone, ("127.0.0.1", 1))
         assert gone.fileno() == -1
         assert not listening.connections
         assert listening.quota.count == 0

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from lamina.broker.partitions.free_space import DiskRoom
-from lamina.broker.timers import Timers
+from lamina.broker.partitions.free_space import FreeSpace
 from lamina.errors import ErrorCode, PolicyViolation
 from lamina.log.files import Disk
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
@@ -23,7 +22,7 @@ CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS, METADATA = 19, 
 
 
 def test_before_it_was_measured_and_without_a_limit_there_is_room() -> None:
-    room = DiskRoom("/logs")
+    room = FreeSpace("/logs")
     room.check(1 << 60)
     room.measured(0, 0, 0)
     room.check(1 << 60)
@@ -31,7 +30,7 @@ def test_before_it_was_measured_and_without_a_limit_there_is_room() -> None:
 
 
 def test_without_a_limit_a_disk_that_is_more_than_full_is_not_low() -> None:
-    room = DiskRoom("/logs")
+    room = FreeSpace("/logs")
     room.measured(10, 0, MIN)
     room.take(100)
     room.measured(10, 0, 0)
@@ -41,7 +40,7 @@ def test_without_a_limit_a_disk_that_is_more_than_full_is_not_low() -> None:
 
 
 def test_a_burst_between_two_measurements_stops_at_the_limit() -> None:
-    room = DiskRoom("/logs")
+    room = FreeSpace("/logs")
     room.measured(MIN + 250, 0, MIN)
     for _ in range(2):
         room.check(100)
@@ -55,7 +54,7 @@ def test_a_burst_between_two_measurements_stops_at_the_limit() -> None:
 
 
 def test_what_is_appended_while_the_disk_is_asked_still_counts() -> None:
-    room = DiskRoom("/logs")
+    room = FreeSpace("/logs")
     room.measured(MIN + 500, 0, MIN)
     room.take(100)
     taken_before = room.taken_bytes
@@ -65,7 +64,7 @@ def test_what_is_appended_while_the_disk_is_asked_still_counts() -> None:
 
 
 def test_it_is_low_until_a_tenth_more_is_free_and_says_so_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    room = DiskRoom("/logs")
+    room = FreeSpace("/logs")
     lows = []
     with caplog.at_level(logging.INFO):
         for free in (MIN, MIN - 1, MIN - 5, MIN, MIN + 99, MIN + 100, MIN + 5):
@@ -78,7 +77,7 @@ def test_it_is_low_until_a_tenth_more_is_free_and_says_so_once_each_time(caplog:
 
 
 def test_a_limit_that_sinks_lets_writes_go_on() -> None:
-    room = DiskRoom("/logs")
+    room = FreeSpace("/logs")
     room.measured(10, 0, MIN)
     room.measured(10, 0, 0)
     room.check(100)
@@ -99,7 +98,7 @@ class FakeRoom:
     def measure(self, **free_bytes: int) -> None:
         self.free |= free_bytes
         loop = self.broker.node.loop
-        loop.run_until_complete(Timers(self.broker.node).measure_rooms())
+        loop.run_until_complete(self.broker.parts.upkeep.measure_free_space(MIN))
 
     def produce(self, topic: str = "t", partition: int = 0) -> Any:
         data = {"index": partition, "records": batch_of(self.broker, 1)}
@@ -139,7 +138,7 @@ def test_a_full_disk_refuses_what_is_produced_there_and_nothing_else(fake: FakeR
 def test_new_partitions_go_where_there_is_room(fake: FakeRoom) -> None:
     fake.measure(a=0)
     fake.broker.create("t", partitions=3)
-    assert {directory.path[-1] for directory in fake.broker.node.publisher.directory_of.values()} == {"b"}
+    assert {directory.path[-1] for directory in fake.broker.parts.directories.of.values()} == {"b"}
 
 
 def test_without_room_topics_are_neither_made_nor_enlarged(fake: FakeRoom) -> None:

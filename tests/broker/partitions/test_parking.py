@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from lamina.broker.counters import RequestCounters
-from lamina.broker.network.connection import Connection
-from lamina.broker.network.service import Answer
 from lamina.broker.requests.fetch_sessions import FINAL_EPOCH
 from lamina.broker.requests.handlers import fetch
-from lamina.broker.requests.router import Request
+from lamina.broker.requests.request import Request, Response
 from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tests.broker.in_process import InProcessBroker, NoSocket
 
@@ -27,17 +24,17 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
     opened.close()
 
 
-def fetch_from(broker: InProcessBroker, min_bytes: int = 1) -> "asyncio.Future[Answer]":
+def fetch_from(broker: InProcessBroker, min_bytes: int = 1) -> "asyncio.Future[Response]":
     """A long poll that has looked and found nothing, and whose task has not run yet."""
     asked = FetchTopic("t", None, [FetchPartition(0, -1, 0, -1, -1, 1000)])
     message = FetchRequest(-1, -1, FOR_EVER_MS, min_bytes, 1000, 0, 0, FINAL_EPOCH, [asked], [], "")
-    request = Request(fetch.API.key, 12, 1, None, cast(Connection, NoSocket()), RequestCounters("Fetch", 12))
-    waiting = fetch.handle(broker.node, request, message)
+    request = Request(fetch.API.key, 12, 1, None, NoSocket(), RequestCounters("Fetch", 12))
+    waiting = broker.fetch(request, message)
     assert asyncio.iscoroutine(waiting)
     return asyncio.ensure_future(waiting, loop=broker.node.loop)
 
 
-def soon(broker: InProcessBroker, waiting: "asyncio.Future[Answer]") -> Answer:
+def soon(broker: InProcessBroker, waiting: "asyncio.Future[Response]") -> Response:
     """The answer, or a failed test long before the poll would end by itself."""
     return broker.node.loop.run_until_complete(asyncio.wait_for(waiting, 10))
 
@@ -60,7 +57,7 @@ def test_a_partition_that_goes_before_the_fetch_is_parked_is_not_waited_for(brok
 
 def test_a_broker_that_stops_before_the_fetch_is_parked_answers_it(broker: InProcessBroker) -> None:
     waiting = fetch_from(broker)
-    broker.node.is_stopping = True
+    broker.parts.partitions.release_all()
     assert soon(broker, waiting) is not None
 
 

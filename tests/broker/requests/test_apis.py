@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.apis import APIS
-from lamina.broker.requests.router import Api, Router
+from lamina.broker.requests.router import Router
 from lamina.errors import ErrorCode
 from tests.broker.in_process import InProcessBroker
 
@@ -101,7 +102,7 @@ def test_an_unexpected_failure_is_told_in_every_version(
         raise RuntimeError("a test")
 
     broker = InProcessBroker(tmp_path, {})
-    broker.node.router = Router(broker.node, [api._replace(handle=fail)])
+    broker.parts.router = Router([(api, fail)], broker.parts.counters, broker.parts.request_watch)
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
             topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {"partition_indexes": [0]})

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from lamina.broker.counters import RequestCounters
-from lamina.broker.network.connection import Connection
+from lamina.broker.requests.request import Client, Request
 from lamina.broker.requests.request_watch import MAX_FOLLOWED, REMEMBERED, FollowError, RequestWatch
-from lamina.broker.requests.router import Request
 from lamina.broker.waits import Waits
+from tests.driven_clock import DrivenClock
 
 MS = 1_000_000
 
@@ -19,7 +19,7 @@ def request(
     *, arriving: int = 0, queued: int = 0, elapsed: int = 0, parked: int = 0, threads: int = 0, client_id: str = "app"
 ) -> Request:
     """A request whose answer was ready after these milliseconds."""
-    connection = cast(Connection, SimpleNamespace(id=7, peer="10.0.0.1:4242"))
+    connection = cast(Client, SimpleNamespace(id=7, peer="10.0.0.1:4242"))
     made = Request(0, 9, 42, client_id, connection, RequestCounters("Produce", 9))
     made.size_bytes = 1000
     made.arrived_ns = 0
@@ -32,22 +32,17 @@ def request(
     return made
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> DrivenClock:
+    driven = DrivenClock()
+    driven.monotonic_ms = 100_000
+    return driven
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def watch(clock: Clock, caplog: pytest.LogCaptureFixture) -> RequestWatch:
+def watch(clock: DrivenClock, caplog: pytest.LogCaptureFixture) -> RequestWatch:
     caplog.set_level(logging.INFO)
-    return RequestWatch(100, clock)
+    return RequestWatch(100, clock.clocks)
 
 
 def sent(made: Request, after_ms: float = 0) -> int:
@@ -139,7 +134,7 @@ def test_the_limit_can_change_and_be_taken_away(watch: RequestWatch, caplog: pyt
 
 
 def test_many_slow_requests_get_few_lines_and_the_last_ones_are_remembered(
-    watch: RequestWatch, clock: Clock, caplog: pytest.LogCaptureFixture
+    watch: RequestWatch, clock: DrivenClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = request(elapsed=200)
     for _ in range(REMEMBERED + 50):
@@ -147,7 +142,7 @@ def test_many_slow_requests_get_few_lines_and_the_last_ones_are_remembered(
     assert len(caplog.messages) == 10
     assert len(watch.slow_requests) == REMEMBERED
     assert watch.slow_total == REMEMBERED + 50
-    clock.now += 1
+    clock.monotonic_ms = 101_000
     watch.settle([made], sent(made))
     assert caplog.messages[10] == f"{REMEMBERED + 40} more slow requests had no line"
     assert len(caplog.messages) == 12

@@ -68,7 +68,7 @@ def _row(subject: Subject, topic: Topic, index: int) -> dict[str, Any]:
     """What the metadata says, and, of a partition that is here and online, what its log says."""
     known = topic.partitions[index]
     served, failure = _served(subject, topic.name, index)
-    directory = subject.node.publisher.directory_of.get((topic.name, index))
+    directory = subject.node.directories.of.get((topic.name, index))
     return {
         "topic": topic.name,
         "partition": index,

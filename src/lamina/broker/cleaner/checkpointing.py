@@ -24,7 +24,7 @@ class CleanerCheckpoints:
 
     async def write(self, partition: Partition, offset: int) -> None:
         """Returns when it is on disk, or the partition is gone; raises :class:`StorageError`."""
-        directory = self._node.publisher.directory_of.get((partition.topic, partition.index))
+        directory = self._node.directories.of.get((partition.topic, partition.index))
         if directory is None:
             return
         self._offsets.setdefault(directory.path, {})[partition] = offset

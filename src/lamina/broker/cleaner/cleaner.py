@@ -21,11 +21,13 @@ from lamina.broker.cleaner.states import CleaningStates
 from lamina.broker.cleaner.trimming import Trimmer
 from lamina.broker.cleaner.troubles import Troubles
 from lamina.broker.counters import Place
+from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
 from lamina.cleaning.answers import Answer, Failure
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE, LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
+from lamina.settings.values import BrokerSettings
 
 if TYPE_CHECKING:
     from lamina.broker.node import Node
@@ -35,7 +37,7 @@ logger = logging.getLogger(__name__)
 _STOP_SECONDS = 10.0
 
 
-class Cleaner:
+class Cleaner(Follower):
     def __init__(self, node: "Node", engine: Engine) -> None:
         self._node = node
         self.engine = engine
@@ -85,9 +87,18 @@ class Cleaner:
         """Whether it should run and does not (fact 99)."""
         return self._task is not None and self._task.done() and not self._is_stopping
 
-    def configured(self) -> None:
-        """Settings changed: a shorter back-off holds from now on."""
+    # What follows from metadata
+
+    def settings_changed(self, _settings: BrokerSettings) -> None:
+        """A shorter back-off holds from now on."""
         self._wake.set()
+
+    def partition_configured(self, partition: Partition) -> None:
+        if not partition.log.config.compact:
+            self.abort((partition.topic, partition.index))
+
+    def partition_removed(self, topic: str, index: int) -> None:
+        self.forget((topic, index))
 
     async def _run(self) -> None:
         while not self._is_stopping:

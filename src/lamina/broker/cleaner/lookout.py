@@ -48,7 +48,7 @@ class Lookout:
     def look(self, partition: Partition) -> Sight:
         """What could be cleaned of a partition now. Raises for one whose files cannot be looked at."""
         key = (partition.topic, partition.index)
-        checkpoint = self._node.publisher.directory_of[key].remembered.cleaner_offsets.get(key)
+        checkpoint = self._node.directories.of[key].remembered.cleaner_offsets.get(key)
         return see(partition, checkpoint, self._node.now_ms())
 
     async def look_at_all(self, may_be_cleaned: Callable[[TopicPartition], bool]) -> list[Sight]:

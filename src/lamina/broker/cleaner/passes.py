@@ -73,7 +73,7 @@ def open_pass(node: "Node", partition: Partition, extent: PassRange, *, is_manua
         hash_key=secrets.token_bytes(16),
         now_ms=now_ms,
     )
-    directory = node.publisher.directory_of[partition.topic, partition.index]
+    directory = node.directories.of[partition.topic, partition.index]
     return Pass(partition, directory, taken, is_manual, now_ms, taken.plan, total_bytes=taken.plan.source_bytes)
 
 

@@ -5,6 +5,7 @@ Must not decide what expired: the log room does.
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from lamina.broker.cleaner.lookout import Lookout
@@ -39,6 +40,12 @@ class Trimmer:
                 await self.expire(partition)
                 await asyncio.sleep(0)
 
+    async def retain(self, partitions: AsyncIterator[Partition]) -> None:
+        """Retention of all other logs (fact 30: compacted ones are trimmed after they were cleaned)."""
+        async for partition in partitions:
+            if not partition.log.config.compact:
+                await self.expire(partition)
+
     async def expire(self, partition: Partition) -> None:
         """Run retention on a partition that no pass is open for, and let none begin meanwhile."""
         key = (partition.topic, partition.index)
@@ -46,7 +53,7 @@ class Trimmer:
             return
         self._states.pause(key)
         try:
-            await expire_segments(self._node, partition, self._node.now_ms())
+            await expire_segments(self._node.threads, partition, self._node.now_ms())
         except KafkaError as error:
             logger.warning("%s", error)
         finally:

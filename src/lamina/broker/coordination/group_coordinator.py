@@ -13,6 +13,8 @@ from lamina.broker.coordination.internal_topics import make_internal_topic
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import Shard
 from lamina.broker.counters import Place
+from lamina.broker.metadata.publisher import Follower
+from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
@@ -47,7 +49,7 @@ _GROUPS_AT_A_TIME = 20
 GroupShardOnLog = Shard[GroupRecord, GroupShard]
 
 
-class GroupCoordinator:
+class GroupCoordinator(Follower):
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.counts = GroupCounts()
@@ -112,6 +114,14 @@ class GroupCoordinator:
         return self._node.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
 
     # What follows from metadata
+
+    def partition_led(self, partition: Partition) -> None:
+        if partition.topic == CONSUMER_OFFSETS:
+            self.runtime.lead(partition)
+
+    def partition_removed(self, topic: str, index: int) -> None:
+        if topic == CONSUMER_OFFSETS:
+            self.runtime.resign(index)
 
     def image_changed(self, changes: Changes) -> None:
         """Offsets of deleted topics go; the topics that regular expressions stand for are looked up again."""

@@ -30,7 +30,9 @@ async def make_internal_topic(
     factor = node.settings[replication_factor]
     if not node.settings.is_given(replication_factor):
         factor = min(factor, len(node.image.brokers))
-    made = (await create_topics(node, [NewTopic(name, partition_count, factor, configs=configs)]))[name]
+    made = (
+        await create_topics(node.metadata, node.directories, [NewTopic(name, partition_count, factor, configs=configs)])
+    )[name]
     if isinstance(made, InvalidReplicationFactor) and name not in node.complained_of:
         node.complained_of.add(name)
         logger.error("%s cannot be made with %s=%d: %s", name, replication_factor.name, factor, made)

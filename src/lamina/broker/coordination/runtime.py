@@ -49,7 +49,8 @@ class Runtime(Generic[R, M]):
         return iter(self._shards.values())
 
     def lead(self, partition: Partition) -> None:
-        """This broker leads a partition of the topic: load its shard."""
+        """This broker leads a partition of the topic: load its shard, anew in another epoch."""
+        self.resign(partition.index)
         partition.on_marker = self._marker_written(partition.index)
         log = ShardLog(self._node, partition, self._encode, self._decode, self._codec, self._base_sequence)
         shard = self._shards[partition.index] = Shard(self._node, log, self._make, self._perform)

@@ -228,7 +228,7 @@ class Shard(Generic[R, M]):
     def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         """Also an answer that was only looked up waits: it tells of what others have written."""
         partition = self.log.partition
-        if not partition.needs_flush():
+        if partition.is_committed():
             self._finish(machine, replies, others)
             return
 
@@ -238,7 +238,7 @@ class Shard(Generic[R, M]):
             else:
                 self._finish(machine, replies, others)
 
-        partition.flush(flushed)
+        partition.when_committed(flushed)
 
     def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         self._asked.answer(replies)

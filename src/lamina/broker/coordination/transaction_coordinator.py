@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.broker.coordination.internal_topics import make_internal_topic
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import Shard
+from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
 from lamina.coordinators.records.partitioning import partition_of
@@ -37,6 +38,7 @@ from lamina.errors import (
     StorageError,
     TransactionCoordinatorFenced,
 )
+from lamina.image.diff import Changes
 from lamina.image.features import TRANSACTION_VERSION, level_of
 from lamina.image.topic import TRANSACTION_STATE, TopicPartition
 from lamina.records.batch import NO_SEQUENCE, Codec
@@ -63,7 +65,7 @@ _PARTITIONS_AT_A_TIME = 64
 TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Follower):
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.runtime: Runtime[TransactionRecord, TransactionShard] = Runtime(
@@ -211,6 +213,20 @@ class TransactionCoordinator:
                 total.update(shard.machine.counts)
         return total
 
+    # What follows from metadata
+
+    def partition_led(self, partition: Partition) -> None:
+        if partition.topic == TRANSACTION_STATE:
+            self.runtime.lead(partition)
+
+    def partition_removed(self, topic: str, index: int) -> None:
+        if topic == TRANSACTION_STATE:
+            self.runtime.resign(index)
+
+    def image_changed(self, changes: Changes) -> None:
+        for topic in changes.topics_being_deleted:
+            self.topic_deleted(topic.name)
+
     # Markers
 
     def topic_deleted(self, topic: str) -> None:
@@ -297,7 +313,7 @@ class TransactionCoordinator:
                 left.add(key)
             else:
                 self.markers_written += 1
-                if partition.needs_flush():
+                if not partition.is_committed():
                     flushing.append(partition)
         return left, flushing
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.broker.node import Node
+from lamina.broker.metadata.metadata import Metadata
 from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
 from lamina.image.changes import set_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
@@ -29,7 +29,7 @@ class ResourceChange(NamedTuple):
 
 
 async def change_configs(
-    node: Node, changes: Sequence[ResourceChange], *, validate_only: bool
+    metadata: Metadata, changes: Sequence[ResourceChange], *, validate_only: bool
 ) -> list[KafkaError | None]:
     """Returns the error of each change, in their order."""
     errors: list[KafkaError | None] = []
@@ -41,33 +41,33 @@ async def change_configs(
             try:
                 if named[one.type, one.name] > 1:
                     raise InvalidRequest(f"{one.name!r} is named more than once")
-                image = _changed(node, image, one)
+                image = _changed(metadata, image, one)
                 errors.append(None)
             except KafkaError as error:
                 errors.append(error)
         return image
 
     if validate_only:
-        change(node.image)
+        change(metadata.image)
     else:
-        await node.change(change)
+        await metadata.change(change)
     return errors
 
 
-def _changed(node: Node, image: Image, change: ResourceChange) -> Image:
-    resource = find_resource(node, image, change.type, change.name)
+def _changed(metadata: Metadata, image: Image, change: ResourceChange) -> Image:
+    resource = find_resource(metadata, image, change.type, change.name)
     image = set_configs(image, resource, change.alter(resource, image.configs_of(resource)))
     if resource.type is ResourceType.BROKER:
-        _check_settings(node, image)
+        _check_settings(metadata, image)
     if resource.type is ResourceType.GROUP:
         try:
-            check_group_overrides(node.settings, image.configs_of(resource))
+            check_group_overrides(metadata.settings, image.configs_of(resource))
         except SettingError as error:
             raise InvalidConfig(str(error)) from None
     return image
 
 
-def find_resource(node: Node, image: Image, resource_type: int, name: str) -> ConfigResource:
+def find_resource(metadata: Metadata, image: Image, resource_type: int, name: str) -> ConfigResource:
     """A topic that is there, any group, this broker, or all brokers; raises Kafka's error for anything else."""
     if resource_type == ResourceType.TOPIC:
         return ConfigResource(ResourceType.TOPIC, image.topic(name).name)
@@ -79,19 +79,19 @@ def find_resource(node: Node, image: Image, resource_type: int, name: str) -> Co
         raise InvalidRequest(f"there are no configs for resources of type {resource_type}")
     if name and not (name.isascii() and name.isdecimal()):
         raise InvalidRequest(f"a broker's id must be a whole number, not {name!r}")
-    if name and int(name) != node.id:
-        raise InvalidRequest(f"this is broker {node.id}, not {name}")
-    return ConfigResource(ResourceType.BROKER, str(node.id) if name else "")
+    if name and int(name) != metadata.node_id:
+        raise InvalidRequest(f"this is broker {metadata.node_id}, not {name}")
+    return ConfigResource(ResourceType.BROKER, str(metadata.node_id) if name else "")
 
 
-def _check_settings(node: Node, image: Image) -> None:
+def _check_settings(metadata: Metadata, image: Image) -> None:
     """Values that are good one by one may not go together."""
     try:
         settings = with_dynamic(
-            node.settings,
+            metadata.settings,
             dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
-            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node.id))),
+            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(metadata.node_id))),
         )
-        check_threads(node.settings[LOG_CLEANER_THREADS], settings[LOG_CLEANER_THREADS])
+        check_threads(metadata.settings[LOG_CLEANER_THREADS], settings[LOG_CLEANER_THREADS])
     except SettingError as error:
         raise InvalidRequest(str(error)) from None

@@ -1,254 +1,240 @@
-"""What this broker does when the metadata changes: (old image, new image) → effects, in order.
+"""What this broker does when the metadata changes: ``apply(old image, new image)``.
 
-Owns the partitions' life on this broker: directories made, logs opened and led, settings applied, deleted
-topics taken out of service and off the disk. Everything that touches names on disk runs on a thread. Must not
-decide what the metadata is.
+This is the only path by which anything here follows from metadata: the start (from an image of nothing), a topic made,
+a config set, a leader moved, a topic deleted. Owns the image and the settings that this broker serves, and the order of
+the effects. What the cluster has to know of them is returned, never written from here. Must not decide what the
+metadata is.
 """
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING
-from uuid import UUID
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+from lamina.broker.metadata.found_partitions import FoundPartitions, find_partitions
+from lamina.broker.metadata.replicas import Replica, Replicas
+from lamina.broker.partitions.leader import Leader
+from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
-from lamina.errors import StorageError
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
 from lamina.image.changes import mark_made, remove_topic
-from lamina.image.diff import Changes
+from lamina.image.diff import Changes, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.topic import Partition as PartitionState
 from lamina.image.topic import Topic, TopicPartition
-from lamina.log.directory import LogDirectory
-from lamina.log.flushing import Flusher
-from lamina.log.partition_log import PartitionLog
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
 from lamina.settings.log_config import LogConfig
-from lamina.settings.network import LAMINA_SLOW_REQUEST_MS
 from lamina.settings.resolve import with_dynamic
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
+from lamina.settings.topic_config import topic_config
+from lamina.settings.values import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
 _TOPICS_AT_A_TIME = 8
 
-Change = Callable[[Callable[[Image], Image]], Awaitable[Image]]
-"""Makes a further metadata change that belongs to the one being published."""
+
+class Follower:
+    """Whoever does something of its own when the metadata changes; each method is a turn of the loop."""
+
+    def settings_changed(self, settings: BrokerSettings) -> None:
+        """The broker's settings are others from now on."""
+
+    def partition_led(self, partition: Partition) -> None:
+        """This broker leads the partition from now on, or leads it in another epoch."""
+
+    def partition_configured(self, partition: Partition) -> None:
+        """The topic's settings are others from now on."""
+
+    def partition_removed(self, topic: str, index: int) -> None:
+        """The partition is out of service for good."""
+
+    def image_changed(self, changes: Changes) -> None:
+        """Everything else has been done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What the cluster's metadata has to be told after a change was applied here."""
+
+    made: Sequence[TopicPartition] = ()
+    """Replicas that this broker has made: from now on a missing one is a loss."""
+    deleted: Sequence[str] = ()
+    """Topics that are out of service and off the disk, so that their names are free."""
+    unknown: Sequence[str] = field(default_factory=list)
+    """Partition directories that the metadata does not know."""
+
+    def reported(self, image: Image, node_id: int) -> Image:
+        """The image in which this stands."""
+        if self.made:
+            image = mark_made(image, node_id, self.made)
+        for name in self.deleted:
+            image = remove_topic(image, name)
+        return image
 
 
 class Publisher:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
-        self.directory_of: dict[TopicPartition, LogDirectory] = {}
+    def __init__(
+        self,
+        node_id: int,
+        settings: BrokerSettings,
+        threads: Threads,
+        directories: LogDirectories,
+        partitions: Partitions,
+        replicas: Replicas,
+    ) -> None:
+        self._node_id = node_id
+        self._threads = threads
+        self._directories = directories
+        self._partitions = partitions
+        self._replicas = replicas
+        self._followers: list[Follower] = []
+        self._is_started = False
+        self.settings = settings
+        """The broker's settings as they are now, with what was set while it runs."""
+        self.image = Image("")
+        """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
 
-    async def publish(self, changes: Changes, change: Change) -> None:
-        if any(resource.type is ResourceType.BROKER for resource in changes.configs):
-            await self._apply_broker_configs()
+    def follow(self, follower: Follower) -> None:
+        self._followers.append(follower)
+
+    async def apply(self, old: Image, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
+        """Do what follows from a change; from an image of nothing, that is the start.
+
+        ``opened`` is told how many of how many logs are open, while the broker starts.
+        """
+        changes = diff(old, new)
+        self._apply_broker_configs(changes, new)
+        comes = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
+        comes += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
+        if not comes:
+            self.image = new
         for resource in changes.configs:
             if resource.type is ResourceType.TOPIC:
-                self._configure(resource.name)
-        wanted = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
-        wanted += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
-        if wanted:
-            await self._make(wanted, change)
-        for changed in changes.leaders_moved:
-            partition = self._node.partitions.find(changed.topic.name, changed.index)
-            if partition is not None:
-                partition.leader_epoch = changed.new.leader_epoch
-        for topic in changes.topics_being_deleted:
-            await self.delete(topic, change)
-        self._node.groups.image_changed(changes)
+                self._configure(new, resource.name)
+        if any(resource.type is ResourceType.BROKER for resource in changes.configs):
+            await self._configure_all(new)
+        found = await self._find(new) if not self._is_started else FoundPartitions()
+        made = await self._bring(comes, new, found, opened)
+        self._is_started = True
+        self._take_roles(comes, changes, new)
+        deleted = [
+            topic for topic in (*changes.topics_created, *changes.topics_being_deleted) if topic.is_being_deleted
+        ]
+        if deleted:
+            await self._delete(deleted, new)
+        self.image = new
+        for follower in self._followers:
+            follower.image_changed(changes)
+        return Applied(made, [topic.name for topic in deleted], found.unknown)
 
-    # Coming
+    # Settings
 
-    async def _make(self, wanted: list[tuple[Topic, int]], change: Change) -> None:
-        """Make the partitions, and remember that they were made.
+    def config_of(self, image: Image, topic: str) -> LogConfig:
+        return topic_config(self.settings, image.configs_of(ConfigResource(ResourceType.TOPIC, topic)))
 
-        Those of a directory that fails meanwhile go to another one. When none is left they are lost, and not
-        remembered: the next start makes them.
-        """
-        made: list[TopicPartition] = []
-        while wanted and (directories := self.emptiest_first(len(wanted))):
-            placed = list(zip(wanted, directories, strict=True))
-            wanted = []
-            for directory in {id(directory): directory for directory in directories}.values():
-                mine = [partition for partition, other in placed if other is directory]
-                if await self._make_in(directory, mine):
-                    made += [(topic.name, index) for topic, index in mine]
-                else:
-                    wanted += mine
-        for topic, index in wanted:
-            self.lose(topic, index, "every log directory is offline")
-        if made:
-            await change(lambda image: mark_made(image, self._node.id, made))
-
-    async def _make_in(self, directory: LogDirectory, wanted: list[tuple[Topic, int]]) -> bool:
-        """Make and open the new logs on a thread, then lead them. False if the disk failed before."""
-        keys = [(topic.name, index) for topic, index in wanted]
-        configs = {name: self._node.config_of(name) for name in {topic.name for topic, _ in wanted}}
-        now_ms = self._node.now_ms()
-        self.directory_of |= dict.fromkeys(keys, directory)
-        try:
-            await self._forget(directory, keys)
-            logs = await self._node.threads.run(lambda: _make_files(directory, wanted, configs, now_ms))
-        except StorageError as error:
-            logger.error("%d partitions were not made: %s", len(keys), error)
-            for key in keys:
-                del self.directory_of[key]
-            return False
-        for log in logs:
-            directory.adopt(log)
-        try:
-            await self._node.checkpoint(directory, directory.collect_recovery_points)
-        except StorageError as error:
-            # They may be in the checkpoint, which tells the next start where they are: no second place for them.
-            logger.error("%d partitions are offline: %s", len(keys), error)
-        for log, (topic, _) in zip(logs, wanted, strict=True):
-            self.lead(log, topic)
-            await asyncio.sleep(0)
-        return True
-
-    def lose(self, topic: Topic, index: int, reason: str) -> None:
-        """Have a partition answer with a storage error: it should be here and cannot be used."""
-        sentence = f"{topic.name}-{index} cannot be used: {reason}"
-        logger.error("%s", sentence)
-        self._node.partitions.add_lost(topic.name, index, UUID(bytes=topic.id), sentence)
-
-    async def _forget(self, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
-        await self._node.checkpoint(directory, lambda: directory.forget(partitions))
-
-    def emptiest_first(self, count: int) -> list[LogDirectory]:
-        """A directory for each of so many new partitions: always the one that has fewest by then.
-
-        Those whose disk is nearly full are left out as long as there are others. None at all when every directory
-        is offline.
-        """
-        online = [directory for directory in self._node.directories if directory.failure is None]
-        if not online:
-            return []
-        online = [directory for directory in online if not self._node.rooms[directory.path].is_low] or online
-        held = Counter(id(directory) for directory in self.directory_of.values())
-        heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
-        heapify(heap)
-        chosen = []
-        for _ in range(count):
-            partitions, number = heap[0]
-            heapreplace(heap, (partitions + 1, number))
-            chosen.append(online[number])
-        return chosen
-
-    def lead(self, log: PartitionLog, topic: Topic) -> Partition:
-        """Serve a log that is open, in the epoch that the metadata says."""
-        node = self._node
-        flusher = Flusher(log, node.run_flush)
-        partition = Partition(
-            log,
-            UUID(bytes=topic.id),
-            topic.partitions[log.partition].leader_epoch,
-            flusher,
-            node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
-            node.counters.topic(topic.name),
-            node.rooms[self.directory_of[log.topic, log.partition].path],
+    def _apply_broker_configs(self, changes: Changes, image: Image) -> None:
+        if not any(resource.type is ResourceType.BROKER for resource in changes.configs):
+            return
+        self.settings = with_dynamic(
+            self.settings,
+            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(self._node_id))),
         )
-        node.partitions.add(partition)
-        runtime = node.runtime_of(log.topic)
-        if runtime is not None:
-            runtime.lead(partition)
-        return partition
+        for follower in self._followers:
+            follower.settings_changed(self.settings)
 
-    # Changing
-
-    async def _apply_broker_configs(self) -> None:
-        node = self._node
-        configs = node.decided.configs_of
-        node.settings = with_dynamic(
-            node.settings,
-            dynamic_default=configs(ConfigResource(ResourceType.BROKER, "")),
-            dynamic_broker=configs(ConfigResource(ResourceType.BROKER, str(node.id))),
-        )
-        node.request_watch.configure(node.settings[LAMINA_SLOW_REQUEST_MS])
-        if node.on_settings is not None:
-            node.on_settings(node.settings)
-        node.cleaner.configured()
-        for number, name in enumerate({partition.topic for partition in node.partitions}, 1):
-            self._configure(name)
+    async def _configure_all(self, image: Image) -> None:
+        for number, name in enumerate({partition.topic for partition in self._partitions}, 1):
+            self._configure(image, name)
             if number % _TOPICS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
 
-    def _configure(self, name: str) -> None:
-        topic = self._node.decided.topics.get(name)
+    def _configure(self, image: Image, name: str) -> None:
+        topic = image.topics.get(name)
         if topic is None:
             return
-        config = self._node.config_of(name)
-        limit_bytes = self._node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
+        config = self.config_of(image, name)
+        limit_bytes = self.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
         for index in range(len(topic.partitions)):
-            partition = self._node.partitions.find(name, index)
+            partition = self._partitions.find(name, index)
             if partition is not None:
                 partition.configure(config, limit_bytes)
-                if not config.compact:
-                    self._node.cleaner.abort((name, index))
+                for follower in self._followers:
+                    follower.partition_configured(partition)
+
+    # Coming
+
+    async def _find(self, image: Image) -> FoundPartitions:
+        """What is on the disks when the broker starts; what waits there for its removal goes."""
+        found = await self._threads.run(lambda: find_partitions(self._directories, image))
+        for directory in self._directories.online:
+            try:
+                self._replicas.remove_later(await self._threads.run(directory.deleted_directories), 0)
+            except OSError as error:
+                directory.fail(error)
+        return found
+
+    async def _bring(
+        self,
+        replicas: list[Replica],
+        image: Image,
+        found: FoundPartitions,
+        opened: Callable[[int, int], None] | None,
+    ) -> list[TopicPartition]:
+        """Open replicas that are on a disk and make those that never were. Returns what was made."""
+
+        def config_of(topic: str) -> LogConfig:
+            return self.config_of(image, topic)
+
+        mine = [one for one in replicas if self._node_id in _state(one).replicas]
+        going = [(topic, index) for topic, index in mine if topic.is_being_deleted]
+        for topic, index in going:
+            if (topic.name, index) in found.places:
+                self._directories.of[topic.name, index] = found.places[topic.name, index]
+        mine = [(topic, index) for topic, index in mine if not topic.is_being_deleted]
+        if found.places:
+            mine = await self._replicas.open(found, mine, config_of, self.settings, opened)
+        wanted = []
+        for topic, index in mine:
+            if self._node_id in topic.partitions[index].made_on:
+                self._replicas.take_offline(topic, index, "it has no directory: is a disk not mounted?")
+            else:
+                wanted.append((topic, index))
+        return await self._replicas.make(wanted, config_of, self.settings)
+
+    # Roles
+
+    def _take_roles(self, came: list[Replica], changes: Changes, image: Image) -> None:
+        """A broker leads what the metadata says, once it is registered."""
+        if self._node_id not in image.brokers:
+            return
+        changed = {
+            (change.topic.name, change.index): _state((change.topic, change.index))
+            for change in changes.partitions_changed
+        }
+        changed |= {(topic.name, index): topic.partitions[index] for topic, index in came}
+        for (name, index), state in changed.items():
+            partition = self._partitions.find(name, index)
+            if partition is None or state.leader != self._node_id:
+                continue
+            leader = Leader(state.leader_epoch, state.replicas, frozenset(state.isr))
+            is_new = partition.leader is None or partition.leader.epoch != leader.epoch
+            partition.lead(leader)
+            if is_new:
+                for follower in self._followers:
+                    follower.partition_led(partition)
 
     # Going
 
-    async def delete(self, topic: Topic, change: Change) -> None:
-        """Finish a deletion that the metadata has begun: out of service, renamed, forgotten, removed later."""
-        node = self._node
-        delay_ms = node.config_of(topic.name).file_delete_delay_ms
-        gone: list[str] = []
-        left: dict[str, tuple[LogDirectory, list[TopicPartition]]] = {}
-        for index in range(len(topic.partitions)):
-            partition = node.partitions.remove(topic.name, index)
-            directory = self.directory_of.pop((topic.name, index), None)
-            node.cleaner.forget((topic.name, index))
-            if partition is not None:
-                partition.release_all()
-            runtime = node.runtime_of(topic.name)
-            if runtime is not None:
-                runtime.resign(index)
-            if directory is not None and directory.failure is None:
-                directory.close_partition(topic.name, index)
-                try:
-                    renamed = await node.threads.run(
-                        lambda d=directory, i=index: d.rename_deleted(topic.name, i)  # type: ignore[misc]
-                    )
-                except StorageError as error:
-                    # As where its directory had failed before: the topic goes, and what lies there is nobody's.
-                    logger.error("%s-%d is not removed from the disk: %s", topic.name, index, error)
-                    continue
-                gone += [] if renamed is None else [renamed]
-                left.setdefault(directory.path, (directory, []))[1].append((topic.name, index))
-        for directory, partitions in left.values():
-            try:
-                await self._forget(directory, partitions)
-            except StorageError as error:
-                logger.error("the checkpoints of %s still speak of %s: %s", directory.path, topic.name, error)
-        node.partitions.forget_topic(UUID(bytes=topic.id))
-        node.transactions.topic_deleted(topic.name)
-        await change(lambda image: remove_topic(image, topic.name))
-        node.encoded_topics.pop(topic.name, None)
-        node.counters.forget_topic(topic.name)
-        self.remove_later(gone, delay_ms)
-
-    def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:
-        """Remove directories that are out of service; readers that still hold their files finish first."""
-        node = self._node
-        for path in paths:
-            directory = next(other for other in node.directories if path.startswith(other.path + "/"))
-            node.loop.call_later(
-                delay_ms / 1000,
-                lambda p=path, d=directory: node.threads.run_then(lambda: d.disk.remove_tree(p), _removed),  # type: ignore[misc]
-            )
+    async def _delete(self, topics: list[Topic], image: Image) -> None:
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                for follower in self._followers:
+                    follower.partition_removed(topic.name, index)
+        await self._replicas.delete(topics, lambda name: self.config_of(image, name))
 
 
-def _make_files(
-    directory: LogDirectory, wanted: list[tuple[Topic, int]], configs: Mapping[str, LogConfig], now_ms: int
-) -> list[PartitionLog]:
-    directory.make_partitions((topic.name, index, topic.id) for topic, index in wanted)
-    return directory.open_made(((topic.name, index, configs[topic.name]) for topic, index in wanted), now_ms)
-
-
-def _removed(error: OSError | None) -> None:
-    if error is not None:
-        logger.warning("a deleted partition could not be removed: %s", error)
+def _state(replica: Replica) -> PartitionState:
+    topic, index = replica
+    return topic.partitions[index]

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from lamina.broker.node import Node
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.errors import InvalidRequest, KafkaError
 from lamina.image.assignments import (
     check_assignments,
@@ -35,7 +36,7 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_topic(node: Node, image: Image, wanted: NewTopic) -> Image:
+def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wanted: NewTopic) -> Image:
     """The image with the topic in it; raises Kafka's error for what is wrong with the wish."""
     check_new_topic_name(image, wanted.name)
     if wanted.assignments:
@@ -47,21 +48,23 @@ def plan_topic(node: Node, image: Image, wanted: NewTopic) -> Image:
     else:
         count = wanted.partition_count
         factor = wanted.replication_factor
-        count = node.settings[NUM_PARTITIONS] if count == USE_DEFAULT else count
-        factor = node.settings[DEFAULT_REPLICATION_FACTOR] if factor == USE_DEFAULT else factor
+        count = metadata.settings[NUM_PARTITIONS] if count == USE_DEFAULT else count
+        factor = metadata.settings[DEFAULT_REPLICATION_FACTOR] if factor == USE_DEFAULT else factor
         check_partition_count(count)
         check_replication_factor(image, factor)
-        assignments = ((node.id,),) * count
+        assignments = ((metadata.node_id,),) * count
     resource = ConfigResource(ResourceType.TOPIC, wanted.name)
     check_configs(resource, wanted.configs)
-    node.check_room()
+    directories.check_free_space()
     image = create_topic(image, wanted.name, uuid4().bytes, assignments)
     return set_configs(image, resource, wanted.configs) if wanted.configs else image
 
 
-def plan_topics(node: Node, image: Image, topics: Sequence[NewTopic]) -> tuple[Image, dict[str, Topic | KafkaError]]:
+def plan_topics(
+    metadata: Metadata, directories: LogDirectories, image: Image, topics: Sequence[NewTopic]
+) -> tuple[Image, dict[str, Topic | KafkaError]]:
     """The image with all topics that can be made, and for each its topic or its error."""
-    default_count = node.settings[NUM_PARTITIONS]
+    default_count = metadata.settings[NUM_PARTITIONS]
     check_total_partitions(
         [
             len(topic.assignments) or (default_count if topic.partition_count == USE_DEFAULT else topic.partition_count)
@@ -71,21 +74,23 @@ def plan_topics(node: Node, image: Image, topics: Sequence[NewTopic]) -> tuple[I
     planned: dict[str, Topic | KafkaError] = {}
     for topic in topics:
         try:
-            image = plan_topic(node, image, topic)
+            image = plan_topic(metadata, directories, image, topic)
             planned[topic.name] = image.topics[topic.name]
         except KafkaError as error:
             planned[topic.name] = error
     return image, planned
 
 
-async def create_topics(node: Node, topics: Sequence[NewTopic]) -> dict[str, Topic | KafkaError]:
+async def create_topics(
+    metadata: Metadata, directories: LogDirectories, topics: Sequence[NewTopic]
+) -> dict[str, Topic | KafkaError]:
     """Make the topics that can be made, in one change."""
     planned: dict[str, Topic | KafkaError] = {}
 
     def change(image: Image) -> Image:
         nonlocal planned
-        image, planned = plan_topics(node, image, topics)
+        image, planned = plan_topics(metadata, directories, image, topics)
         return image
 
-    await node.change(change)
+    await metadata.change(change)
     return planned

@@ -52,7 +52,7 @@ def _uncleanable(node: Node, cleaner: Cleaner) -> tuple[Counter[str], Counter[st
     partitions: Counter[str] = Counter()
     size_bytes: Counter[str] = Counter()
     for key in cleaner.troubles.uncleanable():
-        partition, directory = node.partitions.find(*key), node.publisher.directory_of.get(key)
+        partition, directory = node.partitions.find(*key), node.directories.of.get(key)
         if partition is None or directory is None:
             continue
         partitions[directory.path] += 1

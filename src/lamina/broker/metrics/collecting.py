@@ -140,8 +140,8 @@ def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield logs.LOG_END_OFFSET, each(lambda partition: partition.log.log_end_offset)
     yield logs.HIGH_WATERMARK, each(attrgetter("high_watermark"))
     yield logs.LAST_STABLE_OFFSET, each(attrgetter("last_stable_offset"))
-    yield logs.PARTITIONS, _one(len(partitions) + node.partitions.lost)
-    yield logs.OFFLINE_PARTITIONS, _one(offline + node.partitions.lost)
+    yield logs.PARTITIONS, _one(len(partitions) + node.partitions.missing)
+    yield logs.OFFLINE_PARTITIONS, _one(offline + node.partitions.missing)
     yield logs.FLUSH_DURATION, _histogram(node.counters.flushes)
     yield (
         logs.LOG_DIRECTORY_OFFLINE,

@@ -12,12 +12,14 @@ from heapq import nsmallest
 from ipaddress import ip_address
 
 from lamina.broker.network.admission import Admission
-from lamina.broker.network.connection import Connection, Ended
+from lamina.broker.network.channel import PlainChannel
+from lamina.broker.network.connection import Connection, Ended, Service
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
 from lamina.broker.network.refusal_lines import RefusalLines
-from lamina.broker.network.service import Service
+from lamina.clocks import Clocks
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
+from lamina.wire.frames import SharedBuffers
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ _ACCEPTS_AT_A_TIME = 64
 _REFUSALS_AT_A_TIME = 16
 _REFUSAL_PAUSE_SECONDS = 0.005
 """So many are turned away, then those who are connected have the loop for a while: a flood takes a part of it only."""
-_ROOM_CHECK_SECONDS = 1.0
+_STALLED_CHECK_SECONDS = 1.0
 _SWEEPS_PER_IDLE_TIME = 4
 _LEAST_SWEEP_SECONDS = 0.1
 
@@ -36,6 +38,11 @@ class Bound:
 
     listener: Listener
     socket: socket.socket
+    backlog: int
+
+    def listen(self) -> None:
+        """From now on the system takes connections; before, it refuses them."""
+        self.socket.listen(self.backlog)
 
     @property
     def port(self) -> int:
@@ -50,6 +57,7 @@ class Listening:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
         service: Service,
         admission: Admission,
         quota: ConnectionQuota,
@@ -57,7 +65,9 @@ class Listening:
         max_idle_ms: int,
     ) -> None:
         self._loop = loop
+        self._clocks = clocks
         self._service = service
+        self._buffers = SharedBuffers()
         self.admission = admission
         self.quota = quota
         self._refusals = RefusalLines(logger)
@@ -72,7 +82,7 @@ class Listening:
         """Accepted connections by listener, those that are gone included."""
         self.closed: Counter[Ended] = Counter()
         self.refused_by_system = 0
-        """How often a connection could not be accepted, for want of descriptors mostly."""
+        """How often a connection could not be accepted, mostly because no descriptor was left."""
         self._gone_bytes_in = 0
         self._gone_bytes_out = 0
 
@@ -93,24 +103,25 @@ class Listening:
 
     def start(self, bound: list[Bound]) -> None:
         for one in bound:
+            one.listen()
             self._bound.append(one)
             self._loop.add_reader(one.socket.fileno(), self._accept, one)
         if self._max_idle_seconds >= 0:
             self._sweep_later()
-        self._make_room_later()
+        self._look_for_stalled_later()
 
-    def _make_room_later(self) -> None:
-        self._loop.call_later(_ROOM_CHECK_SECONDS, self._make_room)
+    def _look_for_stalled_later(self) -> None:
+        self._loop.call_later(_STALLED_CHECK_SECONDS, self._close_stalled)
 
-    def _make_room(self) -> None:
+    def _close_stalled(self) -> None:
         """While requests wait for memory, end those that hold it and do not arrive."""
         if self.admission.waiting:
             now = self._loop.time()
-            for connection in [one for one in self.connections if one.is_dawdling(now)]:
+            for connection in [one for one in self.connections if one.is_stalled(now)]:
                 logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
                 connection.close(Ended.ARRIVAL)
         if self._bound:
-            self._make_room_later()
+            self._look_for_stalled_later()
 
     def _sweep_later(self) -> None:
         seconds = max(self._max_idle_seconds / _SWEEPS_PER_IDLE_TIME, _LEAST_SWEEP_SECONDS)
@@ -165,11 +176,13 @@ class Listening:
             return
         connection = Connection(
             self._loop,
-            accepted,
+            self._clocks,
+            PlainChannel(accepted),
             f"{address[0]}:{address[1]}",
             bound.listener.name,
             self._service,
             self.admission,
+            self._buffers,
             self._max_frame_bytes,
             self._disconnected,
         )
@@ -266,7 +279,7 @@ class Listening:
 
 
 def bind(listener: Listener, backlog: int) -> Bound:
-    """Open a listening socket; an empty host means every address, IPv6 too where there is any."""
+    """Take a port, and listen later; an empty host means every address, IPv6 too where there is any."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     host = listener.host
     if not host:
@@ -280,12 +293,11 @@ def bind(listener: Listener, backlog: int) -> Bound:
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not listener.host else 1)
         listening.bind((host, listener.port))
-        listening.listen(backlog)
         listening.setblocking(False)
     except BaseException:
         listening.close()
         raise
-    return Bound(listener, listening)
+    return Bound(listener, listening, backlog)
 
 
 def _is_address(host: str) -> bool:

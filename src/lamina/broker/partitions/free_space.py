@@ -1,4 +1,4 @@
-"""How much room the disk of one log directory has, and whether that is enough to write: ``lamina.disk.free.min.bytes``.
+"""Whether the disk of one log directory has enough free space to write: ``lamina.disk.free.min.bytes``.
 
 Owns the last measurement and what was appended since, so that a burst between two measurements cannot run past the
 limit. What is low stays low until a tenth more than the limit is free: writes should not come and go at the edge.
@@ -16,7 +16,7 @@ _MARGIN = 10
 """The part of the limit that has to be free above it before writes go on: one tenth."""
 
 
-class DiskRoom:
+class FreeSpace:
     __slots__ = ("_measured_bytes", "_taken_bytes", "is_low", "min_bytes", "path", "refused")
 
     def __init__(self, path: str) -> None:
@@ -61,13 +61,13 @@ class DiskRoom:
         if self.is_low:
             if not min_bytes or left_bytes >= min_bytes + min_bytes // _MARGIN:
                 self.is_low = False
-                logger.warning("%s has room again, %d bytes: writes go on", self.path, left_bytes)
+                logger.warning("%s has space again, %d bytes: writes go on", self.path, left_bytes)
         elif min_bytes and left_bytes < min_bytes:
             self._become_low()
 
     def _become_low(self) -> None:
         self.is_low = True
-        logger.error("%s; reading, deleting and retention go on, writes will as soon as there is room", self.sentence)
+        logger.error("%s; reading, deleting and retention go on, writes go on as soon as there is space", self.sentence)
 
     @property
     def sentence(self) -> str:

@@ -1,8 +1,8 @@
 """One partition as this broker serves it: its role, its high watermark, and who waits for it.
 
-Owns the high watermark, the leader epoch under which this broker writes, and the fetches that are parked until
-something changes. The last stable offset follows from the high watermark and the log's open transactions. Must
-not know requests or other partitions.
+Owns the role that the metadata gives this broker here, the high watermark, and the fetches that are parked until
+something changes. The last stable offset follows from the high watermark and the log's open transactions. A partition
+without a role is open and serves nobody: no leader is elected yet. Must not know requests or other partitions.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,11 @@ from typing import Protocol
 from uuid import UUID
 
 from lamina.broker.counters import TopicCounters
-from lamina.broker.partitions.free_space import DiskRoom
+from lamina.broker.partitions.free_space import FreeSpace
+from lamina.broker.partitions.leader import Leader
 from lamina.errors import (
     FencedLeaderEpoch,
-    NotEnoughReplicas,
+    NotLeaderOrFollower,
     StorageError,
     UnknownLeaderEpoch,
 )
@@ -51,13 +52,12 @@ class Partition:
         "_parked",
         "_rules",
         "counters",
+        "free_space",
         "high_watermark",
         "index",
-        "leader_epoch",
+        "leader",
         "log",
         "on_marker",
-        "replica_count",
-        "room",
         "topic",
         "topic_id",
     )
@@ -66,22 +66,21 @@ class Partition:
         self,
         log: PartitionLog,
         topic_id: UUID,
-        leader_epoch: int,
         flusher: Flusher,
         max_decompressed_bytes: int,
         counters: TopicCounters,
-        room: DiskRoom,
+        free_space: FreeSpace,
     ) -> None:
         self.topic = log.topic
         self.index = log.partition
         self.topic_id = topic_id
         self.log = log
-        self.leader_epoch = leader_epoch
+        self.leader: Leader | None = None
+        """The role of this broker; ``None`` while it does not lead the partition."""
         self.counters = counters
         """Of the whole topic."""
         self.high_watermark = log.log_end_offset
-        self.replica_count = 1
-        self.room = room
+        self.free_space = free_space
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
         log.producers.verifies_transactions = True
@@ -107,15 +106,26 @@ class Partition:
         """What a client's batch has to obey here."""
         return self._rules
 
+    # Role
+
+    def lead(self, leader: Leader) -> None:
+        """Take the role, or go on in it with another epoch or in-sync set."""
+        self.leader = leader
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch under which this broker leads; raises NOT_LEADER_OR_FOLLOWER where it does not."""
+        return self._require_leader().epoch
+
+    def _require_leader(self) -> Leader:
+        if self.leader is None:
+            raise NotLeaderOrFollower(f"this broker does not lead {self.log.name}")
+        return self.leader
+
     # Writing
 
     def check_in_sync(self) -> None:
-        """acks=all promises ``min.insync.replicas`` copies; refuse before anything is written."""
-        if self.log.config.min_insync_replicas > self.replica_count:
-            raise NotEnoughReplicas(
-                f"{self.log.name} has {self.replica_count} in-sync replicas, "
-                f"min.insync.replicas asks for {self.log.config.min_insync_replicas}"
-            )
+        self._require_leader().check_in_sync(self.log.name, self.log.config.min_insync_replicas)
 
     def append(self, prepared: PreparedBatch, now_ms: int, verification: Verification | None = None) -> Appended:
         """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time.
@@ -132,7 +142,7 @@ class Partition:
             header = read_header(batch)
         appended = self.log.append(batch, header, self.leader_epoch, now_ms, Origin.CLIENT, verification)
         if not appended.is_duplicate:
-            self.room.take(len(batch))
+            self.free_space.take(len(batch))
             self._advance(len(batch))
         return appended
 
@@ -179,7 +189,7 @@ class Partition:
             self.on_marker(producer_id, producer_epoch, is_commit)
 
     def _advance(self, size_bytes: int) -> None:
-        """Everything in the log is replicated as far as it has to be: this broker is the only replica."""
+        """Everything in the log is on every in-sync replica: this broker is the only one."""
         log = self.log
         self.high_watermark = log.log_end_offset
         log.producers.high_watermark_moved(self.high_watermark)
@@ -187,13 +197,20 @@ class Partition:
             for parked in tuple(self._parked):
                 parked.changed(size_bytes)
 
-    def needs_flush(self) -> bool:
-        """Whether ``flush.messages`` wants the last append on disk before it is acknowledged."""
+    def is_committed(self) -> bool:
+        """Whether everything in the log may be acknowledged: on every in-sync replica, and on disk as far as
+        ``flush.messages`` wants it."""
         log = self.log
-        return log.log_end_offset - log.recovery_point >= log.config.flush_messages
+        return (
+            self.high_watermark == log.log_end_offset
+            and log.log_end_offset - log.recovery_point < log.config.flush_messages
+        )
 
-    def flush(self, waiter: Waiter) -> None:
-        """Tell ``waiter`` when everything that is in the log now is on disk."""
+    def when_committed(self, waiter: Waiter) -> None:
+        """Tell ``waiter`` when everything that is in the log now may be acknowledged; at once where it already may."""
+        if self.is_committed() and self.log.failure is None:
+            waiter(None)
+            return
         self._flusher.flush_to(self.log.log_end_offset, waiter)
 
     def flush_in_background(self) -> None:
@@ -250,7 +267,7 @@ class Partition:
         self._parked.discard(parked)
 
     def release_all(self) -> None:
-        """Nobody shall wait any longer: the partition goes away, or the broker stops."""
+        """Wake all waiters: the partition goes away, or the broker stops."""
         for parked in tuple(self._parked):
             parked.stop_waiting()
 

@@ -1,20 +1,35 @@
 """The partitions that this broker serves, by name and by topic id.
 
-Must not know where they come from: the publisher adds and removes them.
+Owns which of them are offline, and tells whoever depends on one that goes offline. Must not know where partitions come
+from: the publisher adds and removes them.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
+from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import StorageError, UnknownTopicId, UnknownTopicOrPartition
+from lamina.image.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_NONE: frozenset[int] = frozenset()
 
 
 class Partitions:
-    def __init__(self) -> None:
-        self._by_key: dict[tuple[str, int], Partition] = {}
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._by_key: dict[TopicPartition, Partition] = {}
         self._names: dict[UUID, str] = {}
-        self._lost: dict[tuple[str, int], str] = {}
+        self._missing: dict[TopicPartition, str] = {}
+        self._offline: dict[str, frozenset[int]] = {}
+        """Those without a log, and those whose log has failed."""
+        self.is_closing = False
+        """Whether nobody may wait for a partition any more: the broker stops."""
+        self.on_offline: Callable[[Partition], None] | None = None
+        """Told of each partition that goes offline."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_key.values())
@@ -26,35 +41,44 @@ class Partitions:
         self._by_key[partition.topic, partition.index] = partition
         self._names[partition.topic_id] = partition.topic
 
-    def add_lost(self, topic: str, index: int, topic_id: UUID, reason: str) -> None:
-        """A partition that should be here and whose directory is not: it answers with a storage error."""
-        self._lost[topic, index] = reason
+    def add_missing(self, topic: str, index: int, topic_id: UUID, reason: str) -> None:
+        """A partition that should be here and has no log: it is offline, and answers with a storage error."""
+        self._missing[topic, index] = reason
         self._names[topic_id] = topic
+        self._offline[topic] = self.offline(topic) | {index}
 
     @property
-    def lost(self) -> int:
-        """How many should be here and are not."""
-        return len(self._lost)
+    def missing(self) -> int:
+        """How many should be here and have no log."""
+        return len(self._missing)
+
+    def offline(self, topic: str) -> frozenset[int]:
+        """The partitions of a topic that should be served here and cannot be."""
+        return self._offline.get(topic, _NONE)
 
     def remove(self, topic: str, index: int) -> Partition | None:
-        self._lost.pop((topic, index), None)
+        self._missing.pop((topic, index), None)
+        if index in self.offline(topic):
+            self._offline[topic] -= {index}
         return self._by_key.pop((topic, index), None)
 
     def forget_topic(self, topic_id: UUID) -> None:
-        self._names.pop(topic_id, None)
+        name = self._names.pop(topic_id, None)
+        if name is not None:
+            self._offline.pop(name, None)
 
     def get(self, topic: str, index: int) -> Partition:
-        """The partition; raises UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR for one that was lost."""
+        """The partition; raises UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR for one that is missing."""
         partition = self._by_key.get((topic, index))
         if partition is None:
-            if (topic, index) in self._lost:
-                raise StorageError(self._lost[topic, index])
+            if (topic, index) in self._missing:
+                raise StorageError(self._missing[topic, index])
             raise UnknownTopicOrPartition(f"this broker has no partition {topic}-{index}")
         return partition
 
     def is_known(self, topic: str, index: int) -> bool:
         """Whether it is here, or should be."""
-        return (topic, index) in self._by_key or (topic, index) in self._lost
+        return (topic, index) in self._by_key or (topic, index) in self._missing
 
     def find(self, topic: str, index: int) -> Partition | None:
         return self._by_key.get((topic, index))
@@ -65,3 +89,32 @@ class Partitions:
         if name is None:
             raise UnknownTopicId(f"this broker has no topic with id {topic_id}")
         return name
+
+    # Going offline
+
+    def failed(self, topic: str, index: int, error: Exception) -> None:
+        """An unexpected exception while a partition was written or read: it goes offline, the rest goes on."""
+        self._counters.count_unexpected(Place.PARTITION)
+        logger.error("%s-%d goes offline", topic, index, exc_info=error)
+        partition = self.find(topic, index)
+        if partition is not None and partition.log.failure is None:
+            partition.log.failure = f"{topic}-{index} is offline: {error!r}"
+            self._went_offline(partition)
+
+    def directory_failed(self) -> None:
+        """A log directory has gone offline with its partitions: nobody waits for those, nobody coordinates in them."""
+        for partition in list(self):
+            if partition.log.failure is not None:
+                partition.release_all()
+                self._went_offline(partition)
+
+    def _went_offline(self, partition: Partition) -> None:
+        self._offline[partition.topic] = self.offline(partition.topic) | {partition.index}
+        if self.on_offline is not None:
+            self.on_offline(partition)
+
+    def release_all(self) -> None:
+        """The broker stops: wake whoever waits, and let nobody wait again."""
+        self.is_closing = True
+        for partition in self:
+            partition.release_all()

@@ -1,8 +1,23 @@
-"""The APIs that this broker speaks. What is not here is not advertised.
+"""The APIs that this broker speaks, each bound to the parts that its handler works on. What is not here is not offered.
 
 Must not know what any of them does.
 """
 
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from lamina.broker.cleaner.cleaner import Cleaner
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.producer_ids import ProducerIdBlock
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.counters import Counters
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api, Handler
+from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -43,46 +58,97 @@ from lamina.broker.requests.handlers import (
     update_features,
     write_txn_markers,
 )
-from lamina.broker.requests.router import Api
+from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.transaction_verification import TransactionVerification
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
+from lamina.settings.network import FETCH_MAX_BYTES
 
-APIS: tuple[Api, ...] = (
-    produce.API,
-    fetch.API,
-    list_offsets.API,
-    metadata.API,
-    offset_commit.API,
-    offset_fetch.API,
-    find_coordinator.API,
-    join_group.API,
-    heartbeat.API,
-    leave_group.API,
-    sync_group.API,
-    describe_groups.API,
-    list_groups.API,
-    api_versions.API,
-    create_topics.API,
-    delete_topics.API,
-    delete_records.API,
-    init_producer_id.API,
-    offset_for_leader_epoch.API,
-    write_txn_markers.API,
-    describe_acls.API,
-    describe_configs.API,
-    alter_configs.ALTER_API,
-    describe_log_dirs.API,
-    create_partitions.API,
-    delete_groups.API,
-    alter_configs.INCREMENTAL_API,
-    offset_delete.API,
-    update_features.API,
-    describe_cluster.API,
-    describe_producers.API,
-    add_partitions_to_txn.API,
-    add_offsets_to_txn.API,
-    end_txn.API,
-    txn_offset_commit.API,
-    describe_transactions.API,
-    list_transactions.API,
-    consumer_group_heartbeat.API,
-    consumer_group_describe.API,
+
+@dataclass(frozen=True, slots=True)
+class HandlerParts:
+    """What handlers work on; the table below says which handler sees which."""
+
+    loop: asyncio.AbstractEventLoop
+    clocks: Clocks
+    threads: Threads
+    counters: Counters
+    directories: LogDirectories
+    partitions: Partitions
+    metadata: Metadata
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIdBlock
+    cleaner: Cleaner
+    fetch_sessions: FetchSessions
+    kernel_loading: KernelLoading
+    verification: TransactionVerification
+    actual_values: Mapping[str, str]
+    """Settings whose values came about at start, by name: what clients are shown instead of what was given."""
+
+
+_TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
+    (
+        produce.API,
+        lambda p: (
+            produce.Produce(p.partitions, p.verification, p.kernel_loading, p.counters, p.threads, p.clocks).handle
+        ),
+    ),
+    (
+        fetch.API,
+        lambda p: (
+            fetch.Fetch(
+                p.partitions,
+                p.fetch_sessions,
+                p.metadata.settings[FETCH_MAX_BYTES],
+                p.counters,
+                p.threads,
+                p.clocks,
+                p.loop,
+            ).handle
+        ),
+    ),
+    (list_offsets.API, lambda p: partial(list_offsets.handle, p.partitions, p.threads)),
+    (metadata.API, lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.directories).handle),
+    (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups)),
+    (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.groups)),
+    (find_coordinator.API, lambda p: partial(find_coordinator.handle, p.metadata, p.groups, p.transactions)),
+    (join_group.API, lambda p: partial(join_group.handle, p.groups)),
+    (heartbeat.API, lambda p: partial(heartbeat.handle, p.groups)),
+    (leave_group.API, lambda p: partial(leave_group.handle, p.groups)),
+    (sync_group.API, lambda p: partial(sync_group.handle, p.groups)),
+    (describe_groups.API, lambda p: partial(describe_groups.handle, p.groups)),
+    (list_groups.API, lambda p: partial(list_groups.handle, p.groups)),
+    (create_topics.API, lambda p: partial(create_topics.handle, p.metadata, p.directories)),
+    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata)),
+    (delete_records.API, lambda p: partial(delete_records.handle, p.partitions)),
+    (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
+    (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions)),
+    (write_txn_markers.API, lambda p: partial(write_txn_markers.handle, p.partitions, p.clocks)),
+    (describe_acls.API, lambda _: describe_acls.handle),
+    (describe_configs.API, lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values)),
+    (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata)),
+    (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads)),
+    (create_partitions.API, lambda p: partial(create_partitions.handle, p.metadata, p.directories)),
+    (delete_groups.API, lambda p: partial(delete_groups.handle, p.groups)),
+    (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata)),
+    (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups)),
+    (update_features.API, lambda p: partial(update_features.handle, p.metadata)),
+    (describe_cluster.API, lambda p: partial(describe_cluster.handle, p.metadata)),
+    (describe_producers.API, lambda p: partial(describe_producers.handle, p.partitions)),
+    (add_partitions_to_txn.API, lambda p: partial(add_partitions_to_txn.handle, p.partitions, p.transactions)),
+    (add_offsets_to_txn.API, lambda p: partial(add_offsets_to_txn.handle, p.groups, p.transactions)),
+    (end_txn.API, lambda p: partial(end_txn.handle, p.transactions)),
+    (txn_offset_commit.API, lambda p: partial(txn_offset_commit.handle, p.metadata, p.groups, p.verification)),
+    (describe_transactions.API, lambda p: partial(describe_transactions.handle, p.transactions)),
+    (list_transactions.API, lambda p: partial(list_transactions.handle, p.transactions)),
+    (consumer_group_heartbeat.API, lambda p: partial(consumer_group_heartbeat.handle, p.groups)),
+    (consumer_group_describe.API, lambda p: partial(consumer_group_describe.handle, p.metadata, p.groups)),
+    (api_versions.API, lambda p: partial(api_versions.handle, APIS, p.metadata)),
 )
+
+APIS: tuple[Api, ...] = tuple(sorted((api for api, _ in _TABLE), key=lambda api: api.key))
+
+
+def table(parts: HandlerParts) -> list[tuple[Api, Handler]]:
+    return [(api, bind(parts)) for api, bind in _TABLE]

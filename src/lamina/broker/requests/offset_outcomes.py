@@ -6,17 +6,17 @@ done with the offsets.
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Request
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode
 from lamina.wire.building import response_shape
 
 Outcome = dict[tuple[str, int], ErrorCode]
 
 
-def partition_count(node: Node, topic: str) -> int:
+def partition_count(metadata: Metadata, topic: str) -> int:
     """0 where there is no such topic, or none any more."""
-    found = node.image.topics.get(topic)
+    found = metadata.image.topics.get(topic)
     return 0 if found is None or found.is_being_deleted else len(found.partitions)
 
 
@@ -26,7 +26,6 @@ def answer_with(api_key: int, request: Request, message: Any, outcome: Outcome, 
     topic_shape = shape.of("topics")
     partition_shape = topic_shape.of("partitions")
     return shape(
-        throttle_time=0,
         topics=tuple(
             topic_shape(
                 name=topic.name,

@@ -6,16 +6,16 @@ is what its client wished and makes no request slow. Must not know what any requ
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from time import monotonic, time_ns
-from typing import TYPE_CHECKING
 
 from lamina.broker.counters import QUICK_NS, RequestTimes
+from lamina.broker.metadata.publisher import Follower
+from lamina.broker.requests.request import Request
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from lamina.broker.requests.router import Request
+from lamina.settings.network import LAMINA_SLOW_REQUEST_MS
+from lamina.settings.values import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +51,12 @@ class SlowRequest:
     sending_ms: float
 
 
-class RequestWatch:
-    def __init__(self, slow_ms: int, clock: Callable[[], float] = monotonic) -> None:
+class RequestWatch(Follower):
+    def __init__(self, slow_ms: int, clocks: Clocks) -> None:
         self.slow_requests: deque[SlowRequest] = deque(maxlen=REMEMBERED)
         """The last ones, oldest first."""
         self.slow_total = 0
-        self._clock = clock
+        self._clocks = clocks
         self._followed: set[str] = set()
         self._lines = 0
         self._untold = 0
@@ -65,6 +65,9 @@ class RequestWatch:
 
     def configure(self, slow_ms: int) -> None:
         self._slow_ns = slow_ms * 1_000_000
+
+    def settings_changed(self, settings: BrokerSettings) -> None:
+        self.configure(settings[LAMINA_SLOW_REQUEST_MS])
 
     # Following
 
@@ -89,7 +92,7 @@ class RequestWatch:
 
     # Settling
 
-    def settle(self, requests: Iterable["Request"], sent_ns: int) -> None:
+    def settle(self, requests: Iterable[Request], sent_ns: int) -> None:
         """These were answered: the last byte of their answers went to the socket at ``sent_ns``."""
         for request in requests:
             counters = request.counters
@@ -106,7 +109,7 @@ class RequestWatch:
             if self._followed:
                 self._log_followed(request, sent_ns)
 
-    def _settle_parts(self, request: "Request", sent_ns: int) -> None:
+    def _settle_parts(self, request: Request, sent_ns: int) -> None:
         times = request.counters.times
         if times is None:
             times = request.counters.times = RequestTimes()
@@ -132,9 +135,9 @@ class RequestWatch:
         if 0 <= self._slow_ns <= sent_ns - request.arrived_ns - parked_ns:
             self._slow(
                 SlowRequest(
-                    ended_at_ms=time_ns() // 1_000_000,
-                    connection_id=request.connection.id,
-                    peer=request.connection.peer,
+                    ended_at_ms=self._clocks.now_ms(),
+                    connection_id=request.client.id,
+                    peer=request.client.peer,
                     client_id=_shown(request.client_id),
                     api=request.counters.api,
                     api_version=request.api_version,
@@ -166,7 +169,7 @@ class RequestWatch:
 
     def _may_say(self) -> bool:
         """A few lines a second tell enough; how many were left out is told with the next."""
-        now = self._clock()
+        now = self._clocks.monotonic_seconds()
         if now >= self._lines_until:
             if self._untold:
                 logger.warning("%d more slow requests had no line", self._untold)
@@ -177,8 +180,8 @@ class RequestWatch:
         self._lines += 1
         return True
 
-    def _log_followed(self, request: "Request", sent_ns: int) -> None:
-        connection = request.connection
+    def _log_followed(self, request: Request, sent_ns: int) -> None:
+        connection = request.client
         if self._followed.isdisjoint((str(connection.id), connection.peer, request.client_id or "")):
             return
         logger.info(

@@ -1,188 +1,126 @@
 """Which request goes to which handler: one table, and ApiVersions derived from it.
 
-Owns the list of APIs and versions that this broker speaks. A request for anything else ends its connection, as
-Kafka does, except that ApiVersions always gets an answer. An unexpected exception in a handler answers
-UNKNOWN_SERVER_ERROR to that request alone. Must not know what any API does.
+A request for anything that is not in the table ends its connection, as Kafka does, except that ApiVersions always gets
+a response. An unexpected exception in a handler answers UNKNOWN_SERVER_ERROR to that request alone. Throttle time is
+written here. Must not know what any API does.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
-from lamina.broker.counters import Place, RequestCounters
-from lamina.broker.network.connection import Connection
-from lamina.broker.network.service import Answer, ConnectionRefused
+from lamina.broker.counters import Counters, Place, RequestCounters
+from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, Handler
+from lamina.broker.requests.request import Client, CloseConnection, Request, Response
+from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.wire.answer_errors import error_codes
 from lamina.wire.codec import encode_response, parse_request
 from lamina.wire.headers import parse_request_header
 
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
-
 logger = logging.getLogger(__name__)
 
 
-class Request:
-    """What a handler knows of a request besides its message, and when its connection did what with it."""
-
-    __slots__ = (
-        "api_key",
-        "api_version",
-        "arrived_ns",
-        "began_ns",
-        "client_id",
-        "connection",
-        "correlation_id",
-        "counters",
-        "ended_ns",
-        "error_code",
-        "received_ns",
-        "size_bytes",
-        "waits",
-    )
-
-    arrived_ns: int
-    """When its first bytes came, and the next ones: its last byte, its handler's turn, its answer."""
-    received_ns: int
-    began_ns: int
-    ended_ns: int
-    size_bytes: int
-
-    def __init__(
-        self,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
-        client_id: str | None,
-        connection: Connection,
-        counters: RequestCounters,
-    ) -> None:
-        self.api_key = api_key
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.connection = connection
-        self.counters = counters
-        self.error_code = 0
-        self.waits: Waits | None = None
-
-    def failed(self, error_code: int) -> None:
-        """Its answer tells this error, perhaps among others."""
-        self.error_code = error_code
-        self.counters.errors[error_code] = self.counters.errors.get(error_code, 0) + 1
-
-
-Handler = Callable[["Node", Request, Any], Any]
-"""Returns the response message, or an awaitable of it; for a ``raw`` API the pieces of the answer."""
-
-ErrorAnswer = Callable[[Request, Any, KafkaError], Any]
-
-
-class Api(NamedTuple):
-    key: int
-    name: str
-    versions: range
-    handle: Handler
-    error_answer: ErrorAnswer
-    """The answer that tells every part of the request this error."""
-    parse: Callable[[int, memoryview], Any] | None = None
-    """For APIs that read their requests by hand; such a handler also writes its own frames."""
-    advertised_from: int | None = None
-    """The lowest version to advertise where that is not the lowest accepted."""
-
-
 class Router:
-    """The table, bound to a node. Serves frames of any connection."""
+    """Serves frames of any connection."""
 
-    def __init__(self, node: "Node", apis: Iterable[Api]) -> None:
-        self._node = node
-        self.apis = {api.key: api for api in apis}
-        self._offered: dict[tuple[int, int], tuple[Api, RequestCounters]] = {}
-        for api in self.apis.values():
+    def __init__(self, table: Iterable[tuple[Api, Handler]], counters: Counters, request_watch: RequestWatch) -> None:
+        self._counters = counters
+        self._request_watch = request_watch
+        self._apis: dict[int, tuple[Api, Handler]] = {}
+        self._offered: dict[tuple[int, int], tuple[Api, Handler, RequestCounters]] = {}
+        for api, handle in table:
+            self._apis[api.key] = (api, handle)
             for version in api.versions:
-                counters = RequestCounters(api.name, version)
-                self._offered[api.key, version] = (api, counters)
-                node.counters.requests[api.key, version] = counters
-        self.settle: Callable[[Sequence[Request], int], None] = node.request_watch.settle
+                counted = counters.requests[api.key, version] = RequestCounters(api.name, version)
+                self._offered[api.key, version] = (api, handle, counted)
 
-    def serve(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+    @property
+    def apis(self) -> list[Api]:
+        return [api for api, _ in self._apis.values()]
+
+    def handler(self, api_key: int) -> Handler:
+        return self._apis[api_key][1]
+
+    def serve(self, client: Client, frame: memoryview) -> "tuple[Request, Response | Awaitable[Response]]":
+        """May raise :class:`MalformedRequest` or :class:`CloseConnection`."""
         api_key, api_version, correlation_id, client_id, body_at = parse_request_header(frame)
         offered = self._offered.get((api_key, api_version))
         if offered is None:
-            return self._refuse(connection, api_key, api_version, correlation_id, client_id)
-        api, counters = offered
-        request = Request(api_key, api_version, correlation_id, client_id, connection, counters)
-        connection.request = request
-        connection.client_id = client_id
+            return self._serve_unsupported(client, api_key, api_version, correlation_id, client_id)
+        api, handle, counters = offered
+        request = Request(api_key, api_version, correlation_id, client_id, client, counters)
         body = frame[body_at:]
         message = api.parse(api_version, body) if api.parse else parse_request(api_key, api_version, body)
         try:
-            response = api.handle(self._node, request, message)
+            response = handle(request, message)
         except KafkaError as error:
-            response = api.error_answer(request, message, error)
-        except ConnectionRefused:
+            response = api.error_response(request, message, error)
+        except CloseConnection:
             raise
         except Exception as error:
             response = self._unexpected(api, request, message, error)
         if type(response) is list or response is None:
-            return response
+            return request, response
         if isinstance(response, Awaitable):
-            return self._wait(api, request, message, response)
-        return _pieces(request, response)
+            return request, self._wait(api, request, message, response)
+        return request, _encoded(request, response)
 
-    def _refuse(
-        self, connection: Connection, api_key: int, api_version: int, correlation_id: int, client_id: str | None
-    ) -> Answer:
+    def _serve_unsupported(
+        self, client: Client, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+    ) -> tuple[Request, Response]:
         """What is not offered ends the connection, save that ApiVersions is answered in any version."""
-        api = self.apis.get(api_key)
-        if api is None:
-            raise ConnectionRefused(f"asked for API key {api_key}, which is not offered")
+        if api_key not in self._apis:
+            raise CloseConnection(f"asked for API key {api_key}, which is not offered")
+        api, handle = self._apis[api_key]
         if api_key != API_VERSIONS:
-            raise ConnectionRefused(
+            raise CloseConnection(
                 f"asked for {api.name} version {api_version}; versions {api.versions[0]} to "
                 f"{api.versions[-1]} are offered"
             )
-        known = self._node.counters.requests
-        counters = known.setdefault((api_key, UNSUPPORTED_VERSION), RequestCounters(api.name, UNSUPPORTED_VERSION))
-        request = Request(api_key, UNSUPPORTED_VERSION, correlation_id, client_id, connection, counters)
-        connection.request = request
-        return _pieces(request, api.handle(self._node, request, None))
+        counters = self._counters.requests.setdefault(
+            (api_key, UNSUPPORTED_VERSION), RequestCounters(api.name, UNSUPPORTED_VERSION)
+        )
+        request = Request(api_key, UNSUPPORTED_VERSION, correlation_id, client_id, client, counters)
+        return request, _encoded(request, handle(request, None))
 
-    async def _wait(self, api: Api, request: Request, message: Any, response: Awaitable[Any]) -> Answer:
+    async def _wait(self, api: Api, request: Request, message: Any, response: Awaitable[Any]) -> Response:
         request.waits = Waits()
         WAITS.set(request.waits)
         try:
             answered = await response
         except KafkaError as error:
-            answered = api.error_answer(request, message, error)
-        except ConnectionRefused:
+            answered = api.error_response(request, message, error)
+        except CloseConnection:
             raise
         except Exception as error:
             answered = self._unexpected(api, request, message, error)
-        return _pieces(request, answered)
+        return _encoded(request, answered)
 
-    def count_unexpected(self) -> None:
-        """A connection failed in a way that nobody expected."""
-        self._node.count_unexpected(Place.CONNECTION)
+    def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
+        """The responses of these went out."""
+        self._request_watch.settle(requests, sent_ns)
+
+    def connection_failed(self) -> None:
+        """A fault of ours cost a connection."""
+        self._counters.count_unexpected(Place.CONNECTION)
 
     def _unexpected(self, api: Api, request: Request, message: Any, error: Exception) -> Any:
-        logger.error("%s: %s version %d failed", request.connection.peer, api.name, request.api_version, exc_info=error)
-        self._node.count_unexpected(Place.HANDLER)
-        return api.error_answer(
+        logger.error("%s: %s version %d failed", request.client.peer, api.name, request.api_version, exc_info=error)
+        self._counters.count_unexpected(Place.HANDLER)
+        return api.error_response(
             request, message, UnknownServerError("the broker failed unexpectedly; its log says how")
         )
 
 
-API_VERSIONS = 18
-UNSUPPORTED_VERSION = -1
-"""What a handler of ApiVersions is told when the client asked in a version that nobody knows."""
-
-
-def _pieces(request: Request, response: Any) -> Answer:
+def _encoded(request: Request, response: Any) -> Response:
     if response is None or type(response) is list:
         return response
     for error_code in error_codes(response):
         request.failed(error_code)
+    if request.throttle_ms and hasattr(response, "throttle_time"):
+        response = replace(response, throttle_time=timedelta(milliseconds=request.throttle_ms))
     return [encode_response(response, request.correlation_id)]

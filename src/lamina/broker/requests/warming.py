@@ -6,7 +6,7 @@ should not lose to a client. Must not know what any message means.
 
 from collections.abc import Callable, Sequence
 
-from lamina.broker.requests.router import Api
+from lamina.broker.requests.api import Api
 from lamina.broker.threads import giving_way
 from lamina.wire.codec import prepare
 

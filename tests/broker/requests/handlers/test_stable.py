@@ -2,16 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from lamina.broker.counters import RequestCounters
-from lamina.broker.network.connection import Connection
-from lamina.broker.network.service import Answer
 from lamina.broker.partitions.partition import Partition
-from lamina.broker.requests.handlers import fetch
-from lamina.broker.requests.router import Request
+from lamina.broker.requests.request import Request, Response
 from lamina.errors import ErrorCode, InvalidProducerEpoch, InvalidTransactionState, TransactionCoordinatorFenced
 from lamina.log.trimming import move_log_start_offset
 from lamina.records.batch import HEADER_BYTES
@@ -277,13 +274,11 @@ def test_a_coordinator_writes_into_a_transaction_only_if_it_was_verified(broker:
 # Waiting
 
 
-def waiting_reader(broker: InProcessBroker, offset: int, min_bytes: int = 1) -> "asyncio.Future[Answer]":
+def waiting_reader(broker: InProcessBroker, offset: int, min_bytes: int = 1) -> "asyncio.Future[Response]":
     asked = FetchTopic("t", None, [FetchPartition(0, -1, offset, -1, -1, 1 << 20)])
     message = FetchRequest(-1, -1, FOR_EVER_MS, min_bytes, 1 << 20, COMMITTED, 0, -1, [asked], [], "")
-    request = Request(
-        FETCH, FETCH_VERSION, 1, None, cast(Connection, NoSocket()), RequestCounters("Fetch", FETCH_VERSION)
-    )
-    waiting = fetch.handle(broker.node, request, message)
+    request = Request(FETCH, FETCH_VERSION, 1, None, NoSocket(), RequestCounters("Fetch", FETCH_VERSION))
+    waiting = broker.fetch(request, message)
     assert isinstance(waiting, Awaitable)
     return asyncio.ensure_future(waiting, loop=broker.node.loop)
 
@@ -296,7 +291,7 @@ def turns(broker: InProcessBroker, count: int = 5) -> None:
     broker.node.loop.run_until_complete(pass_turns())
 
 
-def answered(broker: InProcessBroker, waiting: "asyncio.Future[Answer]") -> Any:
+def answered(broker: InProcessBroker, waiting: "asyncio.Future[Response]") -> Any:
     pieces = broker.node.loop.run_until_complete(asyncio.wait_for(waiting, 10))
     assert pieces is not None
     return parse_response(FETCH, FETCH_VERSION, joined(pieces)[SIZE_BYTES:])[1].responses[0].partitions[0]

@@ -6,9 +6,11 @@ Version notes: PRODUCER_FENCED from v2. Clients of transaction version 2 do not 
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import AddOffsetsRequest
 from lamina.errors import ErrorCode, KafkaError
@@ -18,23 +20,23 @@ API_KEY = 25
 _FIRST_WITH_FENCED = 2
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
     add = AddOffsetsRequest(
         message.transactional_id,
         Producer(message.producer_id, message.producer_epoch),
         message.group_id,
-        node.groups.partition_count(),
+        groups.partition_count(),
         request.api_version >= _FIRST_WITH_FENCED,
     )
-    shard = node.transactions.shard_of(message.transactional_id)
+    shard = transactions.shard_of(message.transactional_id)
     return then(
         shard.ask(lambda machine, waiter, now: machine.add_offsets(add, waiter, now)),
-        lambda _: response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=ErrorCode.NONE),
+        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE),
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code)
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code)
 
 
-API = Api(API_KEY, "AddOffsetsToTxn", range(5), handle, error_answer)
+API = Api(API_KEY, "AddOffsetsToTxn", range(5), error_response)

@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import AddPartitionsRequest
 from lamina.coordinators.transaction_settings import CLASSIC
@@ -25,31 +27,31 @@ _FIRST_WITH_FENCED = 2
 Outcome = dict[TopicPartition, ErrorCode]
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(partitions: Partitions, transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version < _FIRST_BATCHED:
-        outcome = await _add(node, request, message)
+        outcome = await _add(partitions, transactions, request, message)
         topic_shape = shape.of("results_by_topic_v3_and_below")
         topics = _topics(topic_shape, message.v3_and_below_topics, outcome)
-        return shape(throttle_time=0, results_by_topic_v3_and_below=topics)
+        return shape(results_by_topic_v3_and_below=topics)
     result_shape = shape.of("results_by_transaction")
     results = []
     for one in message.transactions:
         keys = _keys(one.topics)
-        outcome = _unknown(node, keys)
+        outcome = _unknown(partitions, keys)
         if not outcome:
-            answers = await node.transactions.verify(
+            answers = await transactions.verify(
                 one.transactional_id, one.producer_id, one.producer_epoch, keys, not one.verify_only
             )
             outcome = {key: _code(error) for key, error in answers.items()}
         topics = _topics(result_shape.of("topic_results"), one.topics, outcome)
         results.append(result_shape(transactional_id=one.transactional_id, topic_results=topics))
-    return shape(throttle_time=0, error_code=ErrorCode.NONE, results_by_transaction=tuple(results))
+    return shape(error_code=ErrorCode.NONE, results_by_transaction=tuple(results))
 
 
-async def _add(node: Node, request: Request, message: Any) -> Outcome:
+async def _add(partitions: Partitions, transactions: TransactionCoordinator, request: Request, message: Any) -> Outcome:
     keys = _keys(message.v3_and_below_topics)
-    outcome = _unknown(node, keys)
+    outcome = _unknown(partitions, keys)
     if outcome:
         return outcome
     add = AddPartitionsRequest(
@@ -59,7 +61,7 @@ async def _add(node: Node, request: Request, message: Any) -> Outcome:
         CLASSIC,
         request.api_version >= _FIRST_WITH_FENCED,
     )
-    asked: Any = node.transactions.shard_of(add.transactional_id).ask(
+    asked: Any = transactions.shard_of(add.transactional_id).ask(
         lambda machine, waiter, now: machine.add_partitions(add, waiter, now)
     )
     if isinstance(asked, asyncio.Future):
@@ -71,9 +73,9 @@ def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _unknown(node: Node, keys: list[TopicPartition]) -> Outcome:
+def _unknown(partitions: Partitions, keys: list[TopicPartition]) -> Outcome:
     """Nothing if all exist; else what every one is told."""
-    unknown = {key for key in keys if not node.partitions.is_known(*key)}
+    unknown = {key for key in keys if not partitions.is_known(*key)}
     if not unknown:
         return {}
     return {
@@ -100,13 +102,13 @@ def _topics(shape: Shape, topics: Iterable[Any], outcome: Outcome) -> tuple[Any,
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version >= _FIRST_BATCHED:
-        return shape(throttle_time=0, error_code=error.code, results_by_transaction=())
+        return shape(error_code=error.code, results_by_transaction=())
     outcome = dict.fromkeys(_keys(message.v3_and_below_topics), error.code)
     topics = _topics(shape.of("results_by_topic_v3_and_below"), message.v3_and_below_topics, outcome)
-    return shape(throttle_time=0, results_by_topic_v3_and_below=topics)
+    return shape(results_by_topic_v3_and_below=topics)
 
 
-API = Api(API_KEY, "AddPartitionsToTxn", range(6), handle, error_answer)
+API = Api(API_KEY, "AddPartitionsToTxn", range(6), error_response)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lamina.broker.metadata.config_changes import ResourceChange, change_configs
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.configs import ConfigOperation, OperationType, alter_configs
 from lamina.image.image import ConfigResource
@@ -27,13 +28,13 @@ INCREMENTAL_ALTER_CONFIGS = 44
 _Alter = Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
     alteration = _replacing if request.api_key == ALTER_CONFIGS else _altering
     changes = [
         ResourceChange(resource.resource_type, resource.resource_name, alteration(resource.configs))
         for resource in message.resources
     ]
-    errors = await change_configs(node, changes, validate_only=message.validate_only)
+    errors = await change_configs(metadata, changes, validate_only=message.validate_only)
     return _answer(request, message, errors)
 
 
@@ -67,7 +68,6 @@ def _answer(request: Request, message: Any, errors: Sequence[KafkaError | None])
     shape = response_shape(request.api_key, request.api_version)
     response_of_one = shape.of("responses")
     return shape(
-        throttle_time=0,
         responses=tuple(
             response_of_one(
                 error_code=ErrorCode.NONE if error is None else error.code,
@@ -80,9 +80,9 @@ def _answer(request: Request, message: Any, errors: Sequence[KafkaError | None])
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, message, [error] * len(message.resources))
 
 
-ALTER_API = Api(ALTER_CONFIGS, "AlterConfigs", range(3), handle, error_answer)
-INCREMENTAL_API = Api(INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", range(2), handle, error_answer)
+ALTER_API = Api(ALTER_CONFIGS, "AlterConfigs", range(3), error_response)
+INCREMENTAL_API = Api(INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", range(2), error_response)

@@ -7,10 +7,12 @@ Version notes: features whose lowest level is 0 are left out below v4.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import API_VERSIONS, UNSUPPORTED_VERSION, Api, Request
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.features import SUPPORTED
 from lamina.wire.building import response_shape
@@ -21,28 +23,27 @@ _FIRST_WITH_LEVEL_0 = 4
 """Older Java clients fail on a feature that may be at level 0 (KAFKA-17492)."""
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(apis: Sequence[Api], metadata: Metadata, request: Request, message: Any) -> Any:
     if request.api_version == UNSUPPORTED_VERSION:
-        return _answer(node, 0, ErrorCode.UNSUPPORTED_VERSION)
+        return _answer(apis, metadata, 0, ErrorCode.UNSUPPORTED_VERSION)
     if request.api_version >= _FIRST_WITH_SOFTWARE:
         for name in (message.client_software_name, message.client_software_version):
             if not _SOFTWARE.fullmatch(name):
                 raise InvalidRequest(f"{name!r} cannot be the name or version of a client's software")
-        request.connection.client_software = f"{message.client_software_name} {message.client_software_version}"
-    return _answer(node, request.api_version, ErrorCode.NONE)
+        request.client.client_software = f"{message.client_software_name} {message.client_software_version}"
+    return _answer(apis, metadata, request.api_version, ErrorCode.NONE)
 
 
-def _answer(node: Node, api_version: int, error_code: ErrorCode) -> Any:
+def _answer(apis: Sequence[Api], metadata: Metadata, api_version: int, error_code: ErrorCode) -> Any:
     shape = response_shape(API_VERSIONS, api_version)
     entry = shape.of("api_keys")
-    assert node.router is not None
     table = [
         entry(
             api_key=api.key,
             min_version=api.versions[0] if api.advertised_from is None else api.advertised_from,
             max_version=api.versions[-1],
         )
-        for api in sorted(node.router.apis.values(), key=lambda api: api.key)
+        for api in apis
     ]
     supported, finalized = (), ()
     if shape.has("finalized_features"):
@@ -54,21 +55,20 @@ def _answer(node: Node, api_version: int, error_code: ErrorCode) -> Any:
         )
         finalized = tuple(
             finalized_feature(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(node.image.features.levels.items())
+            for name, level in sorted(metadata.image.features.levels.items())
         )
     return shape(
         error_code=error_code,
         api_keys=tuple(table),
-        throttle_time=0,
         supported_features=supported,
         finalized_features=finalized,
-        finalized_features_epoch=node.image.features.epoch,
+        finalized_features_epoch=metadata.image.features.epoch,
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_VERSIONS, max(request.api_version, 0))
-    return shape(error_code=error.code, api_keys=(), throttle_time=0)
+    return shape(error_code=error.code, api_keys=())
 
 
-API = Api(API_VERSIONS, "ApiVersions", range(5), handle, error_answer)
+API = Api(API_VERSIONS, "ApiVersions", range(5), error_response)

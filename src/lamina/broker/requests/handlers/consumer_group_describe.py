@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from lamina.broker.node import Node
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import ConsumerDescription, DescribedConsumer
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.errors import ErrorCode, KafkaError
@@ -20,18 +22,18 @@ from lamina.wire.building import Shape, response_shape
 API_KEY = 69
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
     operations = ALL_ON_GROUP if message.include_authorized_operations else NOT_ASKED
-    groups = []
+    described = []
     for group_id in message.group_ids:
         try:
-            described = node.groups.describe_consumers(group_id)
-            groups.append(_group(group_shape, described, node.image.topic_names, operations))
+            found = groups.describe_consumers(group_id)
+            described.append(_group(group_shape, found, metadata.image.topic_names, operations))
         except KafkaError as error:
-            groups.append(_failed(group_shape, group_id, error))
-    return shape(throttle_time=0, groups=tuple(groups))
+            described.append(_failed(group_shape, group_id, error))
+    return shape(groups=tuple(described))
 
 
 def _group(shape: Shape, described: ConsumerDescription, names: Mapping[bytes, str], operations: int) -> Any:
@@ -90,12 +92,11 @@ def _failed(shape: Shape, group_id: str, error: KafkaError) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     return shape(
-        throttle_time=0,
         groups=tuple(_failed(shape.of("groups"), group_id, error) for group_id in message.group_ids),
     )
 
 
-API = Api(API_KEY, "ConsumerGroupDescribe", range(2), handle, error_answer)
+API = Api(API_KEY, "ConsumerGroupDescribe", range(2), error_response)

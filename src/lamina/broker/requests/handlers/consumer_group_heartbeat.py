@@ -8,10 +8,11 @@ Version notes: v1 has regular expressions, and members choose their ids.
 from typing import Any
 from uuid import UUID, uuid4
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.group_requests import client_of
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.wire.building import response_shape
@@ -20,7 +21,7 @@ from lamina.wire.encoder import milliseconds
 API_KEY = 68
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     heartbeat = ConsumerHeartbeatRequest(
         message.group_id,
         message.member_id,
@@ -36,7 +37,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         str(uuid4()),
         request.api_version,
     )
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     return then(
         shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now)),
         lambda answer: _answer(request, answer),
@@ -67,7 +68,6 @@ def _answer(request: Request, answer: ConsumerHeartbeatAnswer) -> Any:
             )
         )
     return shape(
-        throttle_time=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         member_id=answer.member_id,
@@ -77,9 +77,8 @@ def _answer(request: Request, answer: ConsumerHeartbeatAnswer) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0,
         error_code=error.code,
         error_message=str(error),
         member_id=None,
@@ -89,4 +88,4 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     )
 
 
-API = Api(API_KEY, "ConsumerGroupHeartbeat", range(2), handle, error_answer)
+API = Api(API_KEY, "ConsumerGroupHeartbeat", range(2), error_response)

@@ -10,8 +10,10 @@ Not done: the timeout is not looked at.
 from collections import Counter
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.assignments import check_more_partitions, check_total_partitions
 from lamina.image.changes import add_partitions
@@ -21,7 +23,7 @@ from lamina.wire.building import response_shape
 API_KEY = 37
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, directories: LogDirectories, request: Request, message: Any) -> Any:
     errors: dict[str, KafkaError | None] = {}
 
     def change(image: Image) -> Image:
@@ -32,7 +34,7 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
             try:
                 if named[asked.name] > 1:
                     raise InvalidRequest(f"topic {asked.name!r} is named more than once")
-                image = _with_more(node, image, asked)
+                image = _with_more(metadata, directories, image, asked)
                 errors[asked.name] = None
             except KafkaError as error:
                 errors[asked.name] = error
@@ -44,19 +46,19 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         return image
 
     if message.validate_only:
-        change(node.image)
+        change(metadata.image)
     else:
-        await node.change(change)
+        await metadata.change(change)
     return _answer(request, errors)
 
 
-def _with_more(node: Node, image: Image, asked: Any) -> Image:
+def _with_more(metadata: Metadata, directories: LogDirectories, image: Image, asked: Any) -> Image:
     topic = image.topic(asked.name)
     by_hand = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
     assignments = check_more_partitions(image, topic, asked.count, by_hand)
     if assignments is None:
-        assignments = ((node.id,),) * (asked.count - len(topic.partitions))
-    node.check_room()
+        assignments = ((metadata.node_id,),) * (asked.count - len(topic.partitions))
+    directories.check_free_space()
     return add_partitions(image, asked.name, assignments)
 
 
@@ -64,7 +66,6 @@ def _answer(request: Request, errors: dict[str, KafkaError | None]) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     result_shape = shape.of("results")
     return shape(
-        throttle_time=0,
         results=tuple(
             result_shape(
                 name=name,
@@ -76,8 +77,8 @@ def _answer(request: Request, errors: dict[str, KafkaError | None]) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, {asked.name: error for asked in message.topics})
 
 
-API = Api(API_KEY, "CreatePartitions", range(4), handle, error_answer)
+API = Api(API_KEY, "CreatePartitions", range(4), error_response)

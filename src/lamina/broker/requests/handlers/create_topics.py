@@ -12,10 +12,12 @@ from collections import Counter
 from typing import Any
 from uuid import UUID
 
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics, plan_topics
-from lamina.broker.node import Node
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.config_entries import topic_entries
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidReplicaAssignment, InvalidRequest, KafkaError
 from lamina.image.topic import Topic
 from lamina.wire.building import Shape, response_shape
@@ -24,7 +26,7 @@ API_KEY = 19
 _UNKNOWN = -1
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, directories: LogDirectories, request: Request, message: Any) -> Any:
     outcomes: dict[str, Topic | KafkaError] = {}
     configs: dict[str, dict[str, str]] = {}
     wanted: list[NewTopic] = []
@@ -39,9 +41,9 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         except KafkaError as error:
             outcomes[asked.name] = error
     if message.validate_only:
-        outcomes |= plan_topics(node, node.image, wanted)[1]
+        outcomes |= plan_topics(metadata, directories, metadata.image, wanted)[1]
     else:
-        outcomes |= await create_topics(node, wanted)
+        outcomes |= await create_topics(metadata, directories, wanted)
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     topics = []
@@ -50,10 +52,10 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         if isinstance(outcome, KafkaError):
             topics.append(_failed(topic_shape, name, outcome))
         else:
-            topics.append(_made(topic_shape, node, outcome, configs[name], is_made=not message.validate_only))
+            topics.append(_made(topic_shape, metadata, outcome, configs[name], is_made=not message.validate_only))
             # Every config of every topic is told, and a request may make thousands.
             await asyncio.sleep(0)
-    return shape(throttle_time=0, topics=tuple(topics))
+    return shape(topics=tuple(topics))
 
 
 def _wanted(asked: Any) -> NewTopic:
@@ -72,7 +74,7 @@ def _wanted(asked: Any) -> NewTopic:
     return NewTopic(asked.name, asked.num_partitions, asked.replication_factor, assignments, configs)
 
 
-def _made(shape: Shape, node: Node, topic: Topic, overrides: dict[str, str], *, is_made: bool) -> Any:
+def _made(shape: Shape, metadata: Metadata, topic: Topic, overrides: dict[str, str], *, is_made: bool) -> Any:
     configs: tuple[Any, ...] = ()
     if shape.has("configs"):
         config_shape = shape.of("configs")
@@ -84,7 +86,7 @@ def _made(shape: Shape, node: Node, topic: Topic, overrides: dict[str, str], *, 
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in topic_entries(node.settings, overrides)
+            for entry in topic_entries(metadata.settings, overrides)
         )
     return shape(
         name=topic.name,
@@ -109,10 +111,10 @@ def _failed(shape: Shape, name: str, error: KafkaError) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     names = dict.fromkeys(asked.name for asked in message.topics)
-    return shape(throttle_time=0, topics=tuple(_failed(shape.of("topics"), name, error) for name in names))
+    return shape(topics=tuple(_failed(shape.of("topics"), name, error) for name in names))
 
 
-API = Api(API_KEY, "CreateTopics", range(2, 8), handle, error_answer)
+API = Api(API_KEY, "CreateTopics", range(2, 8), error_response)

@@ -5,36 +5,37 @@ Behaviour: a group without members goes with its offsets; NON_EMPTY_GROUP and GR
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 
 API_KEY = 42
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     result_shape = shape.of("results")
     results = []
     for group_id in message.groups_names:
         code = ErrorCode.NONE
         try:
-            shard = node.groups.shard_of(group_id)
+            shard = groups.shard_of(group_id)
             asked: Any = shard.ask(lambda machine, waiter, now, g=group_id: machine.delete(g, waiter))  # type: ignore[misc]
             if asked is not None:
                 await asked
         except KafkaError as error:
             code = error.code
         results.append(result_shape(group_id=group_id, error_code=code))
-    return shape(throttle_time=0, results=tuple(results))
+    return shape(results=tuple(results))
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     result_shape = shape.of("results")
     results = tuple(result_shape(group_id=group_id, error_code=error.code) for group_id in message.groups_names)
-    return shape(throttle_time=0, results=results)
+    return shape(results=results)
 
 
-API = Api(API_KEY, "DeleteGroups", range(3), handle, error_answer)
+API = Api(API_KEY, "DeleteGroups", range(3), error_response)

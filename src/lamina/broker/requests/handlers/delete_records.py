@@ -11,8 +11,9 @@ to disk with the next checkpoint, so that a crash may bring records back.
 import asyncio
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidTopic, KafkaError, OffsetOutOfRange, PolicyViolation
 from lamina.image.topic import INTERNAL_TOPICS
 from lamina.log.trimming import move_log_start_offset
@@ -23,33 +24,33 @@ HIGH_WATERMARK = -1
 _UNKNOWN = -1
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(partitions: Partitions, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     topics = []
     for topic in message.topics:
-        partitions = []
+        answered = []
         for asked in topic.partitions:
-            partitions.append(_partition(node, topic_shape.of("partitions"), topic.name, asked))
+            answered.append(_partition(partitions, topic_shape.of("partitions"), topic.name, asked))
             # Each may write a small file, and a request may name thousands.
             await asyncio.sleep(0)
-        topics.append(topic_shape(name=topic.name, partitions=tuple(partitions)))
-    return shape(throttle_time=0, topics=tuple(topics))
+        topics.append(topic_shape(name=topic.name, partitions=tuple(answered)))
+    return shape(topics=tuple(topics))
 
 
-def _partition(node: Node, shape: Shape, topic: str, asked: Any) -> Any:
+def _partition(partitions: Partitions, shape: Shape, topic: str, asked: Any) -> Any:
     low_watermark, error_code = _UNKNOWN, ErrorCode.NONE
     try:
-        low_watermark = _delete(node, topic, asked.partition_index, asked.offset)
+        low_watermark = _delete(partitions, topic, asked.partition_index, asked.offset)
     except KafkaError as error:
         error_code = error.code
     return shape(partition_index=asked.partition_index, low_watermark=low_watermark, error_code=error_code)
 
 
-def _delete(node: Node, topic: str, index: int, offset: int) -> int:
+def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
     if topic in INTERNAL_TOPICS:
         raise InvalidTopic(f"{topic} is internal: its records cannot be deleted")
-    partition = node.partitions.get(topic, index)
+    partition = partitions.get(topic, index)
     partition.check_online()
     log = partition.log
     if not log.config.delete:
@@ -62,12 +63,11 @@ def _delete(node: Node, topic: str, index: int, offset: int) -> int:
     return log.log_start_offset
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     partition_shape = topic_shape.of("partitions")
     return shape(
-        throttle_time=0,
         topics=tuple(
             topic_shape(
                 name=topic.name,
@@ -83,4 +83,4 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     )
 
 
-API = Api(API_KEY, "DeleteRecords", range(3), handle, error_answer)
+API = Api(API_KEY, "DeleteRecords", range(3), error_response)

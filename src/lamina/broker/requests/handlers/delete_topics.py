@@ -12,8 +12,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, TopicDeletionDisabled
 from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
@@ -30,8 +31,8 @@ class Asked(NamedTuple):
     topic_id: UUID | None
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
-    if not node.settings[DELETE_TOPIC_ENABLE]:
+async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
+    if not metadata.settings[DELETE_TOPIC_ENABLE]:
         disabled = TopicDeletionDisabled if request.api_version >= _FIRST_WITH_DISABLED else InvalidRequest
         raise disabled("delete.topic.enable is false")
     every = _asked(message)
@@ -44,10 +45,10 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
                 image = mark_deleted(image, outcome.name)
         return image
 
-    await node.change(change)
+    await metadata.change(change)
     shape = response_shape(API_KEY, request.api_version)
     responses = zip(every, outcomes, strict=True)
-    return shape(throttle_time=0, responses=tuple(_response(shape.of("responses"), *both) for both in responses))
+    return shape(responses=tuple(_response(shape.of("responses"), *both) for both in responses))
 
 
 def _asked(message: Any) -> list[Asked]:
@@ -86,10 +87,10 @@ def _response(shape: Shape, asked: Asked, outcome: Topic | KafkaError) -> Any:
     return shape(name=outcome.name, topic_id=UUID(bytes=outcome.id), error_code=ErrorCode.NONE, error_message=None)
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     responses = tuple(_response(shape.of("responses"), asked, error) for asked in _asked(message))
-    return shape(throttle_time=0, responses=responses)
+    return shape(responses=responses)
 
 
-API = Api(API_KEY, "DeleteTopics", range(1, 7), handle, error_answer)
+API = Api(API_KEY, "DeleteTopics", range(1, 7), error_response)

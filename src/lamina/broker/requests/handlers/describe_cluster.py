@@ -8,9 +8,10 @@ none, since only live brokers are registered.
 
 from typing import Any
 
-from lamina.broker.node import Node
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError, MismatchedEndpointType, UnsupportedEndpointType
 from lamina.image.image import NO_CONTROLLER
 from lamina.wire.building import response_shape
@@ -20,7 +21,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(metadata: Metadata, request: Request, message: Any) -> Any:
     asked = getattr(message, "endpoint_type", BROKERS)
     if asked == CONTROLLERS:
         raise MismatchedEndpointType("this is a broker's listener: it tells brokers, not controllers")
@@ -28,9 +29,8 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         raise UnsupportedEndpointType(f"there is no endpoint type {asked}")
     shape = response_shape(API_KEY, request.api_version)
     broker_shape = shape.of("brokers")
-    image = node.image
+    image = metadata.image
     return shape(
-        throttle_time=0,
         error_code=ErrorCode.NONE,
         error_message=None,
         endpoint_type=BROKERS,
@@ -39,15 +39,14 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         brokers=tuple(
             broker_shape(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=False)
             for broker in image.brokers.values()
-            for endpoint in [broker.endpoint_for(request.connection.listener_name)]
+            for endpoint in [broker.endpoint_for(request.listener_name)]
         ),
         cluster_authorized_operations=(ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED),
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0,
         error_code=error.code,
         error_message=str(error),
         endpoint_type=BROKERS,
@@ -58,4 +57,4 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     )
 
 
-API = Api(API_KEY, "DescribeCluster", range(3), handle, error_answer)
+API = Api(API_KEY, "DescribeCluster", range(3), error_response)

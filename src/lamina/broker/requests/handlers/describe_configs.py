@@ -9,10 +9,13 @@ Not done: other resources (broker loggers, client metrics) are an INVALID_REQUES
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
+from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.metadata.config_changes import find_resource
-from lamina.broker.node import Node
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.config_entries import (
     ConfigEntry,
     broker_entries,
@@ -21,7 +24,7 @@ from lamina.broker.requests.config_entries import (
     not_compacted,
     topic_entries,
 )
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.image import ResourceType
 from lamina.image.topic_names import check_topic_name
@@ -30,19 +33,23 @@ from lamina.wire.building import Shape, response_shape
 API_KEY = 32
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, cleaner: Cleaner, actual_values: Mapping[str, str], request: Request, message: Any
+) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     results = []
     for resource in message.resources:
-        results.append(_result(node, shape.of("results"), message, resource))
+        results.append(_result(metadata, cleaner, actual_values, shape.of("results"), message, resource))
         # A console asks for every topic at once.
         await asyncio.sleep(0)
-    return shape(throttle_time=0, results=tuple(results))
+    return shape(results=tuple(results))
 
 
-def _result(node: Node, shape: Shape, message: Any, resource: Any) -> Any:
+def _result(
+    metadata: Metadata, cleaner: Cleaner, actual_values: Mapping[str, str], shape: Shape, message: Any, resource: Any
+) -> Any:
     try:
-        entries = _entries(node, resource.resource_type, resource.resource_name)
+        entries = _entries(metadata, cleaner, actual_values, resource.resource_type, resource.resource_name)
     except KafkaError as error:
         return _failed(shape, resource, error)
     asked = resource.configuration_keys
@@ -61,21 +68,23 @@ def _result(node: Node, shape: Shape, message: Any, resource: Any) -> Any:
     )
 
 
-def _entries(node: Node, resource_type: int, name: str) -> list[ConfigEntry]:
+def _entries(
+    metadata: Metadata, cleaner: Cleaner, actual_values: Mapping[str, str], resource_type: int, name: str
+) -> list[ConfigEntry]:
     if resource_type == ResourceType.TOPIC:
         check_topic_name(name)
-    resource = find_resource(node, node.image, resource_type, name)
-    configs = node.image.configs_of(resource)
+    resource = find_resource(metadata, metadata.image, resource_type, name)
+    configs = metadata.image.configs_of(resource)
     if resource.type is ResourceType.TOPIC:
-        return [*topic_entries(node.settings, configs), *_compaction(node, name)]
+        return [*topic_entries(metadata.settings, configs), *_compaction(metadata, cleaner, name)]
     if resource.type is ResourceType.GROUP:
-        return group_entries(node.settings, configs)
-    return broker_entries(node.settings, node.actual_values) if resource.name else default_entries(configs)
+        return group_entries(metadata.settings, configs)
+    return broker_entries(metadata.settings, actual_values) if resource.name else default_entries(configs)
 
 
-def _compaction(node: Node, topic: str) -> list[ConfigEntry]:
+def _compaction(metadata: Metadata, cleaner: Cleaner, topic: str) -> list[ConfigEntry]:
     """A compacted topic that is not being compacted says so where people look."""
-    why_not = node.cleaner.why_not() if node.config_of(topic).compact else None
+    why_not = cleaner.why_not() if metadata.config_of(topic).compact else None
     return [] if why_not is None else [not_compacted(why_not)]
 
 
@@ -104,12 +113,11 @@ def _failed(shape: Shape, resource: Any, error: KafkaError) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     return shape(
-        throttle_time=0,
         results=tuple(_failed(shape.of("results"), resource, error) for resource in message.resources),
     )
 
 
-API = Api(API_KEY, "DescribeConfigs", range(1, 5), handle, error_answer)
+API = Api(API_KEY, "DescribeConfigs", range(1, 5), error_response)

@@ -6,9 +6,10 @@ Version notes: authorized operations from v3; from v6 a group that is not there 
 
 from typing import Any
 
-from lamina.broker.node import Node
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import ClassicDescription
 from lamina.errors import ErrorCode, GroupIdNotFound, KafkaError
 from lamina.wire.building import Shape, response_shape
@@ -18,20 +19,20 @@ _FIRST_WITH_NOT_FOUND = 6
 _DEAD = "Dead"
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
     operations = ALL_ON_GROUP if getattr(message, "include_authorized_operations", False) else NOT_ASKED
-    groups = []
+    described = []
     for group_id in message.groups:
         try:
-            groups.append(_group(group_shape, node.groups.describe(group_id), operations))
+            described.append(_group(group_shape, groups.describe(group_id), operations))
         except GroupIdNotFound as error:
             is_told = request.api_version >= _FIRST_WITH_NOT_FOUND
-            groups.append(_failed(group_shape, group_id, error if is_told else None, _DEAD))
+            described.append(_failed(group_shape, group_id, error if is_told else None, _DEAD))
         except KafkaError as error:
-            groups.append(_failed(group_shape, group_id, error, ""))
-    return shape(throttle_time=0, groups=tuple(groups))
+            described.append(_failed(group_shape, group_id, error, ""))
+    return shape(groups=tuple(described))
 
 
 def _group(shape: Shape, described: ClassicDescription, operations: int) -> Any:
@@ -71,10 +72,10 @@ def _failed(shape: Shape, group_id: str, error: KafkaError | None, state: str) -
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     groups = tuple(_failed(shape.of("groups"), group_id, error, "") for group_id in message.groups)
-    return shape(throttle_time=0, groups=groups)
+    return shape(groups=groups)
 
 
-API = Api(API_KEY, "DescribeGroups", range(7), handle, error_answer)
+API = Api(API_KEY, "DescribeGroups", range(7), error_response)

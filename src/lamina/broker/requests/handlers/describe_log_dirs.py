@@ -12,8 +12,10 @@ from collections import defaultdict
 from collections.abc import Set
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
+from lamina.broker.threads import Threads
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
@@ -24,16 +26,16 @@ _UNKNOWN = -1
 _PARTITIONS_AT_A_TIME = 64
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(directories: LogDirectories, threads: Threads, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     asked = None
     if message.topics is not None:
         asked = {(topic.topic, index) for topic in message.topics for index in topic.partitions}
-    results = [await _result(node, shape.of("results"), directory, asked) for directory in node.directories]
-    return shape(throttle_time=0, error_code=ErrorCode.NONE, results=tuple(results))
+    results = [await _result(threads, shape.of("results"), directory, asked) for directory in directories]
+    return shape(error_code=ErrorCode.NONE, results=tuple(results))
 
 
-async def _result(node: Node, shape: Shape, directory: LogDirectory, asked: Set[TopicPartition] | None) -> Any:
+async def _result(threads: Threads, shape: Shape, directory: LogDirectory, asked: Set[TopicPartition] | None) -> Any:
     if directory.failure is not None:
         return _offline(shape, directory)
     sizes: defaultdict[str, dict[int, int]] = defaultdict(dict)
@@ -43,7 +45,7 @@ async def _result(node: Node, shape: Shape, directory: LogDirectory, asked: Set[
         if number % _PARTITIONS_AT_A_TIME == 0:
             await asyncio.sleep(0)
     try:
-        volume = await node.threads.run(lambda: shutil.disk_usage(directory.path))
+        volume = await threads.run(lambda: shutil.disk_usage(directory.path))
     except OSError:
         return _offline(shape, directory)
     topic_shape = shape.of("topics")
@@ -76,8 +78,8 @@ def _offline(shape: Shape, directory: LogDirectory) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code, results=())
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code, results=())
 
 
-API = Api(API_KEY, "DescribeLogDirs", range(1, 5), handle, error_answer)
+API = Api(API_KEY, "DescribeLogDirs", range(1, 5), error_response)

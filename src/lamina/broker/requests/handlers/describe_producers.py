@@ -7,8 +7,9 @@ transaction began that each has open.
 import asyncio
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.topic_names import check_topic_name
 from lamina.wire.building import Shape, response_shape
@@ -17,25 +18,25 @@ API_KEY = 61
 _NONE = -1
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(partitions: Partitions, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     partition_shape = topic_shape.of("partitions")
     topics = []
     for topic in message.topics:
-        partitions = []
+        answered = []
         for index in topic.partition_indexes:
-            partitions.append(_partition(node, partition_shape, topic.name, index))
+            answered.append(_partition(partitions, partition_shape, topic.name, index))
             # A log may know thousands of producers, and a request may name thousands of logs.
             await asyncio.sleep(0)
-        topics.append(topic_shape(name=topic.name, partitions=tuple(partitions)))
-    return shape(throttle_time=0, topics=tuple(topics))
+        topics.append(topic_shape(name=topic.name, partitions=tuple(answered)))
+    return shape(topics=tuple(topics))
 
 
-def _partition(node: Node, shape: Shape, topic: str, index: int) -> Any:
+def _partition(partitions: Partitions, shape: Shape, topic: str, index: int) -> Any:
     try:
         check_topic_name(topic)
-        partition = node.partitions.get(topic, index)
+        partition = partitions.get(topic, index)
         partition.check_online()
     except KafkaError as error:
         return _failed(shape, index, error)
@@ -62,11 +63,10 @@ def _failed(shape: Shape, index: int, error: KafkaError) -> Any:
     return shape(partition_index=index, error_code=error.code, error_message=str(error), active_producers=())
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     return shape(
-        throttle_time=0,
         topics=tuple(
             topic_shape(
                 name=topic.name,
@@ -79,4 +79,4 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     )
 
 
-API = Api(API_KEY, "DescribeProducers", range(1), handle, error_answer)
+API = Api(API_KEY, "DescribeProducers", range(1), error_response)

@@ -6,8 +6,9 @@ Behaviour: state, producer, timeout, start and partitions of transactional ids; 
 from itertools import groupby
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.transaction_requests import TransactionDescription
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import Shape, response_shape
@@ -16,16 +17,16 @@ API_KEY = 65
 _NOTHING = -1
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     state_shape = shape.of("transaction_states")
     states = []
     for transactional_id in message.transactional_ids:
         try:
-            states.append(_state(state_shape, node.transactions.describe(transactional_id)))
+            states.append(_state(state_shape, transactions.describe(transactional_id)))
         except KafkaError as error:
             states.append(_failed(state_shape, transactional_id, error))
-    return shape(throttle_time=0, transaction_states=tuple(states))
+    return shape(transaction_states=tuple(states))
 
 
 def _state(shape: Shape, described: TransactionDescription) -> Any:
@@ -58,10 +59,10 @@ def _failed(shape: Shape, transactional_id: str, error: KafkaError) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     states = tuple(_failed(shape.of("transaction_states"), one, error) for one in message.transactional_ids)
-    return shape(throttle_time=0, transaction_states=states)
+    return shape(transaction_states=states)
 
 
-API = Api(API_KEY, "DescribeTransactions", range(1), handle, error_answer)
+API = Api(API_KEY, "DescribeTransactions", range(1), error_response)

@@ -8,8 +8,9 @@ next id.
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import NO_PRODUCER, EndRequest
 from lamina.coordinators.transaction_settings import BUMPING, CLASSIC
@@ -21,8 +22,8 @@ _FIRST_WITH_FENCED = 2
 _FIRST_BUMPING = 5
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
-    ended = await node.transactions.end(
+async def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
+    ended = await transactions.end(
         EndRequest(
             message.transactional_id,
             Producer(message.producer_id, message.producer_epoch),
@@ -36,12 +37,12 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
 
 def _answer(request: Request, code: ErrorCode, producer: Producer) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0, error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
+        error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, error.code, NO_PRODUCER)
 
 
-API = Api(API_KEY, "EndTxn", range(6), handle, error_answer)
+API = Api(API_KEY, "EndTxn", range(6), error_response)

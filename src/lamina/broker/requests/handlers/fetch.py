@@ -7,17 +7,19 @@ Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids
 Not done: follower fetches and racks (one replica), tiered offsets.
 """
 
+import asyncio
 from collections.abc import Awaitable
-from time import perf_counter_ns
 from typing import NamedTuple
 
-from lamina.broker.counters import TopicCounters
-from lamina.broker.network.service import Answer
-from lamina.broker.node import Node
+from lamina.broker.counters import Counters, TopicCounters
 from lamina.broker.partitions.parked_fetch import ParkedFetch
 from lamina.broker.partitions.partition import READ_COMMITTED, Partition
-from lamina.broker.requests.fetch_sessions import Fetching, PartitionKey
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.fetch_sessions import Fetching, FetchSessions, PartitionKey
+from lamina.broker.requests.request import Request, Response
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
 from lamina.errors import (
     ErrorCode,
     FetchSessionError,
@@ -64,106 +66,125 @@ class _Read(NamedTuple):
                 fetched.records.give_back()
 
 
-def handle(node: Node, request: Request, message: FetchRequest) -> Answer | Awaitable[Answer]:
-    uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
-    fetching = node.fetch_sessions.begin(message, uses_topic_ids, node.monotonic_ms())
-    read = _read(node, request, message, fetching)
-    enough = read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked
-    if not enough and message.max_wait_ms > 0 and not node.is_stopping:
-        read.give_back()
-        return _park(node, request, message, fetching, read)
-    if read.cold:
-        # A task that is cancelled before it begins never runs: it reads again rather than begin with leases in hand.
-        read.give_back()
-        return _answer_cold(node, request, message, fetching)
-    return _answer(request, fetching, read)
+class Fetch:
+    """The handler, with what it works on."""
 
+    def __init__(
+        self,
+        partitions: Partitions,
+        fetch_sessions: FetchSessions,
+        fetch_max_bytes: int,
+        counters: Counters,
+        threads: Threads,
+        clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._partitions = partitions
+        self._fetch_sessions = fetch_sessions
+        self._fetch_max_bytes = fetch_max_bytes
+        self._counters = counters
+        self._threads = threads
+        self._clocks = clocks
+        self._loop = loop
 
-async def _park(node: Node, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Answer:
-    deadline = node.loop.time() + message.max_wait_ms / 1000
-    may_wait = True
-    while may_wait and not node.is_stopping:
-        # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
-        if all(partition.is_at(seen) for partition, seen in read.partitions):
-            parked = ParkedFetch(node.loop, message.min_bytes - read.size_bytes)
-            began_ns = perf_counter_ns()
-            node.counters.parked_fetches += 1
-            try:
-                may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
-            finally:
-                node.counters.parked_fetches -= 1
-            if request.waits is not None:
-                request.waits.parked_ns += perf_counter_ns() - began_ns
-        if message.isolation_level != READ_COMMITTED:
-            break
-        # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
-        read = _read(node, request, message, fetching)
-        read.give_back()
-        if read.size_bytes >= message.min_bytes or read.has_error:
-            break
-    return await _answer_cold(node, request, message, fetching)
+    def handle(self, request: Request, message: FetchRequest) -> Response | Awaitable[Response]:
+        uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
+        fetching = self._fetch_sessions.begin(message, uses_topic_ids, self._clocks.monotonic_ms())
+        read = self._read(request, message, fetching)
+        enough = read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked
+        if not enough and message.max_wait_ms > 0 and not self._partitions.is_closing:
+            read.give_back()
+            return self._park(request, message, fetching, read)
+        if read.cold:
+            # A task that is cancelled before it begins never runs: it reads again, and begins without leases.
+            read.give_back()
+            return self._answer_cold(request, message, fetching)
+        return _answer(request, fetching, read)
 
+    async def _park(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
+        deadline = self._loop.time() + message.max_wait_ms / 1000
+        may_wait = True
+        while may_wait and not self._partitions.is_closing:
+            # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
+            if all(partition.is_at(seen) for partition, seen in read.partitions):
+                parked = ParkedFetch(self._loop, message.min_bytes - read.size_bytes)
+                began_ns = self._clocks.monotonic_ns()
+                self._counters.parked_fetches += 1
+                request.stop_waiting = parked.stop_waiting
+                try:
+                    may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
+                finally:
+                    self._counters.parked_fetches -= 1
+                    request.stop_waiting = None
+                if request.waits is not None:
+                    request.waits.parked_ns += self._clocks.monotonic_ns() - began_ns
+            if message.isolation_level != READ_COMMITTED:
+                break
+            # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
+            read = self._read(request, message, fetching)
+            read.give_back()
+            if read.size_bytes >= message.min_bytes or read.has_error:
+                break
+        return await self._answer_cold(request, message, fetching)
 
-async def _answer_cold(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> Answer:
-    """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
-    read = _read(node, request, message, fetching)
-    try:
-        for lease in read.cold:
-            file, position, size_bytes = lease.file, lease.position, lease.size_bytes
-            await node.threads.run(lambda f=file, p=position, s=size_bytes: f.load(p, s))  # type: ignore[misc]
-    except BaseException:
-        read.give_back()
-        raise
-    return _answer(request, fetching, read)
+    async def _answer_cold(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
+        """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
+        read = self._read(request, message, fetching)
+        try:
+            for lease in read.cold:
+                file, position, size_bytes = lease.file, lease.position, lease.size_bytes
+                await self._threads.run(lambda f=file, p=position, s=size_bytes: f.load(p, s))  # type: ignore[misc]
+        except BaseException:
+            read.give_back()
+            raise
+        return _answer(request, fetching, read)
 
+    def _read(self, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
+        left_bytes = min(message.max_bytes, self._fetch_max_bytes)
+        answered: list[tuple[PartitionKey, PartitionFetched]] = []
+        partitions: list[tuple[Partition, int]] = []
+        topics: list[TopicCounters | None] = []
+        cold: list[Lease] = []
+        size_bytes, has_error = 0, False
+        for key, asked in fetching.asked:
+            found = len(partitions)
+            fetched = self._read_partition(request, message, key, asked, left_bytes, size_bytes == 0, partitions)
+            answered.append((key, fetched))
+            topics.append(partitions[-1][0].counters if len(partitions) > found else None)
+            has_error = has_error or fetched.error_code != 0 or fetched.diverging_epoch is not None
+            if isinstance(fetched.records, Lease):
+                size_bytes += fetched.records.size_bytes
+                left_bytes -= fetched.records.size_bytes
+                if not fetched.records.is_cached():
+                    cold.append(fetched.records)
+        return _Read(answered, partitions, topics, size_bytes, has_error, cold)
 
-def _read(node: Node, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
-    left_bytes = min(message.max_bytes, node.fetch_max_bytes)
-    answered: list[tuple[PartitionKey, PartitionFetched]] = []
-    partitions: list[tuple[Partition, int]] = []
-    topics: list[TopicCounters | None] = []
-    cold: list[Lease] = []
-    size_bytes, has_error = 0, False
-    for key, asked in fetching.asked:
-        found = len(partitions)
-        fetched = _read_partition(node, request, message, key, asked, left_bytes, size_bytes == 0, partitions)
-        answered.append((key, fetched))
-        topics.append(partitions[-1][0].counters if len(partitions) > found else None)
-        has_error = has_error or fetched.error_code != 0 or fetched.diverging_epoch is not None
-        if isinstance(fetched.records, Lease):
-            size_bytes += fetched.records.size_bytes
-            left_bytes -= fetched.records.size_bytes
-            if not fetched.records.is_cached():
-                cold.append(fetched.records)
-    return _Read(answered, partitions, topics, size_bytes, has_error, cold)
-
-
-def _read_partition(
-    node: Node,
-    request: Request,
-    message: FetchRequest,
-    key: PartitionKey,
-    asked: FetchPartition,
-    left_bytes: int,
-    may_exceed: bool,
-    partitions: list[tuple[Partition, int]],
-) -> PartitionFetched:
-    (name, topic_id), index = key
-    topic = name or str(topic_id)
-    try:
-        topic = node.partitions.name_of(topic_id) if name is None else name
-        partition = node.partitions.get(topic, index)
-        if topic_id is not None and topic_id != partition.topic_id:
-            raise InconsistentTopicId(f"{partition.log.name} has another topic id")
-        partition.check_online()
-        partition.check_epoch(asked.current_leader_epoch)
-        partitions.append((partition, partition.high_watermark))
-        return _read_records(request, message, partition, asked, left_bytes, may_exceed)
-    except KafkaError as error:
-        return PartitionFetched(index, error.code, -1)
-    except Exception as error:
-        node.partition_failed(topic, index, error)
-        return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    def _read_partition(
+        self,
+        request: Request,
+        message: FetchRequest,
+        key: PartitionKey,
+        asked: FetchPartition,
+        left_bytes: int,
+        may_exceed: bool,
+        partitions: list[tuple[Partition, int]],
+    ) -> PartitionFetched:
+        (name, topic_id), index = key
+        topic = name or str(topic_id)
+        try:
+            topic = self._partitions.name_of(topic_id) if name is None else name
+            partition = self._partitions.get(topic, index)
+            if topic_id is not None and topic_id != partition.topic_id:
+                raise InconsistentTopicId(f"{partition.log.name} has another topic id")
+            partition.check_online()
+            partition.check_epoch(asked.current_leader_epoch)
+            partitions.append((partition, partition.high_watermark))
+            return _read_records(request, message, partition, asked, left_bytes, may_exceed)
+        except KafkaError as error:
+            return PartitionFetched(index, error.code, -1)
+        except Exception as error:
+            self._partitions.failed(topic, index, error)
+            return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
 def _read_records(
@@ -230,7 +251,7 @@ def _check_no_zstd(lease: Lease) -> None:
         raise UnsupportedCompression("zstd needs version 10 of Fetch")
 
 
-def _answer(request: Request, fetching: Fetching, read: _Read) -> Answer:
+def _answer(request: Request, fetching: Fetching, read: _Read) -> Response:
     _count(request, read)
     news = fetching.news(read.answered)
     if len(news) != len(read.answered):
@@ -261,7 +282,7 @@ def _count(request: Request, read: _Read) -> None:
                 counters.out_bytes += len(fetched.records)
 
 
-def error_answer(request: Request, message: FetchRequest, error: KafkaError) -> Answer:
+def error_response(request: Request, message: FetchRequest, error: KafkaError) -> Response:
     """A session's error is told once for the whole answer; any other for each partition."""
     request.failed(error.code)
     if isinstance(error, FetchSessionError):
@@ -277,4 +298,4 @@ def error_answer(request: Request, message: FetchRequest, error: KafkaError) -> 
     return encode_fetch_response(request.api_version, request.correlation_id, topics, error_code=error.code)
 
 
-API = Api(API_KEY, "Fetch", VERSIONS, handle, error_answer, parse=parse_fetch_request)
+API = Api(API_KEY, "Fetch", VERSIONS, error_response, parse=parse_fetch_request)

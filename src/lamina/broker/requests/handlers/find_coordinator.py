@@ -8,8 +8,11 @@ INVALID_REQUEST.
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import CoordinatorNotAvailable, ErrorCode, InvalidRequest, KafkaError, NotCoordinator
 from lamina.wire.building import Shape, response_shape
 
@@ -20,14 +23,16 @@ _FIRST_BATCHED = 4
 _NOBODY = -1
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, groups: GroupCoordinator, transactions: TransactionCoordinator, request: Request, message: Any
+) -> Any:
     key_type = getattr(message, "key_type", GROUP)
     if key_type not in (GROUP, TRANSACTION):
         raise InvalidRequest(f"there is no coordinator for keys of type {key_type}")
-    coordinator = node.groups if key_type == GROUP else node.transactions
+    coordinator = groups if key_type == GROUP else transactions
     await coordinator.make_topic()
-    broker = node.image.brokers[node.id]
-    endpoint = broker.endpoint_for(request.connection.listener_name)
+    broker = metadata.image.brokers[metadata.node_id]
+    endpoint = broker.endpoint_for(request.listener_name)
     shape = response_shape(API_KEY, request.api_version)
 
     def found(shape: Shape, key: str) -> Any:
@@ -36,11 +41,10 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         except NotCoordinator as error:
             return shape(key=key, **_failed(CoordinatorNotAvailable(str(error))))
         return shape(
-            throttle_time=0,
             key=key,
             error_code=ErrorCode.NONE,
             error_message=None,
-            node_id=node.id,
+            node_id=metadata.node_id,
             host=endpoint.host,
             port=endpoint.port,
         )
@@ -48,7 +52,7 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
     if request.api_version < _FIRST_BATCHED:
         return found(shape, message.key)
     coordinators = tuple(found(shape.of("coordinators"), key) for key in message.coordinator_keys)
-    return shape(throttle_time=0, coordinators=coordinators)
+    return shape(coordinators=coordinators)
 
 
 def _failed(error: KafkaError) -> dict[str, Any]:
@@ -62,13 +66,13 @@ def _failed(error: KafkaError) -> dict[str, Any]:
     }
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     fields = _failed(error)
     if request.api_version < _FIRST_BATCHED:
         return shape(**fields)
     one = shape.of("coordinators")
-    return shape(throttle_time=0, coordinators=tuple(one(key=key, **fields) for key in message.coordinator_keys))
+    return shape(coordinators=tuple(one(key=key, **fields) for key in message.coordinator_keys))
 
 
-API = Api(API_KEY, "FindCoordinator", range(7), handle, error_answer)
+API = Api(API_KEY, "FindCoordinator", range(7), error_response)

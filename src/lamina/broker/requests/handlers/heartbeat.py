@@ -5,9 +5,10 @@ Behaviour: a classic member is alive; REBALANCE_IN_PROGRESS tells it to join aga
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import HeartbeatRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
@@ -15,19 +16,19 @@ from lamina.wire.building import response_shape
 API_KEY = 12
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     heartbeat = HeartbeatRequest(
         message.group_id, message.generation_id, message.member_id, getattr(message, "group_instance_id", None)
     )
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     return then(
         shard.ask(lambda machine, waiter, now: machine.heartbeat(heartbeat, waiter, now)),
-        lambda _: response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=ErrorCode.NONE),
+        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE),
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code)
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code)
 
 
-API = Api(API_KEY, "Heartbeat", range(5), handle, error_answer)
+API = Api(API_KEY, "Heartbeat", range(5), error_response)

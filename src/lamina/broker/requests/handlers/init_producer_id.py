@@ -9,8 +9,10 @@ transactional id it gets a new one all the same, as in Kafka. PRODUCER_FENCED fr
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.producer_ids import ProducerIdBlock
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import NO_PRODUCER, InitRequest, expected_producer
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
@@ -21,15 +23,17 @@ API_KEY = 22
 _FIRST_WITH_FENCED = 4
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(
+    transactions: TransactionCoordinator, producer_ids: ProducerIdBlock, request: Request, message: Any
+) -> Any:
     if message.transactional_id == "":
         raise InvalidRequest("a transactional id must not be empty")
     expected = expected_producer(
         getattr(message, "producer_id", NO_PRODUCER.id), getattr(message, "producer_epoch", NO_PRODUCER.epoch)
     )
     if message.transactional_id is None:
-        return _answer(request, ErrorCode.NONE, Producer(await node.producer_ids.next(), 0))
-    producer = await node.transactions.init_producer_id(
+        return _answer(request, ErrorCode.NONE, Producer(await producer_ids.next(), 0))
+    producer = await transactions.init_producer_id(
         InitRequest(
             message.transactional_id,
             milliseconds(message.transaction_timeout),
@@ -42,12 +46,12 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
 
 def _answer(request: Request, code: ErrorCode, producer: Producer) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0, error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
+        error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, error.code, NO_PRODUCER)
 
 
-API = Api(API_KEY, "InitProducerId", range(6), handle, error_answer)
+API = Api(API_KEY, "InitProducerId", range(6), error_response)

@@ -9,10 +9,11 @@ is an empty one below v7.
 from typing import Any
 from uuid import uuid4
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.group_requests import client_of
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import JoinAnswer, JoinRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
@@ -26,7 +27,7 @@ _FIRST_TO_SKIP = 9
 _FIRST_WITH_NULL_PROTOCOL = 7
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     session_timeout_ms = milliseconds(message.session_timeout)
     client = client_of(request)
     instance_id = getattr(message, "group_instance_id", None)
@@ -44,7 +45,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         may_skip_assignment=request.api_version >= _FIRST_TO_SKIP,
         reason=getattr(message, "reason", None) or "",
     )
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     return then(shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now)), lambda a: _answer(request, a))
 
 
@@ -55,7 +56,6 @@ def _answer(request: Request, answer: JoinAnswer) -> Any:
     if protocol is None and request.api_version < _FIRST_WITH_NULL_PROTOCOL:
         protocol = ""
     return shape(
-        throttle_time=0,
         error_code=ErrorCode.NONE if answer.error is None else answer.error.code,
         generation_id=answer.generation,
         protocol_type=answer.protocol_type,
@@ -70,8 +70,8 @@ def _answer(request: Request, answer: JoinAnswer) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, JoinAnswer(message.member_id, error=error))
 
 
-API = Api(API_KEY, "JoinGroup", range(10), handle, error_answer)
+API = Api(API_KEY, "JoinGroup", range(10), error_response)

@@ -6,9 +6,10 @@ Version notes: below v3 one member, whose error is the answer's own.
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import LeaveAnswer, LeaveRequest, LeavingMember
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
@@ -17,7 +18,7 @@ API_KEY = 13
 _FIRST_BATCHED = 3
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     if request.api_version < _FIRST_BATCHED:
         members: tuple[LeavingMember, ...] = (LeavingMember(message.member_id, None),)
     else:
@@ -26,7 +27,7 @@ def handle(node: Node, request: Request, message: Any) -> Any:
             for one in message.members
         )
     leave = LeaveRequest(message.group_id, members)
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     return then(
         shard.ask(lambda machine, waiter, now: machine.leave(leave, waiter, now)), lambda a: _answer(request, a)
     )
@@ -36,10 +37,9 @@ def _answer(request: Request, answer: LeaveAnswer) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version < _FIRST_BATCHED:
         _, error = answer.members[0]
-        return shape(throttle_time=0, error_code=_code(error))
+        return shape(error_code=_code(error))
     member_shape = shape.of("members")
     return shape(
-        throttle_time=0,
         error_code=ErrorCode.NONE,
         members=tuple(
             member_shape(member_id=member.member_id, group_instance_id=member.instance_id, error_code=_code(error))
@@ -52,8 +52,8 @@ def _code(error: KafkaError | None) -> ErrorCode:
     return ErrorCode.NONE if error is None else error.code
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code, members=())
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code, members=())
 
 
-API = Api(API_KEY, "LeaveGroup", range(6), handle, error_answer)
+API = Api(API_KEY, "LeaveGroup", range(6), error_response)

@@ -6,34 +6,35 @@ Version notes: filters by state from v4, by type from v5; both ignore case, and 
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 
 API_KEY = 16
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     states = {state.lower() for state in getattr(message, "states_filter", ())}
     types = {name.lower() for name in getattr(message, "types_filter", ())}
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
-    groups = tuple(
+    listed = tuple(
         group_shape(
             group_id=group.group_id,
             protocol_type=group.protocol_type,
             group_state=group.state,
             group_type=group.type.capitalize(),
         )
-        for group in node.groups.listings()
+        for group in groups.listings()
         if (not states or group.state.lower() in states) and (not types or group.type.lower() in types)
     )
-    return shape(throttle_time=0, error_code=ErrorCode.NONE, groups=groups)
+    return shape(error_code=ErrorCode.NONE, groups=listed)
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code, groups=())
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code, groups=())
 
 
-API = Api(API_KEY, "ListGroups", range(6), handle, error_answer)
+API = Api(API_KEY, "ListGroups", range(6), error_response)

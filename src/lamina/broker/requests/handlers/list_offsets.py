@@ -13,9 +13,11 @@ from contextlib import closing
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from lamina.broker.node import Node
 from lamina.broker.partitions.partition import Partition
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
+from lamina.broker.threads import Threads
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
 from lamina.wire.building import Shape, response_shape
@@ -37,27 +39,33 @@ class Found(NamedTuple):
     leader_epoch: int = _NOTHING
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(partitions: Partitions, threads: Threads, request: Request, message: Any) -> Any:
     duplicates = _duplicates(message)
     if any(_is_by_time(asked) for topic in message.topics for asked in topic.partitions):
-        return _handle_by_time(node, request, message, duplicates)
+        return _handle_by_time(partitions, threads, request, message, duplicates)
     return _answer(
         request,
         message,
-        [_find(node, message, topic.name, asked, duplicates) for topic in message.topics for asked in topic.partitions],
+        [
+            _find(partitions, message, topic.name, asked, duplicates)
+            for topic in message.topics
+            for asked in topic.partitions
+        ],
     )
 
 
-async def _handle_by_time(node: Node, request: Request, message: Any, duplicates: Duplicates) -> Any:
+async def _handle_by_time(
+    partitions: Partitions, threads: Threads, request: Request, message: Any, duplicates: Duplicates
+) -> Any:
     """As above, where batches have to be opened: each on a thread, and others' requests between partitions."""
     answers: list[Found | KafkaError] = []
     for topic in message.topics:
         for asked in topic.partitions:
             if _is_by_time(asked):
-                answers.append(await _find_by_time(node, message, topic.name, asked, duplicates))
+                answers.append(await _find_by_time(partitions, threads, message, topic.name, asked, duplicates))
                 await asyncio.sleep(0)
             else:
-                answers.append(_find(node, message, topic.name, asked, duplicates))
+                answers.append(_find(partitions, message, topic.name, asked, duplicates))
     return _answer(request, message, answers)
 
 
@@ -71,19 +79,19 @@ def _duplicates(message: Any) -> Duplicates:
     return {partition for partition, times in count.items() if times > 1}
 
 
-def _partition(node: Node, topic: str, asked: Any, duplicates: Duplicates) -> Partition:
+def _partition(partitions: Partitions, topic: str, asked: Any, duplicates: Duplicates) -> Partition:
     index = asked.partition_index
     if (topic, index) in duplicates:
         raise InvalidRequest(f"{topic}-{index} is asked for more than once")
-    partition = node.partitions.get(topic, index)
+    partition = partitions.get(topic, index)
     partition.check_online()
     partition.check_epoch(getattr(asked, "current_leader_epoch", -1))
     return partition
 
 
-def _find(node: Node, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Found | KafkaError:
+def _find(partitions: Partitions, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Found | KafkaError:
     try:
-        partition = _partition(node, topic, asked, duplicates)
+        partition = _partition(partitions, topic, asked, duplicates)
     except KafkaError as error:
         return error
     if asked.timestamp == LATEST:
@@ -94,32 +102,36 @@ def _find(node: Node, message: Any, topic: str, asked: Any, duplicates: Duplicat
     return Found(log.log_start_offset, leader_epoch=log.epochs.epoch_at(log.log_start_offset))
 
 
-async def _find_by_time(node: Node, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Found | KafkaError:
+async def _find_by_time(
+    partitions: Partitions, threads: Threads, message: Any, topic: str, asked: Any, duplicates: Duplicates
+) -> Found | KafkaError:
     try:
-        partition = _partition(node, topic, asked, duplicates)
+        partition = _partition(partitions, topic, asked, duplicates)
         bound, limit_bytes = _bound(partition, message), partition.rules.max_decompressed_bytes
         if asked.timestamp == MAX_TIMESTAMP:
             search = offset_of_max_timestamp(partition.log, bound, limit_bytes)
         else:
             search = offset_for_timestamp(partition.log, asked.timestamp, bound, limit_bytes)
-        found = await _run(node, partition, search)
+        found = await _run(partitions, threads, partition, search)
     except KafkaError as error:
         return error
     return Found() if found is None else Found(found.offset, found.timestamp, found.leader_epoch)
 
 
-async def _run(node: Node, partition: Partition, search: Search) -> TimestampedOffset | None:
+async def _run(
+    partitions: Partitions, threads: Threads, partition: Partition, search: Search
+) -> TimestampedOffset | None:
     """Take the steps of a search on threads, and end it when the partition goes away meanwhile."""
     with closing(search):
         try:
             step = next(search)
             while True:
                 try:
-                    found = await node.threads.run(step)
+                    found = await threads.run(step)
                 except Exception as error:
                     step = search.throw(error)
                     continue
-                if node.partitions.get(partition.topic, partition.index) is not partition:
+                if partitions.get(partition.topic, partition.index) is not partition:
                     raise UnknownTopicOrPartition(f"{partition.log.name} was replaced by another of its name")
                 partition.check_online()
                 step = search.send(found)
@@ -139,7 +151,6 @@ def _answer(request: Request, message: Any, answers: Iterable[Found | KafkaError
     partition_shape = topic_shape.of("partitions")
     answer = iter(answers)
     return shape(
-        throttle_time=0,
         topics=tuple(
             topic_shape(
                 name=topic.name,
@@ -163,8 +174,8 @@ def _answer_one(shape: Shape, index: int, answer: Found | KafkaError) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, message, repeat(error))
 
 
-API = Api(API_KEY, "ListOffsets", range(1, 10), handle, error_answer)
+API = Api(API_KEY, "ListOffsets", range(1, 10), error_response)

@@ -6,8 +6,9 @@ Version notes: by duration from v1, by a regular expression of RE2 from v2.
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.transaction_requests import ListRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
@@ -16,8 +17,8 @@ API_KEY = 66
 _ANY_DURATION = -1
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
-    answer = node.transactions.list_transactions(
+def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
+    answer = transactions.list_transactions(
         ListRequest(
             frozenset(message.state_filters),
             frozenset(message.producer_id_filters),
@@ -28,7 +29,6 @@ def handle(node: Node, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     state_shape = shape.of("transaction_states")
     return shape(
-        throttle_time=0,
         error_code=ErrorCode.NONE,
         unknown_state_filters=answer.unknown_states,
         transaction_states=tuple(
@@ -38,10 +38,10 @@ def handle(node: Node, request: Request, message: Any) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0, error_code=error.code, unknown_state_filters=(), transaction_states=()
+        error_code=error.code, unknown_state_filters=(), transaction_states=()
     )
 
 
-API = Api(API_KEY, "ListTransactions", range(3), handle, error_answer)
+API = Api(API_KEY, "ListTransactions", range(3), error_response)

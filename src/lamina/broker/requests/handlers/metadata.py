@@ -11,11 +11,13 @@ from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics
-from lamina.broker.network.service import Answer
-from lamina.broker.node import Node
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request, Response
 from lamina.errors import (
     ErrorCode,
     InvalidRequest,
@@ -25,7 +27,7 @@ from lamina.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from lamina.image.topic import INTERNAL_TOPICS, Topic
+from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
 from lamina.image.topic_names import check_topic_name
 from lamina.settings.topics import AUTO_CREATE_TOPICS_ENABLE
 from lamina.wire.building import Shape, response_shape
@@ -36,122 +38,138 @@ _FIRST_WITH_AUTO_CREATION_FLAG = 4
 _FIRST_BY_ID = 12
 
 
-def handle(node: Node, request: Request, message: Any) -> Answer | Awaitable[Answer]:
-    missing = _missing(node, request, message)
-    if missing:
-        return _create_and_answer(node, request, message, missing)
-    return _answer(node, request, message, {})
-
-
-def _missing(node: Node, request: Request, message: Any) -> list[str]:
-    """The topics that this request makes."""
-    wanted = getattr(message, "allow_auto_topic_creation", True) if message.topics else False
-    if not wanted or not node.settings[AUTO_CREATE_TOPICS_ENABLE]:
-        return []
-    named = dict.fromkeys(topic.name for topic in message.topics if topic.name)
-    return [name for name in named if name not in node.image.topics and name not in INTERNAL_TOPICS]
-
-
-async def _create_and_answer(node: Node, request: Request, message: Any, missing: list[str]) -> Answer:
-    try:
-        made = await create_topics(node, [NewTopic(name) for name in missing])
-    except KafkaError as error:
-        made = dict.fromkeys(missing, error)
-    # One that exists by now was made by another client's request, and is as good.
-    errors = {
-        name: error
-        for name, error in made.items()
-        if isinstance(error, KafkaError) and not isinstance(error, TopicAlreadyExists)
-    }
-    return _answer(node, request, message, errors)
-
-
-def _answer(node: Node, request: Request, message: Any, errors: dict[str, KafkaError]) -> Answer:
-    shape = response_shape(API_KEY, request.api_version)
-    topic_shape = shape.of("topics")
-    image = node.image
-    operations = ALL_ON_TOPIC if getattr(message, "include_topic_authorized_operations", False) else NOT_ASKED
-    wanted = _asked(node, request, message, errors)
-    for one in wanted:
-        if not isinstance(one, Topic):
-            request.failed(one[2])
-    encoded = [_topic(node, request.api_version, topic_shape, one, operations) for one in wanted]
-    broker_shape = shape.of("brokers")
-    response = shape(
-        throttle_time=0,
-        brokers=tuple(
-            broker_shape(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-            for broker in image.brokers.values()
-            for endpoint in [broker.endpoint_for(request.connection.listener_name)]
-        ),
-        cluster_id=image.cluster_id,
-        controller_id=image.controller_id,
-        topics=(),
-        cluster_authorized_operations=(
-            ALL_ON_CLUSTER if getattr(message, "include_cluster_authorized_operations", False) else NOT_ASKED
-        ),
-        error_code=ErrorCode.NONE,
-    )
-    return [encode_response_around(response, "topics", encoded, request.correlation_id)]
-
-
 _Asked = Topic | tuple[str | None, UUID | None, ErrorCode]
 """A topic, or what is to be said in place of one."""
 
 
-def _asked(node: Node, request: Request, message: Any, errors: dict[str, KafkaError]) -> list[_Asked]:
-    image = node.image
-    if message.topics is None or (request.api_version == 0 and not message.topics):
-        return [topic for topic in image.topics.values() if not topic.is_being_deleted]
-    asked: list[_Asked] = []
-    for one in message.topics:
-        topic_id = getattr(one, "topic_id", None)
+class DescribeTopics:
+    """The handler, with what it works on."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        partitions: Partitions,
+        directories: LogDirectories,
+    ) -> None:
+        self._metadata = metadata
+        self._partitions = partitions
+        self._directories = directories
+        self._encoded: dict[str, tuple[Topic, dict[int, bytes | bytearray]]] = {}
+        """Topics as responses have them, by version; good as long as the topic is the same object."""
+
+    def handle(self, request: Request, message: Any) -> Response | Awaitable[Response]:
+        missing = self._missing(request, message)
+        if missing:
+            return self._create_and_answer(request, message, missing)
+        return self._answer(request, message, {})
+
+    def _missing(self, request: Request, message: Any) -> list[str]:
+        """The topics that this request makes."""
+        wanted = getattr(message, "allow_auto_topic_creation", True) if message.topics else False
+        if not wanted or not self._metadata.settings[AUTO_CREATE_TOPICS_ENABLE]:
+            return []
+        named = dict.fromkeys(topic.name for topic in message.topics if topic.name)
+        return [name for name in named if name not in self._metadata.image.topics and name not in INTERNAL_TOPICS]
+
+    async def _create_and_answer(self, request: Request, message: Any, missing: list[str]) -> Response:
         try:
-            if one.name is None or (topic_id is not None and request.api_version >= _FIRST_BY_ID):
-                if topic_id is None or request.api_version < _FIRST_BY_ID:
-                    raise InvalidRequest("a topic without a name")
-                asked.append(image.topic_with_id(topic_id.bytes))
-                continue
-            if one.name in errors:
-                raise errors[one.name]
-            check_topic_name(one.name)
-            asked.append(image.topic(one.name))
-        except UnknownTopicId as error:
-            asked.append((None, topic_id, error.code))
-        except (UnknownTopicOrPartition, InvalidTopic) as error:
-            asked.append((one.name, None, error.code))
+            made = await create_topics(self._metadata, self._directories, [NewTopic(name) for name in missing])
         except KafkaError as error:
-            if isinstance(error, InvalidRequest):
-                raise
-            asked.append((one.name, None, error.code))
-    return asked
+            made = dict.fromkeys(missing, error)
+        # One that exists by now was made by another client's request, and is as good.
+        errors = {
+            name: error
+            for name, error in made.items()
+            if isinstance(error, KafkaError) and not isinstance(error, TopicAlreadyExists)
+        }
+        return self._answer(request, message, errors)
 
-
-def _topic(node: Node, api_version: int, shape: Shape, asked: _Asked, operations: int) -> bytes | bytearray:
-    if not isinstance(asked, Topic):
-        name, topic_id, error_code = asked
-        nothing = shape(
-            error_code=error_code,
-            name=name if name is not None or api_version >= _FIRST_BY_ID else "",
-            topic_id=topic_id,
-            is_internal=name in INTERNAL_TOPICS,
-            partitions=(),
-            topic_authorized_operations=NOT_ASKED,
+    def _answer(self, request: Request, message: Any, errors: dict[str, KafkaError]) -> Response:
+        shape = response_shape(API_KEY, request.api_version)
+        topic_shape = shape.of("topics")
+        image = self._metadata.image
+        operations = ALL_ON_TOPIC if getattr(message, "include_topic_authorized_operations", False) else NOT_ASKED
+        wanted = self._asked(request, message, errors)
+        for one in wanted:
+            if not isinstance(one, Topic):
+                request.failed(one[2])
+        encoded = [self._topic(request.api_version, topic_shape, one, operations) for one in wanted]
+        broker_shape = shape.of("brokers")
+        response = shape(
+            brokers=tuple(
+                broker_shape(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+                for broker in image.brokers.values()
+                for endpoint in [broker.endpoint_for(request.listener_name)]
+            ),
+            cluster_id=image.cluster_id,
+            controller_id=image.controller_id,
+            topics=(),
+            cluster_authorized_operations=(
+                ALL_ON_CLUSTER if getattr(message, "include_cluster_authorized_operations", False) else NOT_ASKED
+            ),
+            error_code=ErrorCode.NONE,
         )
-        return encode_entity(nothing)
-    if operations != NOT_ASKED:
-        # Seldom asked for, so not worth keeping.
-        return encode_entity(_whole_topic(shape, asked, operations))
-    kept = node.encoded_topics.get(asked.name)
-    if kept is None or kept[0] is not asked:
-        kept = node.encoded_topics[asked.name] = (asked, {})
-    by_version = kept[1]
-    if api_version not in by_version:
-        by_version[api_version] = encode_entity(_whole_topic(shape, asked, NOT_ASKED))
-    return by_version[api_version]
+        return [encode_response_around(response, "topics", encoded, request.correlation_id)]
+
+    def _asked(self, request: Request, message: Any, errors: dict[str, KafkaError]) -> list[_Asked]:
+        image = self._metadata.image
+        if message.topics is None or (request.api_version == 0 and not message.topics):
+            return [topic for topic in image.topics.values() if not topic.is_being_deleted]
+        asked: list[_Asked] = []
+        for one in message.topics:
+            topic_id = getattr(one, "topic_id", None)
+            try:
+                if one.name is None or (topic_id is not None and request.api_version >= _FIRST_BY_ID):
+                    if topic_id is None or request.api_version < _FIRST_BY_ID:
+                        raise InvalidRequest("a topic without a name")
+                    asked.append(image.topic_with_id(topic_id.bytes))
+                    continue
+                if one.name in errors:
+                    raise errors[one.name]
+                check_topic_name(one.name)
+                asked.append(image.topic(one.name))
+            except UnknownTopicId as error:
+                asked.append((None, topic_id, error.code))
+            except (UnknownTopicOrPartition, InvalidTopic) as error:
+                asked.append((one.name, None, error.code))
+            except KafkaError as error:
+                if isinstance(error, InvalidRequest):
+                    raise
+                asked.append((one.name, None, error.code))
+        return asked
+
+    def _topic(self, api_version: int, shape: Shape, asked: _Asked, operations: int) -> bytes | bytearray:
+        if not isinstance(asked, Topic):
+            name, topic_id, error_code = asked
+            nothing = shape(
+                error_code=error_code,
+                name=name if name is not None or api_version >= _FIRST_BY_ID else "",
+                topic_id=topic_id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=(),
+                topic_authorized_operations=NOT_ASKED,
+            )
+            return encode_entity(nothing)
+        offline = self._partitions.offline(asked.name)
+        if operations != NOT_ASKED or offline:
+            # Seldom asked for, so not worth keeping.
+            return encode_entity(_whole_topic(shape, asked, operations, offline, self._metadata.node_id))
+        kept = self._encoded.get(asked.name)
+        if kept is None or kept[0] is not asked:
+            if len(self._encoded) >= 2 * len(self._metadata.image.topics):
+                # Most of them are of topics that were deleted.
+                self._encoded.clear()
+            kept = self._encoded[asked.name] = (asked, {})
+        by_version = kept[1]
+        if api_version not in by_version:
+            by_version[api_version] = encode_entity(
+                _whole_topic(shape, asked, NOT_ASKED, offline, self._metadata.node_id)
+            )
+        return by_version[api_version]
 
 
-def _whole_topic(shape: Shape, topic: Topic, operations: int) -> Any:
+def _whole_topic(shape: Shape, topic: Topic, operations: int, offline: frozenset[int], node_id: int) -> Any:
+    """A partition that is offline on this broker has no leader."""
     partition_shape = shape.of("partitions")
     return shape(
         error_code=ErrorCode.NONE,
@@ -160,13 +178,13 @@ def _whole_topic(shape: Shape, topic: Topic, operations: int) -> Any:
         is_internal=topic.is_internal,
         partitions=tuple(
             partition_shape(
-                error_code=ErrorCode.NONE,
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if index in offline else ErrorCode.NONE,
                 partition_index=index,
-                leader_id=partition.leader,
+                leader_id=NO_LEADER if index in offline else partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
                 isr_nodes=partition.isr,
-                offline_replicas=(),
+                offline_replicas=(node_id,) if index in offline else (),
             )
             for index, partition in enumerate(topic.partitions)
         ),
@@ -174,7 +192,7 @@ def _whole_topic(shape: Shape, topic: Topic, operations: int) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     topics = tuple(
@@ -187,7 +205,7 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
         )
         for one in message.topics or ()
     )
-    return shape(throttle_time=0, brokers=(), cluster_id=None, controller_id=-1, topics=topics, error_code=error.code)
+    return shape(brokers=(), cluster_id=None, controller_id=-1, topics=topics, error_code=error.code)
 
 
-API = Api(API_KEY, "Metadata", range(14), handle, error_answer)
+API = Api(API_KEY, "Metadata", range(14), error_response)

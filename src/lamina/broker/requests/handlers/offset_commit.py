@@ -9,10 +9,12 @@ Not done: v10 names topics by id, which no client needs.
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import Outcome, answer_with, partition_count
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
 from lamina.wire.encoder import milliseconds
@@ -22,8 +24,8 @@ _NO_EPOCH = -1
 _NO_RETENTION = -1
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
-    known, outcome = sort_partitions(node, message)
+def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
+    known, outcome = sort_partitions(metadata, message)
     if not known:
         return answer_with(API_KEY, request, message, outcome)
     retention_ms = milliseconds(message.retention_time) if hasattr(message, "retention_time") else _NO_RETENTION
@@ -42,18 +44,18 @@ def handle(node: Node, request: Request, message: Any) -> Any:
             outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
         return answer_with(API_KEY, request, message, outcome)
 
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     try:
         return then(shard.ask(lambda machine, waiter, now: machine.commit(commit, waiter, now)), respond)
     except MessageTooLarge as error:
         raise InvalidCommitOffsetSize(str(error)) from error
 
 
-def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition, ...], Outcome]:
+def sort_partitions(metadata: Metadata, message: Any) -> tuple[tuple[CommittedPartition, ...], Outcome]:
     """Those that exist, and what the others are told."""
     known, outcome = [], {}
     for topic in message.topics:
-        count = partition_count(node, topic.name)
+        count = partition_count(metadata, topic.name)
         for one in topic.partitions:
             if not 0 <= one.partition_index < count:
                 outcome[topic.name, one.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -70,9 +72,9 @@ def sort_partitions(node: Node, message: Any) -> tuple[tuple[CommittedPartition,
     return tuple(known), outcome
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     outcome = {(topic.name, one.partition_index): error.code for topic in message.topics for one in topic.partitions}
     return answer_with(API_KEY, request, message, outcome)
 
 
-API = Api(API_KEY, "OffsetCommit", range(2, 10), handle, error_answer)
+API = Api(API_KEY, "OffsetCommit", range(2, 10), error_response)

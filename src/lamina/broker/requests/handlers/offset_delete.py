@@ -6,10 +6,12 @@ does not exist UNKNOWN_TOPIC_OR_PARTITION.
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import answer_with, partition_count
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import OffsetDeleteRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
@@ -17,10 +19,10 @@ from lamina.wire.building import response_shape
 API_KEY = 47
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
     known, outcome = [], {}
     for topic in message.topics:
-        count = partition_count(node, topic.name)
+        count = partition_count(metadata, topic.name)
         for one in topic.partitions:
             if 0 <= one.partition_index < count:
                 known.append((topic.name, one.partition_index))
@@ -33,12 +35,12 @@ def handle(node: Node, request: Request, message: Any) -> Any:
             outcome[key] = ErrorCode.NONE if error is None else error.code
         return answer_with(API_KEY, request, message, outcome, error_code=ErrorCode.NONE)
 
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     return then(shard.ask(lambda machine, waiter, now: machine.delete_offsets(delete, waiter)), respond)
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(API_KEY, request.api_version)(throttle_time=0, error_code=error.code, topics=())
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code, topics=())
 
 
-API = Api(API_KEY, "OffsetDelete", range(1), handle, error_answer)
+API = Api(API_KEY, "OffsetDelete", range(1), error_response)

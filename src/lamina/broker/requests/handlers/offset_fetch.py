@@ -9,8 +9,9 @@ Not done: v10 names topics by id, which no client needs.
 from itertools import groupby
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import FetchedOffset, OffsetFetchRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import Shape, response_shape
@@ -21,26 +22,26 @@ _FIRST_WITH_ERROR = 2
 _NOTHING = -1
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     require_stable = getattr(message, "require_stable", False)
     if request.api_version < _FIRST_BATCHED:
-        found = await _fetch(node, message, require_stable)
-        return shape(throttle_time=0, error_code=ErrorCode.NONE, topics=_topics(shape.of("topics"), found))
+        found = await _fetch(groups, message, require_stable)
+        return shape(error_code=ErrorCode.NONE, topics=_topics(shape.of("topics"), found))
     group_shape = shape.of("groups")
-    groups = [await _group(node, group_shape, group, require_stable) for group in message.groups]
-    return shape(throttle_time=0, groups=tuple(groups))
+    fetched = [await _group(groups, group_shape, group, require_stable) for group in message.groups]
+    return shape(groups=tuple(fetched))
 
 
-async def _group(node: Node, shape: Shape, group: Any, require_stable: bool) -> Any:
+async def _group(groups: GroupCoordinator, shape: Shape, group: Any, require_stable: bool) -> Any:
     try:
-        topics = _topics(shape.of("topics"), await _fetch(node, group, require_stable))
+        topics = _topics(shape.of("topics"), await _fetch(groups, group, require_stable))
         return shape(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
     except KafkaError as error:
         return shape(group_id=group.group_id, topics=(), error_code=error.code)
 
 
-async def _fetch(node: Node, group: Any, require_stable: bool) -> tuple[FetchedOffset, ...]:
+async def _fetch(groups: GroupCoordinator, group: Any, require_stable: bool) -> tuple[FetchedOffset, ...]:
     partitions = None
     if group.topics is not None:
         partitions = tuple((topic.name, index) for topic in group.topics for index in topic.partition_indexes)
@@ -51,9 +52,7 @@ async def _fetch(node: Node, group: Any, require_stable: bool) -> tuple[FetchedO
         getattr(group, "member_epoch", _NOTHING),
         require_stable,
     )
-    answer: Any = node.groups.shard_of(group.group_id).ask(
-        lambda machine, waiter, now: machine.fetch_offsets(fetch, waiter)
-    )
+    answer: Any = groups.shard_of(group.group_id).ask(lambda machine, waiter, now: machine.fetch_offsets(fetch, waiter))
     return answer if isinstance(answer, tuple) else await answer
 
 
@@ -77,18 +76,18 @@ def _topics(shape: Shape, found: tuple[FetchedOffset, ...]) -> tuple[Any, ...]:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version >= _FIRST_BATCHED:
         one = shape.of("groups")
         groups = tuple(one(group_id=group.group_id, topics=(), error_code=error.code) for group in message.groups)
-        return shape(throttle_time=0, groups=groups)
+        return shape(groups=groups)
     if request.api_version >= _FIRST_WITH_ERROR:
-        return shape(throttle_time=0, error_code=error.code, topics=())
+        return shape(error_code=error.code, topics=())
     failed = tuple(
         FetchedOffset(topic.name, index, error=error) for topic in message.topics for index in topic.partition_indexes
     )
-    return shape(throttle_time=0, topics=_topics(shape.of("topics"), failed))
+    return shape(topics=_topics(shape.of("topics"), failed))
 
 
-API = Api(API_KEY, "OffsetFetch", range(1, 10), handle, error_answer)
+API = Api(API_KEY, "OffsetFetch", range(1, 10), error_response)

@@ -8,8 +8,9 @@ Version notes: v3 names the replica that asks, which makes no difference with on
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.log.epochs import EpochStart
 from lamina.wire.building import Shape, response_shape
@@ -18,16 +19,16 @@ API_KEY = 23
 _UNKNOWN = EpochStart(-1, -1)
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(partitions: Partitions, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     return shape(
-        throttle_time=0,
         topics=tuple(
             topic_shape(
                 topic=topic.topic,
                 partitions=tuple(
-                    _partition(node, topic_shape.of("partitions"), topic.topic, asked) for asked in topic.partitions
+                    _partition(partitions, topic_shape.of("partitions"), topic.topic, asked)
+                    for asked in topic.partitions
                 ),
             )
             for topic in message.topics
@@ -35,10 +36,10 @@ def handle(node: Node, request: Request, message: Any) -> Any:
     )
 
 
-def _partition(node: Node, shape: Shape, topic: str, asked: Any) -> Any:
+def _partition(partitions: Partitions, shape: Shape, topic: str, asked: Any) -> Any:
     end, error_code = _UNKNOWN, ErrorCode.NONE
     try:
-        partition = node.partitions.get(topic, asked.partition)
+        partition = partitions.get(topic, asked.partition)
         partition.check_online()
         partition.check_epoch(asked.current_leader_epoch)
         end = partition.end_of_epoch(asked.leader_epoch)
@@ -47,12 +48,11 @@ def _partition(node: Node, shape: Shape, topic: str, asked: Any) -> Any:
     return shape(error_code=error_code, partition=asked.partition, leader_epoch=end.epoch, end_offset=end.start_offset)
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     partition_shape = topic_shape.of("partitions")
     return shape(
-        throttle_time=0,
         topics=tuple(
             topic_shape(
                 topic=topic.topic,
@@ -66,4 +66,4 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     )
 
 
-API = Api(API_KEY, "OffsetForLeaderEpoch", range(2, 5), handle, error_answer)
+API = Api(API_KEY, "OffsetForLeaderEpoch", range(2, 5), error_response)

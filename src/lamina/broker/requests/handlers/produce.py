@@ -13,18 +13,21 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 
-from lamina.broker.counters import Place
-from lamina.broker.network.service import Answer, ConnectionRefused
-from lamina.broker.node import Node
+from lamina.broker.counters import Counters, Place
+from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
-from lamina.broker.requests.produce_verification import (
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.request import CloseConnection, Request, Response
+from lamina.broker.requests.transaction_verification import (
     NOTHING_TO_VERIFY,
+    TransactionVerification,
     Unverified,
     Verified,
-    begin_verification,
-    verify,
 )
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
 from lamina.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
@@ -64,174 +67,211 @@ _PARTITIONS_AT_A_TIME = 8
 """Each may roll a log, which takes a fraction of a millisecond."""
 
 
-def handle(node: Node, request: Request, message: ProduceRequest) -> Answer | Awaitable[Answer]:
-    if message.acks not in (-1, 0, 1):
-        raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
-    if message.transactional_id is not None:
-        unverified = begin_verification(node, request.api_version, message)
-        if unverified is not None:
-            return _handle_unverified(node, request, message, message.transactional_id, unverified)
-    if _takes_long(node, message.topics):
-        return _handle_slowly(node, request, message, NOTHING_TO_VERIFY)
-    now_ms = node.now_ms()
-    flushing: list[Partition] = []
-    topics = []
-    for topic, partitions in message.topics:
-        produced = [
-            _produce(node, request, message, topic, partition, None, now_ms, flushing) for partition in partitions
-        ]
-        topics.append(TopicProduced(topic, produced))
-    if flushing:
-        return _answer_flushed(node, request, message, topics, flushing)
-    return _answer(request, message, topics)
+class Produce:
+    """The handler, with what it works on."""
 
+    def __init__(
+        self,
+        partitions: Partitions,
+        verification: TransactionVerification,
+        kernel_loading: KernelLoading,
+        counters: Counters,
+        threads: Threads,
+        clocks: Clocks,
+    ) -> None:
+        self._partitions = partitions
+        self._verification = verification
+        self._kernel_loading = kernel_loading
+        self._counters = counters
+        self._threads = threads
+        self._clocks = clocks
 
-async def _handle_unverified(
-    node: Node, request: Request, message: ProduceRequest, transactional_id: str, unverified: Unverified
-) -> Answer:
-    verified = await verify(node, request.api_version, transactional_id, unverified)
-    return await _handle_slowly(node, request, message, verified)
+    def handle(self, request: Request, message: ProduceRequest) -> Response | Awaitable[Response]:
+        if message.acks not in (-1, 0, 1):
+            raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
+        if message.transactional_id is not None:
+            unverified = self._verification.begin(request.api_version, message)
+            if unverified is not None:
+                request.holds_frame = True
+                return self._handle_unverified(request, message, message.transactional_id, unverified)
+        if self._takes_long(message.topics):
+            request.holds_frame = True
+            return self._handle_slowly(request, message, NOTHING_TO_VERIFY)
+        now_ms = self._clocks.now_ms()
+        uncommitted: list[Partition] = []
+        topics = []
+        for topic, partitions in message.topics:
+            produced = [
+                self._produce(request, message, topic, partition, None, now_ms, uncommitted) for partition in partitions
+            ]
+            topics.append(TopicProduced(topic, produced))
+        if uncommitted:
+            return self._answer_committed(request, message, topics, uncommitted)
+        return _answer(request, message, topics)
 
+    async def _handle_unverified(
+        self, request: Request, message: ProduceRequest, transactional_id: str, unverified: Unverified
+    ) -> Response:
+        verified = await self._verification.verify(request.api_version, transactional_id, unverified)
+        return await self._handle_slowly(request, message, verified)
 
-async def _handle_slowly(node: Node, request: Request, message: ProduceRequest, verified: Verified) -> Answer:
-    """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
-    flushing: list[Partition] = []
-    topics = []
-    done = 0
-    for topic, partitions in message.topics:
-        produced = []
-        for partition in partitions:
-            if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-            verification = verified.get((topic, partition.partition_index))
-            if isinstance(verification, KafkaError):
-                _count_failure(node, topic, partition, verification)
-                produced.append(_failed(request, partition.partition_index, verification))
-                continue
-            prepared = await _prepare_on_thread(node, topic, partition)
-            produced.append(
-                _produce(node, request, message, topic, partition, prepared, node.now_ms(), flushing, verification)
+    async def _handle_slowly(self, request: Request, message: ProduceRequest, verified: Verified) -> Response:
+        """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
+        uncommitted: list[Partition] = []
+        topics = []
+        done = 0
+        for topic, partitions in message.topics:
+            produced = []
+            for partition in partitions:
+                if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+                verification = verified.get((topic, partition.partition_index))
+                if isinstance(verification, KafkaError):
+                    self._count_failure(topic, partition, verification)
+                    produced.append(_failed(request, partition.partition_index, verification))
+                    continue
+                prepared = await self._prepare_on_thread(topic, partition)
+                produced.append(
+                    self._produce(
+                        request, message, topic, partition, prepared, self._clocks.now_ms(), uncommitted, verification
+                    )
+                )
+            topics.append(TopicProduced(topic, produced))
+        if uncommitted:
+            return await self._answer_committed(request, message, topics, uncommitted)
+        return _answer(request, message, topics)
+
+    async def _prepare_on_thread(self, topic: str, sent: PartitionRecords) -> PreparedBatch | KafkaError | None:
+        """The batch, or what is wrong with it; ``None`` where the loop may as well prepare it."""
+        index, records = sent
+        partition = self._partitions.find(topic, index)
+        if partition is None or records is None or not self._is_slow(topic, sent):
+            return None
+        rules, now_ms, walk = partition.rules, self._clocks.now_ms(), self._kernel_loading.walk_records
+        try:
+            return await self._threads.run(lambda: prepare_batch(records, rules, now_ms, walk))
+        except KafkaError as error:
+            return error
+        except Exception as error:
+            return self._unexpected(topic, index, error)
+
+    def _produce(
+        self,
+        request: Request,
+        message: ProduceRequest,
+        topic: str,
+        sent: PartitionRecords,
+        prepared: PreparedBatch | KafkaError | None,
+        now_ms: int,
+        uncommitted: list[Partition],
+        verification: Verification | None = None,
+    ) -> PartitionProduced:
+        """Append what was sent to one partition; its error is that partition's alone."""
+        index, records = sent
+        try:
+            partition = self._partitions.get(topic, index)
+            if topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
+                raise InvalidTopic(f"{topic} is internal: clients may not write to it")
+            if message.acks == -1:
+                partition.check_in_sync()
+            if records is None:
+                raise InvalidRecord("a Produce request without records")
+            partition.free_space.check(len(records))
+            if isinstance(prepared, KafkaError):
+                raise prepared
+            if prepared is None:
+                prepared = prepare_batch(records, partition.rules, now_ms, self._kernel_loading.walk_records)
+            if prepared.validated.header.attributes & TRANSACTIONAL_BIT and message.transactional_id is None:
+                raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
+            if request.api_version < _FIRST_WITH_ZSTD and read_header(records).codec_id == Codec.ZSTD:
+                raise UnsupportedCompression("zstd needs version 7 of Produce")
+        except KafkaError as error:
+            self._count_failure(topic, sent, error)
+            return _failed(request, index, error)
+        except Exception as error:
+            unexpected = self._unexpected(topic, index, error)
+            self._count_failure(topic, sent, unexpected)
+            return _failed(request, index, unexpected)
+        counters = partition.counters
+        counters.produce_requests += 1
+        try:
+            appended = partition.append(prepared, now_ms, verification)
+            if not partition.is_committed():
+                uncommitted.append(partition)
+            counters.in_messages += prepared.validated.header.record_count
+            counters.in_bytes += len(records)
+            log_append_time_ms = -1
+            if partition.rules.is_log_append_time:
+                log_append_time_ms = appended.timestamp
+            return PartitionProduced(
+                index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset
             )
-        topics.append(TopicProduced(topic, produced))
-    if flushing:
-        return await _answer_flushed(node, request, message, topics, flushing)
-    return _answer(request, message, topics)
+        except KafkaError as error:
+            counters.produce_failures += 1
+            return _failed(request, index, error)
+        except Exception as error:
+            counters.produce_failures += 1
+            self._partitions.failed(topic, index, error)
+            return _failed(request, index, StorageError(f"{topic}-{index} is offline: {error}"))
 
+    def _count_failure(self, topic: str, sent: PartitionRecords, error: KafkaError) -> None:
+        """What was refused before the log was asked; only of topics that exist."""
+        partition = self._partitions.find(topic, sent.partition_index)
+        if partition is not None:
+            partition.counters.produce_requests += 1
+            partition.counters.produce_failures += 1
+            if isinstance(error, MessageTooLarge) and sent.records is not None:
+                partition.counters.rejected_bytes += len(sent.records)
 
-async def _prepare_on_thread(node: Node, topic: str, sent: PartitionRecords) -> PreparedBatch | KafkaError | None:
-    """The batch, or what is wrong with it; ``None`` where the loop may as well prepare it."""
-    index, records = sent
-    partition = node.partitions.find(topic, index)
-    if partition is None or records is None or not _is_slow(node, topic, sent):
-        return None
-    rules, now_ms, walk = partition.rules, node.now_ms(), node.kernel_loading.walk_records
-    try:
-        return await node.threads.run(lambda: prepare_batch(records, rules, now_ms, walk))
-    except KafkaError as error:
-        return error
-    except Exception as error:
-        return _unexpected(node, topic, index, error)
+    def _unexpected(self, topic: str, index: int, error: Exception) -> UnknownServerError:
+        """What a client's bytes led to before the log was touched is no reason to give up the partition."""
+        self._counters.count_unexpected(Place.RECORDS)
+        logger.error("a batch for %s-%d could not be prepared", topic, index, exc_info=error)
+        return UnknownServerError("the broker failed unexpectedly; its log says how")
 
+    def _takes_long(self, topics: Sequence[TopicRecords]) -> bool:
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            return self._is_slow(topics[0].name, topics[0].partitions[0])
+        if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
+            return True
+        return any(self._is_slow(topic, partition) for topic, partitions in topics for partition in partitions)
 
-def _produce(
-    node: Node,
-    request: Request,
-    message: ProduceRequest,
-    topic: str,
-    sent: PartitionRecords,
-    prepared: PreparedBatch | KafkaError | None,
-    now_ms: int,
-    flushing: list[Partition],
-    verification: Verification | None = None,
-) -> PartitionProduced:
-    """Append what was sent to one partition; its error is that partition's alone."""
-    index, records = sent
-    try:
-        partition = node.partitions.get(topic, index)
-        if topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
-            raise InvalidTopic(f"{topic} is internal: clients may not write to it")
-        if message.acks == -1:
-            partition.check_in_sync()
-        if records is None:
-            raise InvalidRecord("a Produce request without records")
-        partition.room.check(len(records))
-        if isinstance(prepared, KafkaError):
-            raise prepared
-        if prepared is None:
-            prepared = prepare_batch(records, partition.rules, now_ms, node.kernel_loading.walk_records)
-        if prepared.validated.header.attributes & TRANSACTIONAL_BIT and message.transactional_id is None:
-            raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
-        if request.api_version < _FIRST_WITH_ZSTD and read_header(records).codec_id == Codec.ZSTD:
-            raise UnsupportedCompression("zstd needs version 7 of Produce")
-    except KafkaError as error:
-        _count_failure(node, topic, sent, error)
-        return _failed(request, index, error)
-    except Exception as error:
-        unexpected = _unexpected(node, topic, index, error)
-        _count_failure(node, topic, sent, unexpected)
-        return _failed(request, index, unexpected)
-    counters = partition.counters
-    counters.produce_requests += 1
-    try:
-        appended = partition.append(prepared, now_ms, verification)
-        if partition.needs_flush():
-            flushing.append(partition)
-        counters.in_messages += prepared.validated.header.record_count
-        counters.in_bytes += len(records)
-        log_append_time_ms = -1
-        if partition.rules.is_log_append_time:
-            log_append_time_ms = appended.timestamp
-        return PartitionProduced(index, 0, appended.first_offset, log_append_time_ms, partition.log.log_start_offset)
-    except KafkaError as error:
-        counters.produce_failures += 1
-        return _failed(request, index, error)
-    except Exception as error:
-        counters.produce_failures += 1
-        node.partition_failed(topic, index, error)
-        return _failed(request, index, StorageError(f"{topic}-{index} is offline: {error}"))
+    def _is_slow(self, topic: str, sent: PartitionRecords) -> bool:
+        """Whether preparing the batch would hold up the loop, by what its header claims."""
+        index, records = sent
+        if records is None or len(records) < HEADER_BYTES:
+            return False
+        codec_id, record_count = read_codec_and_count(records)
+        if self._kernel_loading.takes_long(record_count):
+            return True
+        is_large = len(records) >= _THREAD_BYTES
+        if not codec_id and not is_large:
+            return False
+        if codec_id and is_large:
+            return True
+        # Compressing anew takes longest, and of a small compressed batch nobody knows how large it will be.
+        partition = self._partitions.find(topic, index)
+        return partition is not None and partition.rules.codec not in (None, codec_id)
 
-
-def _count_failure(node: Node, topic: str, sent: PartitionRecords, error: KafkaError) -> None:
-    """What was refused before the log was asked; only of topics that exist."""
-    partition = node.partitions.find(topic, sent.partition_index)
-    if partition is not None:
-        partition.counters.produce_requests += 1
-        partition.counters.produce_failures += 1
-        if isinstance(error, MessageTooLarge) and sent.records is not None:
-            partition.counters.rejected_bytes += len(sent.records)
-
-
-def _unexpected(node: Node, topic: str, index: int, error: Exception) -> UnknownServerError:
-    """What a client's bytes led to before the log was touched is no reason to give up the partition."""
-    node.count_unexpected(Place.RECORDS)
-    logger.error("a batch for %s-%d could not be prepared", topic, index, exc_info=error)
-    return UnknownServerError("the broker failed unexpectedly; its log says how")
-
-
-def _takes_long(node: Node, topics: Sequence[TopicRecords]) -> bool:
-    if len(topics) == 1 and len(topics[0].partitions) == 1:
-        return _is_slow(node, topics[0].name, topics[0].partitions[0])
-    if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
-        return True
-    return any(_is_slow(node, topic, partition) for topic, partitions in topics for partition in partitions)
-
-
-def _is_slow(node: Node, topic: str, sent: PartitionRecords) -> bool:
-    """Whether preparing the batch would hold up the loop, by what its header claims."""
-    index, records = sent
-    if records is None or len(records) < HEADER_BYTES:
-        return False
-    codec_id, record_count = read_codec_and_count(records)
-    if node.kernel_loading.takes_long(record_count):
-        return True
-    is_large = len(records) >= _THREAD_BYTES
-    if not codec_id and not is_large:
-        return False
-    if codec_id and is_large:
-        return True
-    # Compressing anew takes longest, and of a small compressed batch nobody knows how large it will be.
-    partition = node.partitions.find(topic, index)
-    return partition is not None and partition.rules.codec not in (None, codec_id)
+    async def _answer_committed(
+        self, request: Request, message: ProduceRequest, topics: list[TopicProduced], uncommitted: list[Partition]
+    ) -> Response:
+        """Response once these batches are committed."""
+        failed = await all_committed(uncommitted, self._clocks)
+        if failed:
+            topics = [
+                TopicProduced(
+                    topic,
+                    [
+                        _failed(request, done.partition_index, failed[topic, done.partition_index])
+                        if (topic, done.partition_index) in failed
+                        else done
+                        for done in partitions
+                    ],
+                )
+                for topic, partitions in topics
+            ]
+        return _answer(request, message, topics)
 
 
 def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:
@@ -242,33 +282,12 @@ def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduce
     return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))
 
 
-async def _answer_flushed(
-    node: Node, request: Request, message: ProduceRequest, topics: list[TopicProduced], flushing: list[Partition]
-) -> Answer:
-    """Answer once the fsyncs that cover these batches have returned; one fsync serves all who wait for it."""
-    failed = await node.flushed(flushing)
-    if failed:
-        topics = [
-            TopicProduced(
-                topic,
-                [
-                    _failed(request, done.partition_index, failed[topic, done.partition_index])
-                    if (topic, done.partition_index) in failed
-                    else done
-                    for done in partitions
-                ],
-            )
-            for topic, partitions in topics
-        ]
-    return _answer(request, message, topics)
-
-
-def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Answer:
+def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Response:
     if message.acks == 0:
         for topic, partitions in topics:
             for partition in partitions:
                 if partition.error_code:
-                    raise ConnectionRefused(
+                    raise CloseConnection(
                         f"a batch for {topic}-{partition.partition_index} sent with acks=0 was refused: "
                         f"{partition.error_message}"
                     )
@@ -276,7 +295,7 @@ def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduce
     return [encode_produce_response(request.api_version, request.correlation_id, topics)]
 
 
-def error_answer(request: Request, message: ProduceRequest, error: KafkaError) -> Answer:
+def error_response(request: Request, message: ProduceRequest, error: KafkaError) -> Response:
     topics = [
         TopicProduced(topic, [_failed(request, partition.partition_index, error) for partition in partitions])
         for topic, partitions in message.topics
@@ -284,4 +303,4 @@ def error_answer(request: Request, message: ProduceRequest, error: KafkaError) -
     return _answer(request, message, topics)
 
 
-API = Api(API_KEY, "Produce", VERSIONS, handle, error_answer, parse=parse_produce_request, advertised_from=0)
+API = Api(API_KEY, "Produce", VERSIONS, error_response, parse=parse_produce_request, advertised_from=0)

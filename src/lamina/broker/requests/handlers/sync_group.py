@@ -6,9 +6,10 @@ Version notes: from v5 a member says which protocol it believes in, and is told.
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
 from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError
 from lamina.wire.building import response_shape
@@ -17,7 +18,7 @@ API_KEY = 14
 _FIRST_WITH_PROTOCOL = 5
 
 
-def handle(node: Node, request: Request, message: Any) -> Any:
+def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     protocol_type = getattr(message, "protocol_type", None)
     protocol = getattr(message, "protocol_name", None)
     if request.api_version >= _FIRST_WITH_PROTOCOL and (protocol_type is None or protocol is None):
@@ -31,13 +32,12 @@ def handle(node: Node, request: Request, message: Any) -> Any:
         protocol,
         {one.member_id: bytes(one.assignment) for one in message.assignments},
     )
-    shard = node.groups.shard_of(message.group_id)
+    shard = groups.shard_of(message.group_id)
     return then(shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now)), lambda a: _answer(request, a))
 
 
 def _answer(request: Request, answer: SyncAnswer) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0,
         error_code=ErrorCode.NONE,
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol,
@@ -45,10 +45,10 @@ def _answer(request: Request, answer: SyncAnswer) -> Any:
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0, error_code=error.code, protocol_type=None, protocol_name=None, assignment=b""
+        error_code=error.code, protocol_type=None, protocol_name=None, assignment=b""
     )
 
 
-API = Api(API_KEY, "SyncGroup", range(6), handle, error_answer)
+API = Api(API_KEY, "SyncGroup", range(6), error_response)

@@ -9,12 +9,14 @@ transaction here, before that AddOffsetsToTxn did so.
 
 from typing import Any
 
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
-from lamina.broker.node import Node
-from lamina.broker.requests.commit_verification import verify_commit
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
 from lamina.broker.requests.handlers.offset_commit import sort_partitions
 from lamina.broker.requests.offset_outcomes import answer_with
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.requests.request import Request
+from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError, MessageTooLarge
 
@@ -23,10 +25,12 @@ _FIRST_WITH_LOADING = 2
 _NO_GENERATION = -1
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, groups: GroupCoordinator, verification: TransactionVerification, request: Request, message: Any
+) -> Any:
     if not message.group_id:
         raise InvalidGroupId("a group must have a name")
-    known, outcome = sort_partitions(node, message)
+    known, outcome = sort_partitions(metadata, message)
     if not known:
         return answer_with(API_KEY, request, message, outcome)
     commit = TransactionalCommitRequest(
@@ -46,17 +50,17 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
             outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
         return answer_with(API_KEY, request, message, outcome)
 
-    shard = node.groups.shard_of(message.group_id)
-    verification = await verify_commit(node, shard.log.partition, commit)
+    shard = groups.shard_of(message.group_id)
+    guard = await verification.verify_commit(shard.log.partition, commit)
     try:
-        asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), verification)
+        asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), guard)
     except MessageTooLarge as error:
         raise InvalidCommitOffsetSize(str(error)) from error
     answer: Any = then(asked, respond)
     return await answer if hasattr(answer, "__await__") else answer
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     code = error.code
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.api_version < _FIRST_WITH_LOADING:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -64,4 +68,4 @@ def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
     return answer_with(API_KEY, request, message, outcome)
 
 
-API = Api(API_KEY, "TxnOffsetCommit", range(6), handle, error_answer)
+API = Api(API_KEY, "TxnOffsetCommit", range(6), error_response)

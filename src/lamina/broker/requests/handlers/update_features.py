@@ -9,8 +9,9 @@ below v2.
 
 from typing import Any
 
-from lamina.broker.node import Node
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.features import FeatureUpdate, UpgradeType, update_features
 from lamina.wire.building import response_shape
@@ -18,15 +19,15 @@ from lamina.wire.building import response_shape
 API_KEY = 57
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
     updates = [
         FeatureUpdate(update.feature, update.max_version_level, _upgrade_type(update))
         for update in message.feature_updates
     ]
     if getattr(message, "validate_only", False):
-        update_features(node.decided, updates)
+        update_features(metadata.decided, updates)
     else:
-        await node.change(lambda image: update_features(image, updates))
+        await metadata.change(lambda image: update_features(image, updates))
     shape = response_shape(API_KEY, request.api_version)
     results = ()
     if shape.has("results"):
@@ -34,7 +35,7 @@ async def handle(node: Node, request: Request, message: Any) -> Any:
         results = tuple(
             result(feature=update.name, error_code=ErrorCode.NONE, error_message=None) for update in updates
         )
-    return shape(throttle_time=0, error_code=ErrorCode.NONE, error_message=None, results=results)
+    return shape(error_code=ErrorCode.NONE, error_message=None, results=results)
 
 
 def _upgrade_type(update: Any) -> int:
@@ -43,10 +44,10 @@ def _upgrade_type(update: Any) -> int:
     return int(update.upgrade_type)
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return response_shape(API_KEY, request.api_version)(
-        throttle_time=0, error_code=error.code, error_message=f"nothing was changed: {error}", results=()
+        error_code=error.code, error_message=f"nothing was changed: {error}", results=()
     )
 
 
-API = Api(API_KEY, "UpdateFeatures", range(3), handle, error_answer)
+API = Api(API_KEY, "UpdateFeatures", range(3), error_response)

@@ -12,9 +12,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from lamina.broker.node import Node
+from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
-from lamina.broker.requests.router import Api, Request
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.topic import TopicPartition
 from lamina.wire.building import response_shape
@@ -25,41 +28,43 @@ _PARTITIONS_AT_A_TIME = 64
 Errors = dict[TopicPartition, ErrorCode]
 
 
-async def handle(node: Node, request: Request, message: Any) -> Any:
+async def handle(partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     results = []
-    flushing: list[Partition] = []
+    uncommitted: list[Partition] = []
     written = 0
     for marker in message.markers:
         errors: Errors = {}
         for topic in marker.topics:
             for index in topic.partition_indexes:
-                errors[topic.name, index] = _write(node, marker, topic.name, index, flushing)
+                errors[topic.name, index] = _write(partitions, clocks, marker, topic.name, index, uncommitted)
                 if (written := written + 1) % _PARTITIONS_AT_A_TIME == 0:
                     await asyncio.sleep(0)
         results.append(errors)
-    failed = await node.flushed(flushing)
+    failed = await all_committed(uncommitted, clocks)
     for errors in results:
         errors |= {key: error.code for key, error in failed.items() if key in errors}
     return _answer(request, message, lambda number, key: results[number][key])
 
 
-def _write(node: Node, marker: Any, topic: str, index: int, flushing: list[Partition]) -> ErrorCode:
+def _write(
+    partitions: Partitions, clocks: Clocks, marker: Any, topic: str, index: int, uncommitted: list[Partition]
+) -> ErrorCode:
     try:
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             raise InvalidRequest("a marker belongs to a producer: its id and epoch are 0 or more")
-        partition = node.partitions.get(topic, index)
+        partition = partitions.get(topic, index)
         partition.append_marker(
             marker.producer_id,
             marker.producer_epoch,
             marker.coordinator_epoch,
             is_commit=marker.transaction_result,
             transaction_version=getattr(marker, "transaction_version", 0),
-            now_ms=node.now_ms(),
+            now_ms=clocks.now_ms(),
         )
     except KafkaError as error:
         return error.code
-    if partition.needs_flush():
-        flushing.append(partition)
+    if not partition.is_committed():
+        uncommitted.append(partition)
     return ErrorCode.NONE
 
 
@@ -88,8 +93,8 @@ def _answer(request: Request, message: Any, code_of: Callable[[int, TopicPartiti
     )
 
 
-def error_answer(request: Request, message: Any, error: KafkaError) -> Any:
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, message, lambda _, __: error.code)
 
 
-API = Api(API_KEY, "WriteTxnMarkers", range(1, 3), handle, error_answer)
+API = Api(API_KEY, "WriteTxnMarkers", range(1, 3), error_response)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.timers import Timers
 from lamina.log.files import Disk
 from tests.broker.in_process import InProcessBroker
 
@@ -25,6 +24,10 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
     opened.close()
 
 
+def retain(broker: InProcessBroker) -> Coroutine[Any, Any, None]:
+    return broker.parts.cleaner.trimmer.retain(broker.parts.upkeep.in_turns())
+
+
 def turns_of(work: Coroutine[Any, Any, None]) -> int:
     """How often ``work`` leaves the loop to others before it is done."""
     for turns in count():
@@ -35,23 +38,21 @@ def turns_of(work: Coroutine[Any, Any, None]) -> int:
     raise AssertionError
 
 
-def test_slow_visits_leave_the_loop_to_others_after_each(
-    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_visits_leave_the_loop_to_others_after_each(broker: InProcessBroker) -> None:
     clock_ms = count()
-    monkeypatch.setattr(broker.node, "monotonic_ms", lambda: next(clock_ms))
-    assert turns_of(Timers(broker.node).expire_producers()) == PARTITIONS
+    broker.clock.monotonic_ms = lambda: next(clock_ms)
+    assert turns_of(broker.parts.upkeep.expire_producers(1)) == PARTITIONS
 
 
-def test_everything_that_is_old_enough_expires(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker.node, "now_ms", lambda: 2**42)
-    broker.node.loop.run_until_complete(Timers(broker.node).retain())
+def test_everything_that_is_old_enough_expires(broker: InProcessBroker) -> None:
+    broker.clock.wall_ms = 2**42
+    broker.node.loop.run_until_complete(retain(broker))
     assert {partition.log.log_start_offset for partition in broker.node.partitions} == {5}
 
 
-def test_quick_visits_go_on(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker.node, "monotonic_ms", lambda: 7)
-    assert turns_of(Timers(broker.node).retain()) == 0
+def test_quick_visits_go_on(broker: InProcessBroker) -> None:
+    broker.clock.monotonic_ms = 7
+    assert turns_of(retain(broker)) == 0
     assert {partition.log.log_start_offset for partition in broker.node.partitions} == {0}
 
 
@@ -64,13 +65,13 @@ def test_flush_messages_puts_a_batch_on_disk_before_it_is_acknowledged(broker: I
     assert log.recovery_point == 2
 
 
-def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker) -> None:
     broker.create("f", flush_ms="100")
-    log, loop, timers = broker.node.partitions.get("f", 0).log, broker.node.loop, Timers(broker.node)
+    log, loop, upkeep = broker.node.partitions.get("f", 0).log, broker.node.loop, broker.parts.upkeep
     broker.produce("f", 1)
     for now_ms, is_due in ((1000, False), (1099, False), (1100, True)):
-        monkeypatch.setattr(broker.node, "monotonic_ms", lambda now_ms=now_ms: now_ms)
-        loop.run_until_complete(timers.flush_due())
+        broker.clock.monotonic_ms = now_ms
+        loop.run_until_complete(upkeep.flush_due())
         loop.run_until_complete(broker.node.threads.run(lambda: None))
         if is_due:
             loop.run_until_complete(asyncio.wait_for(until(lambda: log.recovery_point == 1), 10))
@@ -78,24 +79,24 @@ def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker, mon
 
 
 def test_what_is_known_of_flushes_goes_with_a_topic(broker: InProcessBroker) -> None:
-    timers = Timers(broker.node)
-    broker.node.loop.run_until_complete(timers.flush_due())
-    assert len(timers._flushed_ms) == PARTITIONS
+    upkeep = broker.parts.upkeep
+    broker.node.loop.run_until_complete(upkeep.flush_due())
+    assert len(upkeep._flushed_ms) == PARTITIONS
     broker.delete("t")
-    broker.node.loop.run_until_complete(timers.flush_due())
-    assert not timers._flushed_ms
+    broker.node.loop.run_until_complete(upkeep.flush_due())
+    assert not upkeep._flushed_ms
 
 
 def test_a_disk_that_cannot_remove_files_goes_offline(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Disk, path: str) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    timers, run = Timers(broker.node), broker.node.loop.run_until_complete
-    monkeypatch.setattr(broker.node, "now_ms", lambda: 2**42)
-    run(timers.retain())
-    monkeypatch.setattr(broker.node, "now_ms", lambda: 2**43)
+    upkeep, run = broker.parts.upkeep, broker.node.loop.run_until_complete
+    broker.clock.wall_ms = 2**42
+    run(retain(broker))
+    broker.clock.wall_ms = 2**42 + 1_000_000
     monkeypatch.setattr(Disk, "unlink", broken)
-    run(timers.remove_due())
+    run(upkeep.remove_due())
     assert broker.node.directories[0].failure is not None
 
 

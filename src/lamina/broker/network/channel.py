@@ -1,7 +1,8 @@
-"""The answers of one connection that are on their way: bytes and ranges of files, in order.
+"""A plain channel: bytes from a socket, and responses on their way to it, bytes and ranges of files in order.
 
-Small pieces leave together by ``sendmsg``, large ranges by ``sendfile`` without passing through the process
-(network facts §5.4). Owns the leases of ranges until their last byte is out. Must not know when a socket is ready.
+It reads straight from the socket (network facts §5.4). Small pieces leave together by ``sendmsg``, large ranges by
+``sendfile`` without passing through the process. Owns the leases of ranges until their last byte is out. Must not
+know when a socket is ready.
 """
 
 import os
@@ -17,7 +18,7 @@ _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _IN_MEMORY = (bytes, bytearray, memoryview)
 
 
-class Outbox:
+class PlainChannel:
     __slots__ = ("_fd", "_pieces", "_socket")
 
     def __init__(self, connected: socket.socket) -> None:
@@ -25,8 +26,26 @@ class Outbox:
         self._fd = connected.fileno()
         self._pieces: deque[Sized] = deque()
 
-    def __len__(self) -> int:
-        return len(self._pieces)
+    @property
+    def fileno(self) -> int:
+        return self._fd
+
+    # In
+
+    def receive_into(self, buffer: memoryview) -> int:
+        """0 at the end of the stream; raises BlockingIOError when nothing has come."""
+        return self._socket.recv_into(buffer)
+
+    def has_more(self) -> bool:
+        """Whether bytes can be received; False at the end of the stream. Raises as ``receive_into``."""
+        return bool(self._socket.recv(1, socket.MSG_PEEK))
+
+    # Out
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether something is left to be sent."""
+        return bool(self._pieces)
 
     def add(self, pieces: Iterable[Sized]) -> None:
         self._pieces.extend(pieces)
@@ -90,9 +109,13 @@ class Outbox:
             sent -= len(vector)
             pieces.popleft()
 
+    def close(self) -> None:
+        self.drop()
+        self._socket.close()
+
 
 def drop(pieces: Iterable[Sized]) -> None:
-    """Give back what an answer that will not be sent holds."""
+    """Give back what a response that will not be sent holds."""
     for piece in pieces:
         if type(piece) is Lease:
             piece.give_back()

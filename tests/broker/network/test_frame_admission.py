@@ -1,14 +1,13 @@
 """The memory of one connection's large frames, by itself."""
 
-from lamina.broker.network.admission import Admission
-from lamina.broker.network.frame_room import FrameRoom
+from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.wire.frames import FrameSplitter
 
 MEBIBYTE = 1024 * 1024
 
 
-def room_in(admission: Admission) -> FrameRoom:
-    return FrameRoom(admission, FrameSplitter(64 * MEBIBYTE))
+def room_in(admission: Admission) -> FrameAdmission:
+    return FrameAdmission(admission, FrameSplitter(64 * MEBIBYTE))
 
 
 def nobody() -> None:
@@ -31,10 +30,10 @@ def test_whoever_found_no_room_is_called_when_some_is_given_back() -> None:
     called: list[str] = []
     assert first.take(MEBIBYTE, 0.0, nobody)
     assert not second.take(MEBIBYTE, 0.0, lambda: called.append("second"))
-    assert second.is_waited_for
+    assert second.is_waiting
     first.give_back(keeps_buffer=False)
     assert called == ["second"]
-    assert not second.is_waited_for
+    assert not second.is_waiting
 
 
 def test_a_frame_is_overdue_ten_seconds_after_a_mebibyte_a_second() -> None:

@@ -1,0 +1,77 @@
+"""Which directory on this broker's disks is which partition, when a broker starts.
+
+Owns the comparison of names on disk with the metadata. Looks and opens nothing; runs on a thread. Must not know what is
+in a log.
+"""
+
+from dataclasses import dataclass, field
+
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.image.image import Image
+from lamina.image.topic import Topic, TopicPartition
+from lamina.log.directory import LogDirectory
+from lamina.log.names import partition_directory
+
+
+@dataclass(slots=True)
+class FoundPartitions:
+    places: dict[TopicPartition, LogDirectory] = field(default_factory=dict)
+    """Where each partition is that the metadata knows."""
+    unknown: list[str] = field(default_factory=list)
+    """Partition directories that the metadata does not know; they are left alone."""
+
+    def in_directory(self, directory: LogDirectory) -> list[TopicPartition]:
+        return [partition for partition, place in self.places.items() if place is directory]
+
+
+def find_partitions(directories: LogDirectories, image: Image) -> FoundPartitions:
+    """A directory that cannot be read goes offline, and nothing is found in it."""
+    found = FoundPartitions()
+    without_id: list[tuple[LogDirectory, Topic, int]] = []
+    for directory in directories:
+        try:
+            for partition in directory.partitions():
+                _place(found, without_id, directory, image, partition)
+        except OSError as error:
+            directory.fail(error)
+    for directory, topic, index in without_id:
+        # Only where no other directory has it: a disk that was away may bring back an old one.
+        if (topic.name, index) not in found.places and directory.takes_back(topic.name, index, topic.id):
+            found.places[topic.name, index] = directory
+        else:
+            found.unknown.append(_path(directory, (topic.name, index)))
+    return found
+
+
+def _place(
+    found: FoundPartitions,
+    without_id: list[tuple[LogDirectory, Topic, int]],
+    directory: LogDirectory,
+    image: Image,
+    partition: TopicPartition,
+) -> None:
+    name, index = partition
+    topic = image.topics.get(name)
+    topic_id = directory.topic_id_of(name, index)
+    if topic is not None and topic_id is None and index < len(topic.partitions):
+        without_id.append((directory, topic, index))
+        return
+    if topic is None or index >= len(topic.partitions) or topic_id != topic.id:
+        found.unknown.append(_path(directory, partition))
+        return
+    other = found.places.get(partition)
+    if other is not None and not _was_made_in(directory, other, partition):
+        found.unknown.append(_path(directory, partition))
+        return
+    if other is not None:
+        found.unknown.append(_path(other, partition))
+    found.places[partition] = directory
+
+
+def _was_made_in(directory: LogDirectory, other: LogDirectory, partition: TopicPartition) -> bool:
+    """Whether a partition that two directories have is this one's: the other failed before it was made there."""
+    return partition in directory.remembered.recovery_points and partition not in other.remembered.recovery_points
+
+
+def _path(directory: LogDirectory, partition: TopicPartition) -> str:
+    return f"{directory.path}/{partition_directory(*partition)}"

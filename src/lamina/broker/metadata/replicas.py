@@ -1,0 +1,245 @@
+"""The replicas of this broker on its disks: opened, made, deleted.
+
+Owns the steps, and which of them wait for the disk on threads; all else is a turn of the loop. What cannot be used is
+offline and says why. Must not know why a replica comes or goes: the publisher does.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from uuid import UUID
+
+from lamina.broker.counters import Counters
+from lamina.broker.metadata.found_partitions import FoundPartitions
+from lamina.broker.partitions.commits import Flushes
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
+from lamina.errors import StorageError
+from lamina.image.topic import Topic, TopicPartition
+from lamina.log.directory import LogDirectory
+from lamina.log.flushing import Flusher
+from lamina.log.partition_log import PartitionLog
+from lamina.settings.broker import (
+    LAMINA_DECOMPRESSED_BATCH_MAX_BYTES,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+    PRODUCER_ID_EXPIRATION_MS,
+)
+from lamina.settings.log_config import LogConfig
+from lamina.settings.values import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+Replica = tuple[Topic, int]
+"""A topic and the index of a partition of it that this broker keeps."""
+
+
+class Replicas:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
+        threads: Threads,
+        counters: Counters,
+        directories: LogDirectories,
+        partitions: Partitions,
+    ) -> None:
+        self._loop = loop
+        self._clocks = clocks
+        self._threads = threads
+        self._counters = counters
+        self._directories = directories
+        self._partitions = partitions
+        self._flushes = Flushes(threads, counters, clocks)
+
+    # Opening what is there
+
+    async def open(
+        self,
+        found: FoundPartitions,
+        replicas: Sequence[Replica],
+        config_of: Callable[[str], LogConfig],
+        settings: BrokerSettings,
+        opened: Callable[[int, int], None] | None,
+    ) -> list[Replica]:
+        """Open and recover the replicas that were found, several of each directory at a time.
+
+        Returns those that were not found. ``opened`` is told after each how many of how many are open.
+        """
+        here = [(topic, index) for topic, index in replicas if (topic.name, index) in found.places]
+        self._directories.of.update({(topic.name, index): found.places[topic.name, index] for topic, index in here})
+        done = 0
+
+        async def open_one(topic: Topic, index: int, pool: Threads) -> None:
+            nonlocal done
+            directory = self._directories.of[topic.name, index]
+            config, now_ms = config_of(topic.name), self._clocks.now_ms()
+            expiration_ms = settings[PRODUCER_ID_EXPIRATION_MS]
+            if directory.failure is None:
+                try:
+                    log = await pool.run(lambda: directory.open_log(topic.name, index, config, now_ms, expiration_ms))
+                    self._serve(directory.adopt(log), topic, settings)
+                except StorageError as error:
+                    logger.error("%s", error)
+            if self._partitions.find(topic.name, index) is None:
+                self.take_offline(topic, index, f"{directory.failure}")
+            done += 1
+            if opened is not None:
+                opened(done, len(here))
+
+        pools = [Threads(self._loop, settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]) for _ in self._directories]
+        try:
+            by_path = {directory.path: pool for directory, pool in zip(self._directories, pools, strict=True)}
+            await asyncio.gather(
+                *(
+                    open_one(topic, index, by_path[self._directories.of[topic.name, index].path])
+                    for topic, index in here
+                )
+            )
+        finally:
+            for pool in pools:
+                pool.close()
+        return [(topic, index) for topic, index in replicas if (topic.name, index) not in found.places]
+
+    def _serve(self, log: PartitionLog, topic: Topic, settings: BrokerSettings) -> Partition:
+        partition = Partition(
+            log,
+            UUID(bytes=topic.id),
+            Flusher(log, self._flushes.run),
+            settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
+            self._counters.topic(topic.name),
+            self._directories.free_space_of((log.topic, log.partition)),
+        )
+        self._partitions.add(partition)
+        return partition
+
+    def take_offline(self, topic: Topic, index: int, reason: str) -> None:
+        """Have a partition answer with a storage error: it should be here and cannot be used."""
+        sentence = f"{topic.name}-{index} cannot be used: {reason}"
+        logger.error("%s", sentence)
+        self._partitions.add_missing(topic.name, index, UUID(bytes=topic.id), sentence)
+
+    # Making
+
+    async def make(
+        self, wanted: Sequence[Replica], config_of: Callable[[str], LogConfig], settings: BrokerSettings
+    ) -> list[TopicPartition]:
+        """Make new replicas. Returns those that were made.
+
+        Those of a directory that fails meanwhile go to another one. When none is left they are offline, and the next
+        start makes them.
+        """
+        made: list[TopicPartition] = []
+        while wanted and (directories := self._directories.emptiest_first(len(wanted))):
+            placed = list(zip(wanted, directories, strict=True))
+            left: list[Replica] = []
+            for directory in {id(directory): directory for directory in directories}.values():
+                mine = [replica for replica, other in placed if other is directory]
+                if await self._make_in(directory, mine, config_of, settings):
+                    made += [(topic.name, index) for topic, index in mine]
+                else:
+                    left += mine
+            wanted = left
+        for topic, index in wanted:
+            self.take_offline(topic, index, "every log directory is offline")
+        return made
+
+    async def _make_in(
+        self,
+        directory: LogDirectory,
+        wanted: list[Replica],
+        config_of: Callable[[str], LogConfig],
+        settings: BrokerSettings,
+    ) -> bool:
+        """Make and open the new logs on a thread. False if the disk failed before."""
+        keys = [(topic.name, index) for topic, index in wanted]
+        configs = {name: config_of(name) for name in {topic.name for topic, _ in wanted}}
+        now_ms = self._clocks.now_ms()
+        self._directories.of |= dict.fromkeys(keys, directory)
+        try:
+            await self._directories.forget(directory, keys)
+            logs = await self._threads.run(lambda: _make_files(directory, wanted, configs, now_ms))
+        except StorageError as error:
+            logger.error("%d partitions were not made: %s", len(keys), error)
+            for key in keys:
+                del self._directories.of[key]
+            return False
+        for log in logs:
+            directory.adopt(log)
+        try:
+            await self._directories.checkpoint(directory, directory.collect_recovery_points)
+        except StorageError as error:
+            # They may be in the checkpoint, which tells the next start where they are: no second place for them.
+            logger.error("%d partitions are offline: %s", len(keys), error)
+        for log, (topic, _) in zip(logs, wanted, strict=True):
+            self._serve(log, topic, settings)
+            await asyncio.sleep(0)
+        return True
+
+    # Deleting
+
+    async def delete(self, topics: Sequence[Topic], config_of: Callable[[str], LogConfig]) -> None:
+        """Take the replicas of deleted topics out of service and off the disk.
+
+        The directories of all topics are renamed together, with one sync for each log directory; they are removed
+        later.
+        """
+        delays_ms = {topic.name: config_of(topic.name).file_delete_delay_ms for topic in topics}
+        closed: dict[str, list[TopicPartition]] = {}
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                self._close(topic, index, closed)
+        for directory in self._directories:
+            keys = closed.get(directory.path)
+            if keys:
+                await self._remove_files(directory, keys, delays_ms)
+        for topic in topics:
+            self._partitions.forget_topic(UUID(bytes=topic.id))
+            self._counters.forget_topic(topic.name)
+
+    def _close(self, topic: Topic, index: int, closed: dict[str, list[TopicPartition]]) -> None:
+        key = (topic.name, index)
+        partition = self._partitions.remove(*key)
+        if partition is not None:
+            partition.release_all()
+        directory = self._directories.of.pop(key, None)
+        if directory is not None and directory.failure is None:
+            directory.close_partition(*key)
+            closed.setdefault(directory.path, []).append(key)
+
+    async def _remove_files(
+        self, directory: LogDirectory, keys: list[TopicPartition], delays_ms: Mapping[str, int]
+    ) -> None:
+        try:
+            renamed = await self._threads.run(partial(directory.rename_deleted, keys))
+        except StorageError as error:
+            # As where its directory had failed before: the topic goes, and what lies there belongs to no topic.
+            logger.error("%d partitions are not removed from the disk: %s", len(keys), error)
+            return
+        try:
+            await self._directories.forget(directory, keys)
+        except StorageError as error:
+            logger.error("the checkpoints of %s still have deleted partitions: %s", directory.path, error)
+        for (name, _), path in renamed.items():
+            self.remove_later([path], delays_ms[name])
+
+    def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:
+        """Remove directories that are out of service; readers that still hold their files finish first."""
+        for path in paths:
+            disk = self._directories.holding(path).disk
+            self._loop.call_later(delay_ms / 1000, self._threads.run_then, partial(disk.remove_tree, path), _removed)
+
+
+def _make_files(
+    directory: LogDirectory, wanted: list[Replica], configs: Mapping[str, LogConfig], now_ms: int
+) -> list[PartitionLog]:
+    directory.make_partitions((topic.name, index, topic.id) for topic, index in wanted)
+    return directory.open_made(((topic.name, index, configs[topic.name]) for topic, index in wanted), now_ms)
+
+
+def _removed(error: OSError | None) -> None:
+    if error is not None:
+        logger.warning("a deleted partition could not be removed: %s", error)

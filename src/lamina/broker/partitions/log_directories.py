@@ -1,0 +1,84 @@
+"""The log directories of this broker: which partition lives in which, how much space each has, their checkpoints.
+
+Owns where new partitions go, and that an older checkpoint never overtakes a newer one. Must not know what is in a log.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heapreplace
+
+from lamina.broker.partitions.free_space import FreeSpace
+from lamina.broker.threads import Threads
+from lamina.errors import PolicyViolation
+from lamina.image.topic import TopicPartition
+from lamina.log.directory import LogDirectory
+from lamina.log.remembered import Checkpoints
+
+
+class LogDirectories:
+    def __init__(self, directories: Iterable[LogDirectory], threads: Threads) -> None:
+        self._directories = list(directories)
+        self._threads = threads
+        self._checkpointing = asyncio.Lock()
+        self.free_space = {directory.path: FreeSpace(directory.path) for directory in self._directories}
+        """By the path of a directory."""
+        self.of: dict[TopicPartition, LogDirectory] = {}
+        """Where each partition of this broker lives."""
+
+    def __iter__(self) -> Iterator[LogDirectory]:
+        return iter(self._directories)
+
+    def __getitem__(self, number: int) -> LogDirectory:
+        return self._directories[number]
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories if directory.failure is None]
+
+    def holding(self, path: str) -> LogDirectory:
+        """The directory that this path lies in."""
+        return next(directory for directory in self._directories if path.startswith(directory.path + "/"))
+
+    # Space
+
+    def free_space_of(self, partition: TopicPartition) -> FreeSpace:
+        return self.free_space[self.of[partition].path]
+
+    def check_free_space(self) -> None:
+        """Raise POLICY_VIOLATION if no log directory has space for more partitions."""
+        spaces = [self.free_space[directory.path] for directory in self.online]
+        if spaces and all(space.is_low for space in spaces):
+            raise PolicyViolation(spaces[0].sentence)
+
+    def emptiest_first(self, count: int) -> list[LogDirectory]:
+        """A directory for each of so many new partitions: always the one that has fewest by then.
+
+        Those whose disk is nearly full are left out as long as there are others. None at all when every directory
+        is offline.
+        """
+        online = self.online
+        if not online:
+            return []
+        online = [directory for directory in online if not self.free_space[directory.path].is_low] or online
+        held = Counter(id(directory) for directory in self.of.values())
+        heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
+        heapify(heap)
+        chosen = []
+        for _ in range(count):
+            partitions, number = heap[0]
+            heapreplace(heap, (partitions + 1, number))
+            chosen.append(online[number])
+        return chosen
+
+    # Checkpoints
+
+    async def checkpoint(self, directory: LogDirectory, collect: Callable[[], Checkpoints]) -> None:
+        """Write checkpoints of a directory as they are when its turn comes."""
+        async with self._checkpointing:
+            changed = collect()
+            await self._threads.run(lambda: directory.write_checkpoints(changed))
+
+    async def forget(self, directory: LogDirectory, partitions: Iterable[TopicPartition]) -> None:
+        """Drop what the checkpoints say of partitions that are gone or new."""
+        await self.checkpoint(directory, lambda: directory.forget(partitions))

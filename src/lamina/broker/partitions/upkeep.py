@@ -1,0 +1,132 @@
+"""What is done for every partition again and again: flushes, checkpoints, old producers, deleted files, free space.
+
+Owns the work; when it is due is the timers' business. Partitions are visited for a moment at a time, so that the loop
+goes on. Retention is the cleaner's: no pass may begin meanwhile.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
+from lamina.errors import StorageError
+from lamina.image.topic import TopicPartition
+from lamina.log.directory import LogDirectory
+from lamina.log.files import Disk
+from lamina.log.remembered import Checkpoints
+from lamina.log.trimming import take_due_paths
+
+logger = logging.getLogger(__name__)
+
+_TURN_MS = 1
+"""After so long the loop is left to others; one visit that rolls a log takes about as long."""
+
+
+class Upkeep:
+    def __init__(self, clocks: Clocks, threads: Threads, directories: LogDirectories, partitions: Partitions) -> None:
+        self._clocks = clocks
+        self._threads = threads
+        self._directories = directories
+        self._partitions = partitions
+        self._flushed_ms: dict[TopicPartition, int] = {}
+        """When nothing was left to be flushed, of the partitions that there were at the last visit."""
+
+    async def in_turns(self) -> AsyncIterator[Partition]:
+        """Every partition, giving way to requests in between, until the broker stops."""
+        began_ms = self._clocks.monotonic_ms()
+        for partition in list(self._partitions):
+            if self._partitions.is_closing:
+                return
+            yield partition
+            if self._clocks.monotonic_ms() - began_ms >= _TURN_MS:
+                await asyncio.sleep(0)
+                began_ms = self._clocks.monotonic_ms()
+
+    async def _visit(self, work: Callable[[Partition], None]) -> None:
+        """Do ``work`` with every partition that is online. One that fails is passed over."""
+        async for partition in self.in_turns():
+            if partition.log.failure is None:
+                try:
+                    work(partition)
+                except StorageError as error:
+                    logger.warning("%s", error)
+
+    async def remove_due(self) -> None:
+        now_ms = self._clocks.now_ms()
+        for partition in list(self._partitions):
+            log = partition.log
+            paths = take_due_paths(log, now_ms)
+            if paths:
+                try:
+                    await self._threads.run(partial(_unlink, log.disk, paths))
+                except OSError as error:
+                    logger.warning("%s", log.fail(error))
+
+    async def expire_producers(self, expiration_ms: int) -> None:
+        now_ms = self._clocks.now_ms()
+        await self._visit(lambda partition: partition.log.producers.expire(now_ms, expiration_ms))
+
+    async def flush_due(self) -> None:
+        """``flush.ms``: what has been in the log that long is flushed, whoever wrote it."""
+        now_ms, before_ms = self._clocks.monotonic_ms(), self._flushed_ms
+        self._flushed_ms = {}
+
+        def visit(partition: Partition) -> None:
+            log = partition.log
+            key = (partition.topic, partition.index)
+            is_flushed = log.log_end_offset <= log.recovery_point
+            since_ms = now_ms if is_flushed else before_ms.get(key, now_ms)
+            if not is_flushed and now_ms - since_ms >= log.config.flush_ms:
+                since_ms = now_ms
+                partition.flush_in_background()
+            self._flushed_ms[key] = since_ms
+
+        await self._visit(visit)
+
+    # Checkpoints
+
+    async def write_recovery_points(self) -> None:
+        await self._checkpoint(LogDirectory.collect_recovery_points)
+
+    async def write_log_starts(self) -> None:
+        await self._checkpoint(LogDirectory.collect_log_starts)
+
+    async def write_high_watermarks(self) -> None:
+        await self._checkpoint(
+            lambda directory: directory.remembered.of_high_watermarks(self.high_watermarks(directory))
+        )
+
+    def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        return {
+            (partition.topic, partition.index): partition.high_watermark
+            for partition in self._partitions
+            if directory.logs.get((partition.topic, partition.index)) is partition.log
+        }
+
+    async def _checkpoint(self, collect: Callable[[LogDirectory], Checkpoints]) -> None:
+        for directory in self._directories.online:
+            await self._directories.checkpoint(directory, partial(collect, directory))
+
+    # Free space
+
+    async def measure_free_space(self, min_bytes: int) -> None:
+        """``lamina.disk.free.min.bytes``: see what is free. A disk that cannot say has failed."""
+        for directory in self._directories.online:
+            space = self._directories.free_space[directory.path]
+            taken_bytes = space.taken_bytes
+            try:
+                free_bytes = await self._threads.run(partial(directory.disk.free_bytes, directory.path))
+            except OSError as error:
+                directory.fail(error)
+                continue
+            space.measured(free_bytes, taken_bytes, min_bytes)
+
+
+def _unlink(disk: Disk, paths: list[str]) -> None:
+    for path in paths:
+        disk.unlink(path)

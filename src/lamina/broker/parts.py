@@ -1,0 +1,216 @@
+"""The parts of a broker: built from settings and storage, put together, started without a socket.
+
+Owns which part gets which others, and the order of the start: what is stored is applied, producer ids begin above all
+that logs speak of, then this broker registers and leads. Must not listen.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import getrandbits
+
+from lamina.broker.cleaner.cleaner import Cleaner
+from lamina.broker.cleaner.engines import engine_for
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.producer_ids import ProducerIdBlock
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.counters import Counters
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.metadata.publisher import Publisher
+from lamina.broker.metadata.replicas import Replicas
+from lamina.broker.node import Node
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.upkeep import Upkeep
+from lamina.broker.readiness import Readiness
+from lamina.broker.requests.apis import HandlerParts, table
+from lamina.broker.requests.fetch_sessions import FetchSessions
+from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.request_watch import RequestWatch
+from lamina.broker.requests.router import Router
+from lamina.broker.requests.transaction_verification import TransactionVerification
+from lamina.broker.threads import Threads
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.errors import StorageError
+from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
+from lamina.image.features import finalize_new
+from lamina.image.image import Broker, ConfigResource, Image, ResourceType
+from lamina.settings.broker import NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
+from lamina.settings.definition import SettingError
+from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from lamina.settings.resolve import with_dynamic
+from lamina.settings.values import BrokerSettings
+from lamina.storage import StartError, Storage
+from lamina.store.producer_ids import ProducerIds
+
+logger = logging.getLogger(__name__)
+
+SESSION_EVICTION_MS = 120_000
+
+
+@dataclass(slots=True)
+class Parts:
+    loop: asyncio.AbstractEventLoop
+    clocks: Clocks
+    storage: Storage
+    threads: Threads
+    counters: Counters
+    readiness: Readiness
+    directories: LogDirectories
+    partitions: Partitions
+    upkeep: Upkeep
+    publisher: Publisher
+    metadata: Metadata
+    producer_ids: ProducerIdBlock
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    cleaner: Cleaner
+    request_watch: RequestWatch
+    kernel_loading: KernelLoading
+    fetch_sessions: FetchSessions
+    router: Router
+    node: Node
+    actual_values: dict[str, str]
+    unknown: list[str] = field(default_factory=list)
+    """Partition directories that the metadata does not know; they are left alone."""
+
+    async def start(self, broker: Broker, opened: Callable[[int, int], None] | None = None) -> None:
+        """Open the logs and take the roles that the metadata gives this broker. Raises :class:`StartError`."""
+
+        def progress(done: int, total: int) -> None:
+            self.readiness.opened(done, total)
+            if opened is not None:
+                opened(done, total)
+
+        self.unknown = list((await self.metadata.start(progress)).unknown)
+        if not self.directories.online:
+            raise StartError(f"no log directory can be used: {self.directories[0].failure}")
+        logs = {(partition.topic, partition.index): partition.log for partition in self.partitions}
+        self.producer_ids.start_above(max((log.producers.highest_id for log in logs.values()), default=-1))
+        for log in logs.values():
+            if log.producers.invented_id is not None:
+                logger.warning(
+                    "%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id
+                )
+        epochs = {key: log.epochs.latest for key, log in logs.items()}
+
+        def elect(image: Image) -> Image:
+            """This broker is the whole cluster: it is the controller, and leads everything in a new epoch."""
+            image = set_controller(register_broker(image, broker), broker.id)
+            return finalize_new(begin_leader_epochs(image, epochs))
+
+        await self.metadata.change(elect)
+
+    async def stop(self) -> None:
+        """End what works by itself, and answer whoever waits."""
+        self.readiness.is_stopping = True
+        await self.transactions.close()
+        self.groups.runtime.close()
+        await self.cleaner.stop()
+        await self.kernel_loading.stop()
+        self.partitions.release_all()
+
+    async def close(self) -> list[str]:
+        """Finish changes, flush and close the logs. Returns why the stop was not clean, if it was not."""
+        await self.metadata.finish_changes()
+        count = self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        failures = []
+        for directory in self.directories:
+            try:
+                if directory.failure is None:
+                    directory.write_high_watermarks(self.upkeep.high_watermarks(directory))
+                await self.threads.run(lambda d=directory: d.close(count))  # type: ignore[misc]
+            except StorageError as error:
+                failures.append(f"the stop was not clean: {error}")
+        self.storage.database.close()
+        self.threads.close()
+        return failures
+
+
+def build_parts(
+    loop: asyncio.AbstractEventLoop,
+    settings: BrokerSettings,
+    storage: Storage,
+    on_fatal: Callable[[str], None],
+    clocks: Clocks = SYSTEM_CLOCKS,
+) -> Parts:
+    """``on_fatal`` is told why the broker cannot go on. Raises :class:`StartError` and closes the storage."""
+    node_id, image = settings[NODE_ID], storage.metadata.image
+    try:
+        settings = with_dynamic(
+            settings,
+            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
+        )
+    except SettingError as error:
+        storage.close()
+        raise StartError(f"with what was set while the broker ran, {error}") from error
+    threads, counters = Threads(loop), Counters()
+    directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters)
+    replicas = Replicas(loop, clocks, threads, counters, directories, partitions)
+    publisher = Publisher(node_id, settings, threads, directories, partitions, replicas)
+    metadata = Metadata(node_id, storage.metadata, publisher, threads, counters, on_fatal)
+    producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
+    node = Node(loop, clocks, threads, counters, directories, partitions, metadata, producer_ids)
+    groups, transactions = GroupCoordinator(node), TransactionCoordinator(node)
+    cleaner = Cleaner(node, engine_for(settings))
+    request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
+    kernel_loading = KernelLoading(loop, threads)
+    fetch_sessions = FetchSessions(
+        settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
+    )
+    actual_values: dict[str, str] = {}
+    handlers = HandlerParts(
+        loop,
+        clocks,
+        threads,
+        counters,
+        directories,
+        partitions,
+        metadata,
+        groups,
+        transactions,
+        producer_ids,
+        cleaner,
+        fetch_sessions,
+        kernel_loading,
+        TransactionVerification(metadata, partitions, transactions, clocks, loop),
+        actual_values,
+    )
+    router = Router(table(handlers), counters, request_watch)
+    for follower in (groups, transactions, cleaner, request_watch):
+        publisher.follow(follower)
+
+    def went_offline(partition: Partition) -> None:
+        """Nobody coordinates what lives in a log that is offline."""
+        for coordinator in (groups, transactions):
+            coordinator.partition_removed(partition.topic, partition.index)
+
+    partitions.on_offline = went_offline
+    parts = Parts(
+        loop,
+        clocks,
+        storage,
+        threads,
+        counters,
+        Readiness(),
+        directories,
+        partitions,
+        Upkeep(clocks, threads, directories, partitions),
+        publisher,
+        metadata,
+        producer_ids,
+        groups,
+        transactions,
+        cleaner,
+        request_watch,
+        kernel_loading,
+        fetch_sessions,
+        router,
+        node,
+        actual_values,
+    )
+    node.attach(parts)
+    return parts

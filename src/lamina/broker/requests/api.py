@@ -1,0 +1,31 @@
+"""What the router knows of an API: its number, its versions, how its errors are told.
+
+Must not know what any API does.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lamina.broker.requests.request import Request
+from lamina.errors import KafkaError
+
+Handler = Callable[[Request, Any], Any]
+"""Returns the response message, or an awaitable of it; for an API with a parser of its own, the pieces to send."""
+
+ErrorResponse = Callable[[Request, Any, KafkaError], Any]
+
+API_VERSIONS = 18
+UNSUPPORTED_VERSION = -1
+"""What a handler of ApiVersions is told when the client asked in a version that nobody knows."""
+
+
+class Api(NamedTuple):
+    key: int
+    name: str
+    versions: range
+    error_response: ErrorResponse
+    """The response that tells every part of the request this error."""
+    parse: Callable[[int, memoryview], Any] | None = None
+    """For APIs that read their requests by hand; such a handler also writes its own frames."""
+    advertised_from: int | None = None
+    """The lowest version to advertise where that is not the lowest accepted."""

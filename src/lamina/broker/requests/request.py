@@ -1,0 +1,100 @@
+"""One request as its handler sees it: what was asked, by whom, and what becomes of it.
+
+Owns the context that every handler gets beside its message. Must not know any API, nor sockets.
+"""
+
+from collections.abc import Callable, Sized
+from typing import Protocol
+
+from lamina.broker.counters import RequestCounters
+from lamina.broker.waits import Waits
+
+Response = list[Sized] | None
+"""Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no response."""
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class CloseConnection(Exception):
+    """The client did what a connection does not survive; the sentence goes to the log."""
+
+
+class Client(Protocol):
+    """Who asks: what a request knows of its connection."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def peer(self) -> str:
+        """``host:port``."""
+
+    @property
+    def listener_name(self) -> str: ...
+
+    client_software: str
+
+
+class Request:
+    """Also notes when its connection did what with it."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "arrived_ns",
+        "began_ns",
+        "client",
+        "client_id",
+        "correlation_id",
+        "counters",
+        "ended_ns",
+        "error_code",
+        "holds_frame",
+        "principal",
+        "received_ns",
+        "size_bytes",
+        "stop_waiting",
+        "throttle_ms",
+        "waits",
+    )
+
+    arrived_ns: int
+    """When its first bytes came, and the next ones: its last byte, its handler's turn, its response."""
+    received_ns: int
+    began_ns: int
+    ended_ns: int
+    size_bytes: int
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        client: Client,
+        counters: RequestCounters,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.client = client
+        self.counters = counters
+        self.principal = ANONYMOUS
+        """Who asks, in Kafka's words. Every listener is plain: everybody is anonymous."""
+        self.throttle_ms = 0
+        """How long the client is told to wait before it asks again; the router writes it into the response."""
+        self.error_code = 0
+        self.holds_frame = False
+        """Whether the handler, while it waits, still reads the bytes that the client sent."""
+        self.stop_waiting: Callable[[], None] | None = None
+        """Ends a wait that changes nothing: its client is gone."""
+        self.waits: Waits | None = None
+
+    @property
+    def listener_name(self) -> str:
+        return self.client.listener_name
+
+    def failed(self, error_code: int) -> None:
+        """Its response tells this error, perhaps among others."""
+        self.error_code = error_code
+        self.counters.errors[error_code] = self.counters.errors.get(error_code, 0) + 1

@@ -1,0 +1,184 @@
+"""Which transactional records may be appended (KIP-890).
+
+Where a batch of Produce, or offsets of TxnOffsetCommit, would begin a transaction in their partition, the transaction
+coordinator is asked. Older clients have added the partition to the transaction before; for newer ones (Produce 12,
+TxnOffsetCommit 5) the question adds it. Owns that question, and in which words a client is told the answer. Must not
+know how the coordinator knows.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.clocks import Clocks
+from lamina.coordinators.group_requests import TransactionalCommitRequest
+from lamina.errors import (
+    ErrorCode,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTransactionState,
+    KafkaError,
+    NotEnoughReplicas,
+)
+from lamina.image.topic import TopicPartition
+from lamina.log.verification import Verification
+from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, read_header
+from lamina.settings.transactions import (
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
+    ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
+    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
+)
+from lamina.wire.produce import ProduceRequest
+
+_FIRST_PRODUCE_WITH_ABORTABLE = 11
+_FIRST_PRODUCE_THAT_ADDS = 12
+_FIRST_COMMIT_WITH_ABORTABLE = 4
+_FIRST_COMMIT_THAT_ADDS = 5
+
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+Verified = Mapping[TopicPartition, Verification | KafkaError]
+"""By partition: what lets its batch begin a transaction, or why it may not."""
+
+NOTHING_TO_VERIFY: Verified = {}
+
+Answers = Mapping[TopicPartition, KafkaError | None]
+
+
+class Unverified(NamedTuple):
+    """What the coordinator has to be asked."""
+
+    producer_id: int
+    producer_epoch: int
+    verifications: dict[TopicPartition, Verification]
+
+
+class TransactionVerification:
+    """Asks the transaction coordinator."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        partitions: Partitions,
+        transactions: TransactionCoordinator,
+        clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._metadata = metadata
+        self._partitions = partitions
+        self._transactions = transactions
+        self._clocks = clocks
+        self._loop = loop
+
+    def begin(self, api_version: int, message: ProduceRequest) -> Unverified | None:
+        """What has to be verified; ``None`` where each batch is part of a transaction that is open in its partition."""
+        producers: set[tuple[int, int]] = set()
+        verifications: dict[TopicPartition, Verification] = {}
+        for topic, partitions in message.topics:
+            for index, records in partitions:
+                partition = self._partitions.find(topic, index)
+                if partition is None or records is None or len(records) < HEADER_BYTES:
+                    continue
+                header = read_header(records)
+                if not header.attributes & TRANSACTIONAL_BIT or header.producer_id < 0:
+                    continue
+                producers.add((header.producer_id, header.producer_epoch))
+                verification = partition.log.producers.begin_verification(
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                    self._clocks.now_ms(),
+                    begins_at_zero=api_version >= _FIRST_PRODUCE_THAT_ADDS,
+                )
+                if verification is not None:
+                    verifications[topic, index] = verification
+        if len(producers) > 1:
+            raise InvalidProducerIdMapping("the transactional batches of one request come from one producer")
+        return Unverified(*producers.pop(), verifications) if verifications else None
+
+    async def verify(self, api_version: int, transactional_id: str, unverified: Unverified) -> Verified:
+        verifications = unverified.verifications
+        may_add = api_version >= _FIRST_PRODUCE_THAT_ADDS
+        if not may_add and not self._metadata.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
+            return verifications
+        answers = await self._ask_coordinator(
+            transactional_id, unverified.producer_id, unverified.producer_epoch, list(verifications), may_add=may_add
+        )
+        verified: dict[TopicPartition, Verification | KafkaError] = {}
+        for key, verification in verifications.items():
+            refusal = answers[key]
+            verified[key] = verification if refusal is None else _told_to_producer(refusal, api_version)
+        return verified
+
+    async def _ask_coordinator(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        *,
+        may_add: bool,
+    ) -> Answers:
+        """Whether the partitions are in the producer's transaction; or add them.
+
+        A client learns of the end of its transaction before the last marker is written, and begins the next one: where
+        that adds partitions it is waited for here, for a short while.
+        """
+        deadline = self._loop.time() + self._metadata.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
+        while True:
+            answers = await self._transactions.verify(
+                transactional_id, producer_id, producer_epoch, partitions, may_add
+            )
+            is_pending = may_add and any(
+                error is not None and error.code == ErrorCode.CONCURRENT_TRANSACTIONS for error in answers.values()
+            )
+            if not is_pending or self._partitions.is_closing or self._loop.time() >= deadline:
+                return answers
+            await asyncio.sleep(self._metadata.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000)
+
+    async def verify_commit(self, partition: Partition, commit: TransactionalCommitRequest) -> Verification | None:
+        """What the offsets are appended with; raises why they may not be."""
+        verification = partition.log.producers.begin_verification(
+            commit.producer_id, commit.producer_epoch, 0, self._clocks.now_ms(), begins_at_zero=False
+        )
+        may_add = commit.api_version >= _FIRST_COMMIT_THAT_ADDS
+        is_verified = self._metadata.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]
+        if verification is None or not (may_add or is_verified):
+            return verification
+        key = (partition.topic, partition.index)
+        answers = await self._ask_coordinator(
+            commit.transactional_id, commit.producer_id, commit.producer_epoch, [key], may_add=may_add
+        )
+        refusal = answers[key]
+        if refusal is not None:
+            raise _translated(refusal, knows_abortable=commit.api_version >= _FIRST_COMMIT_WITH_ABORTABLE)
+        return verification
+
+
+def _told_to_producer(error: KafkaError, api_version: int) -> KafkaError:
+    """The error in words that producers of this version know what to do about.
+
+    What will pass is told as NOT_ENOUGH_REPLICAS: old clients try again at once, without asking for metadata.
+    """
+    is_concurrent = error.code == ErrorCode.CONCURRENT_TRANSACTIONS
+    if error.code in _TRY_AGAIN or (is_concurrent and api_version < _FIRST_PRODUCE_THAT_ADDS):
+        return NotEnoughReplicas(f"the transaction cannot be verified now: {error}")
+    return _translated(error, knows_abortable=api_version >= _FIRST_PRODUCE_WITH_ABORTABLE)
+
+
+def _translated(error: KafkaError, *, knows_abortable: bool) -> KafkaError:
+    if error.code == ErrorCode.PRODUCER_FENCED:
+        return InvalidProducerEpoch(str(error))
+    if error.code == ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return InvalidTransactionState(str(error))
+    return error

@@ -1,0 +1,29 @@
+"""The two clocks: wall time and monotonic time.
+
+Records, retention and horizons go by wall time; sessions, timeouts and measured durations go by monotonic time, which
+never goes back. Nobody else asks the system for the time (a contract in pyproject.toml), so that a test or a simulation
+can drive everything that is given other clocks.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    wall_ns: Callable[[], int]
+    monotonic_ns: Callable[[], int]
+
+    def now_ms(self) -> int:
+        """Wall time, in milliseconds since the epoch."""
+        return self.wall_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return self.monotonic_ns() // 1_000_000
+
+    def monotonic_seconds(self) -> float:
+        return self.monotonic_ns() / 1_000_000_000
+
+
+SYSTEM_CLOCKS = Clocks(time.time_ns, time.monotonic_ns)
