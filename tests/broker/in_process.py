@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from kio.static.protocol import Entity
 
 from lamina.broker.node import Node
@@ -185,6 +186,19 @@ class InProcessBroker:
     def delete(self, name: str) -> None:
         response = self.ask(20, 6, topics=[{"name": name}])
         assert response.responses[0].error_code == 0
+
+
+def counted_turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """One entry for each time that the loop is left to others, from now on."""
+    turns: list[float] = []
+    sleep = asyncio.sleep
+
+    async def count(seconds: float) -> None:
+        turns.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", count)
+    return turns
 
 
 def joined(pieces: Response) -> bytes:

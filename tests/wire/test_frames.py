@@ -158,3 +158,27 @@ def test_more_than_the_buffer_holds_cannot_have_been_received() -> None:
     splitter = FrameSplitter(1000, SharedBuffers(BASE_BYTES))
     with pytest.raises(ValueError, match="cannot have been received"):
         splitter.received(BASE_BYTES + 1)
+
+
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=30), st.data())
+def test_a_connection_that_rests_between_any_two_reads_loses_nothing(
+    messages: list[bytes], data: st.DataObject
+) -> None:
+    stream = b"".join(len(message).to_bytes(4, "big") + message for message in messages)
+    shared = SharedBuffers(BASE_BYTES)
+    splitter = FrameSplitter(MAX_BYTES, shared)
+    found: list[bytes] = []
+    at = 0
+    while at < len(stream):
+        buffer = splitter.buffer_for_recv()
+        count = min(data.draw(st.integers(1, 64)), len(buffer), len(stream) - at)
+        buffer[:count] = stream[at : at + count]
+        at += count
+        splitter.received(count)
+        found += [bytes(frame) for frame in splitter.frames()]
+        if data.draw(st.booleans()):
+            splitter.rest()
+            other = shared.take()
+            other[:] = bytes(len(other))
+            shared.give_back(other)
+    assert found == messages

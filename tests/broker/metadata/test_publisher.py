@@ -129,3 +129,26 @@ def test_a_topic_goes_though_a_directory_of_its_partitions_fails_meanwhile(
     broker.create("t", partitions=4)
     assert [broker.produce("t", 1, partition=index) for index in range(4)] == [0, 0, 0, 0]
     broker.close()
+
+
+def test_a_topic_of_many_partitions_is_deleted_with_a_fixed_number_of_syncs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = InProcessBroker(tmp_path / "data", {})
+    synced: list[str] = []
+    sync_dir = Disk.sync_dir
+
+    def count(disk: Disk, path: str) -> None:
+        synced.append(path)
+        sync_dir(disk, path)
+
+    counts = []
+    for partitions in (2, 100):
+        broker.create("many", partitions)
+        synced.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Disk, "sync_dir", count)
+            broker.delete("many")
+        counts.append(len(synced))
+    assert counts[0] == counts[1]
+    broker.close()

@@ -73,7 +73,7 @@ def test_it_is_low_until_a_tenth_more_is_free_and_says_so_once_each_time(caplog:
     assert lows == [False, True, True, True, True, False, False]
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert "999 bytes are free" in caplog.text
-    assert "/logs has room again" in caplog.text
+    assert "/logs has space again" in caplog.text
 
 
 def test_a_limit_that_sinks_lets_writes_go_on() -> None:

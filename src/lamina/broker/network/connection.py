@@ -353,7 +353,8 @@ class Connection:
         except OSError:
             # Nobody hears what is answered; what was asked before is done all the same.
             self._channel.drop()
-            self._client_went(Ended.ERROR)
+            self._gone = self._gone or Ended.ERROR
+            self._read_no_more()
         if self._unsent and not self._channel.is_sending:
             self._account(self._clocks.monotonic_ns())
 

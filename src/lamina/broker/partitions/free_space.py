@@ -67,7 +67,7 @@ class FreeSpace:
 
     def _become_low(self) -> None:
         self.is_low = True
-        logger.error("%s; reading, deleting and retention go on, writes go on as soon as there is space", self.sentence)
+        logger.error("%s; reading, deleting and retention go on, writes resume when there is space", self.sentence)
 
     @property
     def sentence(self) -> str:

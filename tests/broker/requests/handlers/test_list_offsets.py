@@ -7,7 +7,7 @@ from lamina.broker.requests.handlers import list_offsets
 from lamina.errors import ErrorCode
 from lamina.log import lookup
 from lamina.records.record import iterate_records
-from tests.broker.in_process import InProcessBroker
+from tests.broker.in_process import InProcessBroker, counted_turns
 
 VERSION = 8
 
@@ -51,8 +51,8 @@ def test_the_ends_of_a_log_are_answered_without_a_turn_of_the_loop(
 ) -> None:
     broker.create("t")
     broker.produce("t", 3)
-    monkeypatch.setattr(list_offsets, "_handle_by_time", None)
-    for timestamp, offset in ((-1, 3), (-2, 0), (-4, 0), (-5, -1)):
+    monkeypatch.setattr(list_offsets, "_handle_in_turns", None)
+    for timestamp, offset in ((-1, 3), (-2, 0), (-4, 0)):
         assert ask(broker, (0, timestamp)) == [(ErrorCode.NONE, offset)]
 
 
@@ -99,3 +99,39 @@ def test_a_lookup_that_fails_unexpectedly_is_told_and_leaves_no_lease(
     assert ask(broker, (0, 0)) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1)]
     assert broker.node.unexpected_errors == 1
     assert broker.node.partitions.get("t", 0).log.segments.first.leases == 0
+
+
+@pytest.mark.parametrize(("timestamp", "first_version"), [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9)])
+def test_a_special_timestamp_has_no_meaning_below_its_version(
+    broker: InProcessBroker, timestamp: int, first_version: int
+) -> None:
+    broker.create("t")
+    for version in list_offsets.API.versions:
+        topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
+        [answer] = broker.ask(list_offsets.API_KEY, version, topics=topics).topics[0].partitions
+        assert answer.error_code == (ErrorCode.NONE if version >= first_version else ErrorCode.UNSUPPORTED_VERSION)
+
+
+def test_a_negative_timestamp_without_a_meaning_is_no_time(broker: InProcessBroker) -> None:
+    broker.create("t")
+    broker.produce("t", 1)
+    assert ask(broker, (0, -7)) == [(ErrorCode.UNSUPPORTED_VERSION, -1)]
+
+
+@pytest.mark.parametrize("timestamp", [-2, -4])
+def test_the_start_of_an_empty_partition_is_in_its_leaders_epoch(broker: InProcessBroker, timestamp: int) -> None:
+    broker.create("t")
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
+    [answer] = broker.ask(list_offsets.API_KEY, VERSION, topics=topics).topics[0].partitions
+    assert (answer.offset, answer.leader_epoch) == (0, 0)
+
+
+def test_many_partitions_are_answered_in_turns_of_the_loop(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = counted_turns(monkeypatch)
+    count = 4 * list_offsets._PARTITIONS_AT_A_TIME
+    topics = [{"name": "t", "partitions": [{"partition_index": index, "timestamp": -1} for index in range(count)]}]
+    answer = broker.ask(list_offsets.API_KEY, VERSION, topics=topics)
+    assert len(answer.topics[0].partitions) == count
+    assert len(turns) == 4

@@ -42,3 +42,15 @@ def test_the_topics_that_can_be_made_are_made_at_once_and_each_other_one_gets_it
         "e.f": ErrorCode.INVALID_TOPIC_EXCEPTION,
     }
     assert broker.produce("d", 1) == 0
+
+
+@pytest.mark.parametrize("version", [5, 12])
+def test_a_partition_that_is_offline_has_no_leader(broker: InProcessBroker, version: int) -> None:
+    broker.create("t", 2)
+    broker.ask(3, version, topics=None)
+    broker.parts.partitions.failed("t", 1, RuntimeError("a test"))
+    [topic] = broker.ask(3, version, topics=[{"name": "t"}]).topics
+    healthy, offline = sorted(topic.partitions, key=lambda one: one.partition_index)
+    assert (healthy.error_code, healthy.offline_replicas) == (ErrorCode.NONE, ())
+    assert (offline.error_code, offline.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert offline.offline_replicas == (broker.parts.metadata.node_id,)

@@ -1,4 +1,3 @@
-import asyncio
 import threading
 from typing import Any
 
@@ -9,7 +8,7 @@ from lamina.errors import ErrorCode
 from lamina.records.batch import Codec
 from lamina.records.prepare import PreparedBatch, prepare_batch
 from lamina.records.record import Record, build_batch
-from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
+from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of, counted_turns
 
 
 def produce_to(broker: InProcessBroker, partitions: int) -> Any:
@@ -35,14 +34,7 @@ def test_a_request_for_many_partitions_leaves_the_loop_to_others_in_between(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create("t", 100)
-    turns = []
-    sleep = asyncio.sleep
-
-    async def count(seconds: float) -> None:
-        turns.append(seconds)
-        await sleep(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", count)
+    turns = counted_turns(monkeypatch)
     produce_to(broker, 100)
     assert turns == [0] * 12
 
@@ -158,3 +150,10 @@ def test_the_kernel_is_asked_for_by_what_a_header_claims(
     assert begun == []
     send(broker, batch_of(broker, 32))
     assert begun == [1], "before the second batch was prepared"
+
+
+def test_min_insync_replicas_above_the_replicas_of_a_topic_asks_for_all_of_them(broker: InProcessBroker) -> None:
+    """Kafka caps it: one replica cannot be two, and acks=all should not be impossible."""
+    broker.create("t", min_insync_replicas="2")
+    [answer] = send(broker, batch_of(broker, 1))
+    assert answer.error_code == ErrorCode.NONE

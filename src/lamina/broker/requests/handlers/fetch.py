@@ -9,7 +9,6 @@ Not done: follower fetches and racks (one replica), tiered offsets.
 
 import asyncio
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 from lamina.broker.counters import Counters, TopicCounters
 from lamina.broker.partitions.parked_fetch import ParkedFetch
@@ -46,19 +45,24 @@ from lamina.wire.fetch_response import (
 )
 
 _FIRST_WITH_ZSTD = 10
+_PARTITIONS_AT_A_TIME = 256
+"""To look at one takes about ten microseconds."""
 
 
-class _Read(NamedTuple):
+class _Read:
     """One look at all partitions of a fetch."""
 
-    answered: list[tuple[PartitionKey, PartitionFetched]]
-    partitions: list[tuple[Partition, int]]
-    """Each with the high watermark that was seen."""
-    topics: list[TopicCounters | None]
-    """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
-    size_bytes: int
-    has_error: bool
-    cold: list[Lease]
+    __slots__ = ("answered", "cold", "has_error", "partitions", "size_bytes", "topics")
+
+    def __init__(self) -> None:
+        self.answered: list[tuple[PartitionKey, PartitionFetched]] = []
+        self.partitions: list[tuple[Partition, int]] = []
+        """Each with the high watermark that was seen."""
+        self.topics: list[TopicCounters | None] = []
+        """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
+        self.size_bytes = 0
+        self.has_error = False
+        self.cold: list[Lease] = []
 
     def give_back(self) -> None:
         for _, fetched in self.answered:
@@ -90,9 +94,12 @@ class Fetch:
     def handle(self, request: Request, message: FetchRequest) -> Response | Awaitable[Response]:
         uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
         fetching = self._fetch_sessions.begin(message, uses_topic_ids, self._clocks.monotonic_ms())
-        read = self._read(request, message, fetching)
-        enough = read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked
-        if not enough and message.max_wait_ms > 0 and not self._partitions.is_closing:
+        if len(fetching.asked) > _PARTITIONS_AT_A_TIME:
+            return self._handle_many(request, message, fetching)
+        read = _Read()
+        for key, asked in fetching.asked:
+            self._read_one(request, message, key, asked, read)
+        if not self._is_enough(message, fetching, read):
             read.give_back()
             return self._park(request, message, fetching, read)
         if read.cold:
@@ -100,6 +107,20 @@ class Fetch:
             read.give_back()
             return self._answer_cold(request, message, fetching)
         return _answer(request, fetching, read)
+
+    def _is_enough(self, message: FetchRequest, fetching: Fetching, read: _Read) -> bool:
+        """Whether to answer now; not if there is too little and the client would rather wait."""
+        if read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked:
+            return True
+        return message.max_wait_ms <= 0 or self._partitions.is_closing
+
+    async def _handle_many(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
+        """As above, where one turn of the loop would be too long for all partitions."""
+        read = await self._read(request, message, fetching)
+        read.give_back()
+        if self._is_enough(message, fetching, read):
+            return await self._answer_cold(request, message, fetching)
+        return await self._park(request, message, fetching, read)
 
     async def _park(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
         deadline = self._loop.time() + message.max_wait_ms / 1000
@@ -121,7 +142,7 @@ class Fetch:
             if message.isolation_level != READ_COMMITTED:
                 break
             # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
-            read = self._read(request, message, fetching)
+            read = await self._read(request, message, fetching)
             read.give_back()
             if read.size_bytes >= message.min_bytes or read.has_error:
                 break
@@ -129,7 +150,7 @@ class Fetch:
 
     async def _answer_cold(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
         """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
-        read = self._read(request, message, fetching)
+        read = await self._read(request, message, fetching)
         try:
             for lease in read.cold:
                 file, position, size_bytes = lease.file, lease.position, lease.size_bytes
@@ -139,25 +160,33 @@ class Fetch:
             raise
         return _answer(request, fetching, read)
 
-    def _read(self, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
-        left_bytes = min(message.max_bytes, self._fetch_max_bytes)
-        answered: list[tuple[PartitionKey, PartitionFetched]] = []
-        partitions: list[tuple[Partition, int]] = []
-        topics: list[TopicCounters | None] = []
-        cold: list[Lease] = []
-        size_bytes, has_error = 0, False
-        for key, asked in fetching.asked:
-            found = len(partitions)
-            fetched = self._read_partition(request, message, key, asked, left_bytes, size_bytes == 0, partitions)
-            answered.append((key, fetched))
-            topics.append(partitions[-1][0].counters if len(partitions) > found else None)
-            has_error = has_error or fetched.error_code != 0 or fetched.diverging_epoch is not None
-            if isinstance(fetched.records, Lease):
-                size_bytes += fetched.records.size_bytes
-                left_bytes -= fetched.records.size_bytes
-                if not fetched.records.is_cached():
-                    cold.append(fetched.records)
-        return _Read(answered, partitions, topics, size_bytes, has_error, cold)
+    async def _read(self, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
+        """Look at all partitions, a few in each turn of the loop."""
+        read = _Read()
+        try:
+            for number, (key, asked) in enumerate(fetching.asked, 1):
+                self._read_one(request, message, key, asked, read)
+                if number % _PARTITIONS_AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+        except BaseException:
+            read.give_back()
+            raise
+        return read
+
+    def _read_one(
+        self, request: Request, message: FetchRequest, key: PartitionKey, asked: FetchPartition, read: _Read
+    ) -> None:
+        left_bytes = min(message.max_bytes, self._fetch_max_bytes) - read.size_bytes
+        found = len(read.partitions)
+        fetched = self._read_partition(request, message, key, asked, left_bytes, not read.size_bytes, read.partitions)
+        read.answered.append((key, fetched))
+        read.topics.append(read.partitions[-1][0].counters if len(read.partitions) > found else None)
+        if fetched.error_code != 0 or fetched.diverging_epoch is not None:
+            read.has_error = True
+        if isinstance(fetched.records, Lease):
+            read.size_bytes += fetched.records.size_bytes
+            if not fetched.records.is_cached():
+                read.cold.append(fetched.records)
 
     def _read_partition(
         self,

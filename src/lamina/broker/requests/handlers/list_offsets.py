@@ -2,7 +2,8 @@
 
 Behaviour: latest (-1), earliest (-2), the largest timestamp (-3, v7), and the first record at or after a time.
 A reader of committed records gets the last stable offset for the high watermark. Nothing
-found is -1 and -1. A partition that is asked for twice is INVALID_REQUEST.
+found is -1 and -1. A partition that is asked for twice is INVALID_REQUEST; a negative timestamp that has no meaning, or
+none yet in this version, is UNSUPPORTED_VERSION. Many partitions are answered in turns of the loop.
 Version notes: earliest local (-4, v8) is the earliest; latest tiered (-5, v9) is nowhere: nothing is tiered.
 """
 
@@ -18,7 +19,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.threads import Threads
-from lamina.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
 from lamina.wire.building import Shape, response_shape
 
@@ -29,6 +30,8 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 _NOTHING = -1
+_FIRST_VERSIONS = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_PARTITIONS_AT_A_TIME = 256
 
 Duplicates = set[tuple[str, int]]
 
@@ -41,36 +44,35 @@ class Found(NamedTuple):
 
 def handle(partitions: Partitions, threads: Threads, request: Request, message: Any) -> Any:
     duplicates = _duplicates(message)
-    if any(_is_by_time(asked) for topic in message.topics for asked in topic.partitions):
-        return _handle_by_time(partitions, threads, request, message, duplicates)
-    return _answer(
-        request,
-        message,
-        [
-            _find(partitions, message, topic.name, asked, duplicates)
-            for topic in message.topics
-            for asked in topic.partitions
-        ],
-    )
-
-
-async def _handle_by_time(
-    partitions: Partitions, threads: Threads, request: Request, message: Any, duplicates: Duplicates
-) -> Any:
-    """As above, where batches have to be opened: each on a thread, and others' requests between partitions."""
-    answers: list[Found | KafkaError] = []
-    for topic in message.topics:
-        for asked in topic.partitions:
-            if _is_by_time(asked):
-                answers.append(await _find_by_time(partitions, threads, message, topic.name, asked, duplicates))
-                await asyncio.sleep(0)
-            else:
-                answers.append(_find(partitions, message, topic.name, asked, duplicates))
+    every = [(topic.name, asked) for topic in message.topics for asked in topic.partitions]
+    if len(every) > _PARTITIONS_AT_A_TIME or any(_is_by_time(request, asked) for _, asked in every):
+        return _handle_in_turns(partitions, threads, request, message, duplicates)
+    answers = [_find(partitions, request, message, topic, asked, duplicates) for topic, asked in every]
     return _answer(request, message, answers)
 
 
-def _is_by_time(asked: Any) -> bool:
-    return asked.timestamp not in (LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED)
+async def _handle_in_turns(
+    partitions: Partitions, threads: Threads, request: Request, message: Any, duplicates: Duplicates
+) -> Any:
+    """As above, where batches have to be opened, each on a thread, or where partitions are many."""
+    answers: list[Found | KafkaError] = []
+    for topic in message.topics:
+        for asked in topic.partitions:
+            if _is_by_time(request, asked):
+                answers.append(await _find_by_time(partitions, threads, message, topic.name, asked, duplicates))
+                await asyncio.sleep(0)
+            else:
+                answers.append(_find(partitions, request, message, topic.name, asked, duplicates))
+                if len(answers) % _PARTITIONS_AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+    return _answer(request, message, answers)
+
+
+def _is_by_time(request: Request, asked: Any) -> bool:
+    """Whether batches have to be opened to answer."""
+    if asked.timestamp == MAX_TIMESTAMP:
+        return request.api_version >= _FIRST_VERSIONS[MAX_TIMESTAMP]
+    return bool(asked.timestamp >= 0)
 
 
 def _duplicates(message: Any) -> Duplicates:
@@ -89,9 +91,13 @@ def _partition(partitions: Partitions, topic: str, asked: Any, duplicates: Dupli
     return partition
 
 
-def _find(partitions: Partitions, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Found | KafkaError:
+def _find(
+    partitions: Partitions, request: Request, message: Any, topic: str, asked: Any, duplicates: Duplicates
+) -> Found | KafkaError:
     try:
         partition = _partition(partitions, topic, asked, duplicates)
+        if request.api_version < _FIRST_VERSIONS.get(asked.timestamp, request.api_version + 1):
+            raise UnsupportedVersion(f"version {request.api_version} of ListOffsets has no timestamp {asked.timestamp}")
     except KafkaError as error:
         return error
     if asked.timestamp == LATEST:
@@ -99,7 +105,9 @@ def _find(partitions: Partitions, message: Any, topic: str, asked: Any, duplicat
     if asked.timestamp == LATEST_TIERED:
         return Found()
     log = partition.log
-    return Found(log.log_start_offset, leader_epoch=log.epochs.epoch_at(log.log_start_offset))
+    epoch = log.epochs.epoch_at(log.log_start_offset)
+    # The log notes an epoch with its first batch; an empty one is in the epoch of its leader.
+    return Found(log.log_start_offset, leader_epoch=partition.leader_epoch if epoch == _NOTHING else epoch)
 
 
 async def _find_by_time(
