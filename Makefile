@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -53,6 +53,12 @@ format: venv
 docs: venv
 	$(BIN)/python -m lamina.settings > docs/settings.md
 	$(BIN)/python -m lamina.broker.metrics > docs/metrics.md
+
+# Makes the table of Kafka's messages again from kio's schemas; a test fails when it is stale.
+schemas: venv
+	@mkdir -p build
+	$(BIN)/python -m schemas > build/message_table.py
+	mv build/message_table.py src/lamina/wire/message_table.py
 
 # Pins everything again; needs uv on the PATH.
 lock:

@@ -5,7 +5,6 @@ A callback that computes keeps every other client waiting, so this bounds what o
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import signal
 import socket
@@ -18,12 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
-from kio.schema.errors import ErrorCode
-from kio.static.protocol import Entity
 
 from bench.subjects import Subject, address, new_lamina
 from lamina.wire.codec import encode_request, parse_response
-from lamina.wire.fields import Field, fields_of
+from lamina.wire.fields import REQUIRED, Entity, Field, fields_of
 from lamina.wire.versions import UnknownMessage, request_schema
 from tests.peers.lamina import Lamina
 
@@ -141,13 +138,8 @@ def ask(subject: Subject, message: Any) -> bytes | None:
 
 
 def empty_message(entity_type: type[Entity]) -> Any:
-    raw = {field.name: field for field in dataclasses.fields(entity_type)}
-    return entity_type(
-        **{
-            field.name: _empty(field) if raw[field.name].default is dataclasses.MISSING else raw[field.name].default
-            for field in fields_of(entity_type)
-        }
-    )
+    required = [field for field in fields_of(entity_type) if field.default is REQUIRED]
+    return entity_type(**{field.name: _empty(field) for field in required})
 
 
 def _empty(field: Field) -> Any:
@@ -167,7 +159,7 @@ _EMPTY: dict[str, Any] = {
     "bool": False,
     "float64": 0.0,
     "uuid": None,
-    "error_code": ErrorCode.none,
+    "error_code": 0,
     "timedelta_i32": timedelta(0),
     "timedelta_i64": timedelta(0),
     "datetime_i64": datetime.fromtimestamp(0, UTC),

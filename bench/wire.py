@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 from uuid import UUID
 
+from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from lamina.wire.codec import encode_entity, encode_response, encode_response_around, parse_request
@@ -45,10 +46,18 @@ def microseconds(call: Callable[[], object]) -> float:
     return best / rounds * 1e6
 
 
-def kio_bytes(entity: Any) -> bytes:
-    out = io.BytesIO()
-    entity_writer(type(entity))(out, entity)
-    return out.getvalue()
+def kio_writer(response: Any) -> Callable[[], bytes]:
+    """kio's way to write the same response."""
+    schema = load_response_schema(response.__api_key__, response.__version__)
+    in_kio = entity_reader(schema)(bytes(encode_entity(response)), 0)[0]
+    write = entity_writer(schema)
+
+    def written() -> bytes:
+        out = io.BytesIO()
+        write(out, in_kio)
+        return out.getvalue()
+
+    return written
 
 
 def row(name: str, ours: Callable[[], object], kio: Callable[[], object]) -> None:
@@ -58,7 +67,7 @@ def row(name: str, ours: Callable[[], object], kio: Callable[[], object]) -> Non
 def parse_row(name: str, request: Any, parse: Callable[[int, bytes], object] | None = None) -> None:
     key, version = request.__api_key__, request.__version__
     body = bytes(encode_entity(request))
-    reader = entity_reader(type(request))
+    reader = entity_reader(load_request_schema(key, version))
     if parse is None:
         row(f"read {name}", lambda: parse_request(key, version, body), lambda: reader(body, 0))
     else:
@@ -66,7 +75,7 @@ def parse_row(name: str, request: Any, parse: Callable[[int, bytes], object] | N
 
 
 def write_row(name: str, entity: Any) -> None:
-    row(f"write {name}", lambda: encode_response(entity, 7), lambda: kio_bytes(entity))
+    row(f"write {name}", lambda: encode_response(entity, 7), kio_writer(entity))
 
 
 def produce_rows() -> None:
@@ -98,23 +107,12 @@ def produce_rows() -> None:
             entity = answer(responses=tuple(topic(name="topic", partition_responses=plain) for _ in range(topics)))
             by_hand = [TopicProduced("topic", [PartitionProduced(index, 0, 5) for index in range(partitions)])] * topics
             name = f"Produce response v{version}, {topics}x{partitions}"
-            write_row(name, _with_kio_types(entity))
+            write_row(name, entity)
             _by_hand(name, version, by_hand, entity)
 
 
-def _with_kio_types(entity: Any) -> Any:
-    """What kio's writer takes: error codes that are its enumeration."""
-    reader = entity_reader(type(entity))
-    return reader(bytes(encode_entity(entity)), 0)[0]
-
-
 def _by_hand(name: str, version: int, topics: list[TopicProduced], entity: Any) -> None:
-    message = _with_kio_types(entity)
-    row(
-        f"write {name} (by hand)",
-        lambda: encode_produce_response(version, 7, topics),
-        lambda: kio_bytes(message),
-    )
+    row(f"write {name} (by hand)", lambda: encode_produce_response(version, 7, topics), kio_writer(entity))
 
 
 def fetch_rows() -> None:
@@ -156,7 +154,7 @@ def fetch_rows() -> None:
             )
             hole = range(size) if size >= 1 << 16 else records
             fetched = [TopicFetched("topic", TOPIC_ID, [PartitionFetched(i, 0, 5, records=hole) for i in range(count)])]
-            _fetch_row(version, f"v{version}, {count} x {size >> 10} KiB", fetched, _with_kio_types(message))
+            _fetch_row(version, f"v{version}, {count} x {size >> 10} KiB", fetched, message)
 
 
 def _fetch_row(version: int, name: str, topics: list[TopicFetched], message: Any) -> None:
@@ -164,7 +162,7 @@ def _fetch_row(version: int, name: str, topics: list[TopicFetched], message: Any
     row(
         f"write Fetch response {name} (by hand)",
         lambda: encode_fetch_response(version, 7, topics),
-        lambda: kio_bytes(message),
+        kio_writer(message),
     )
 
 
@@ -192,7 +190,7 @@ def metadata_rows() -> None:
             for index in range(count)
         )
         message = schema(throttle_time=0, brokers=brokers, cluster_id="c" * 22, controller_id=1, topics=topics)
-        _metadata_row(count, _with_kio_types(message))
+        _metadata_row(count, message)
 
 
 def _metadata_row(count: int, message: Any) -> None:
@@ -201,14 +199,14 @@ def _metadata_row(count: int, message: Any) -> None:
     row(
         f"write Metadata response v12, {count} cached topics",
         lambda: encode_response_around(message, "topics", cached, 7),
-        lambda: kio_bytes(message),
+        kio_writer(message),
     )
 
 
 def group_rows() -> None:
     schema = request_schema(HEARTBEAT, 4)
     parse_row("Heartbeat request v4", schema(group_id="group", generation_id=5, member_id="m" * 40))
-    write_row("Heartbeat response v4", _with_kio_types(response_schema(HEARTBEAT, 4)(throttle_time=0, error_code=0)))
+    write_row("Heartbeat response v4", response_schema(HEARTBEAT, 4)(throttle_time=0, error_code=0))
     schema = request_schema(OFFSET_COMMIT, 8)
     topic = nested_schema(schema, "topics")
     partition = nested_schema(topic, "partitions")
@@ -236,7 +234,7 @@ def group_rows() -> None:
         heartbeat_interval=5000,
         assignment=assignment(topic_partitions=topics),
     )
-    write_row("ConsumerGroupHeartbeat response v1, 10 partitions", _with_kio_types(message))
+    write_row("ConsumerGroupHeartbeat response v1, 10 partitions", message)
 
 
 def header_and_frame_rows() -> None:

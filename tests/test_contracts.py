@@ -18,6 +18,7 @@ FORBIDDEN = {
     "pure": ("records/batch.py", "import time"),
     "await": ("log/segment.py", "import asyncio"),
     "spark": ("log/segment.py", "import pyspark"),
+    "schemas": ("wire/fields.py", "import kio"),
     "client": ("broker/node.py", "import confluent_kafka"),
     "http": ("store/values.py", "import starlette"),
     "http-start": ("broker/admin/listening.py", "import lamina.broker.admin.serving"),

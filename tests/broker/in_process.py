@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from kio.static.protocol import Entity
 
 from lamina.broker.node import Node
 from lamina.broker.parts import Parts, build_parts
@@ -22,7 +21,7 @@ from lamina.storage import open_storage
 from lamina.wire.codec import SIZE_BYTES, encode_request, parse_response
 from lamina.wire.fetch_request import API_KEY as FETCH
 from lamina.wire.fetch_request import FetchRequest
-from lamina.wire.fields import Field, fields_of
+from lamina.wire.fields import Entity, Field, fields_of
 from lamina.wire.versions import request_schema
 from tests.driven_clock import DrivenClock
 

@@ -1,4 +1,4 @@
-"""A Kafka client without mercy: one socket, whole requests or parts of them, answers as kio's classes."""
+"""A Kafka client without mercy: one socket, whole requests or parts of them, answers as entities."""
 
 import socket
 import struct

@@ -7,61 +7,26 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.serial._serialize import get_field_writer
-from kio.static.protocol import Entity
 
-from lamina.wire.fields import Field, fields_of
+from lamina.wire.fields import Entity, Field, fields_of
 from lamina.wire.primitives import write_uvarint
 from lamina.wire.versions import request_schema, response_schema
+from schemas.apis import API_KEYS
+from schemas.kio_messages import KioField, versions_of
+from schemas.kio_messages import fields_of as kio_fields
 
-OFFERED = {
-    0: (3, 12),
-    1: (4, 17),
-    2: (1, 9),
-    3: (0, 13),
-    8: (2, 9),
-    9: (1, 9),
-    10: (0, 6),
-    11: (0, 9),
-    12: (0, 4),
-    13: (0, 5),
-    14: (0, 5),
-    15: (0, 6),
-    16: (0, 5),
-    17: (0, 1),
-    18: (0, 4),
-    19: (2, 7),
-    20: (1, 6),
-    21: (0, 2),
-    22: (0, 5),
-    23: (2, 4),
-    24: (0, 5),
-    25: (0, 4),
-    26: (0, 5),
-    27: (1, 2),
-    28: (0, 5),
-    29: (1, 3),
-    32: (1, 4),
-    33: (0, 2),
-    35: (1, 4),
-    36: (0, 2),
-    37: (0, 3),
-    42: (0, 2),
-    44: (0, 1),
-    47: (0, 0),
-    60: (0, 2),
-    68: (0, 1),
-    69: (0, 1),
-}
-"""API key → first and last version: the ranges of protocol.md §2.4, with SASL, KIP-848 and markers."""
+VERSIONS = {api_key: versions_of(api_key) for api_key in API_KEYS}
+"""API key → all its versions, of every message that the table has from kio."""
 
-REQUESTS = [(key, version) for key, (first, last) in OFFERED.items() for version in range(first, last + 1)]
+REQUESTS = [(api_key, version) for api_key, versions in VERSIONS.items() for version in versions]
 
 
 def schemas() -> list[type[Entity]]:
-    """Every request and every response of the offered versions."""
+    """Every request and every response."""
     return [schema(*message) for message in REQUESTS for schema in (request_schema, response_schema)]
 
 
@@ -108,26 +73,50 @@ def _random_value(field: Field, random: Random) -> Any:
             return random.choice((low, low + (1 << bits) - 1, random.randrange(100), -1 if low else 0))
 
 
-def kio_bytes(entity: Any) -> bytes:
+def kio_bytes(message: Entity) -> bytes:
+    """What kio's writer makes of a request or response."""
+    in_kio = kio_message(message)
     out = io.BytesIO()
-    entity_writer(type(entity))(out, entity)
+    entity_writer(type(in_kio))(out, in_kio)
     return out.getvalue()
+
+
+def kio_message(message: Entity) -> Any:
+    """The same request or response in kio's class."""
+    load = load_request_schema if type(message).__name__.endswith("Request") else load_response_schema
+    return _kio_entity(load(message.__api_key__, message.__version__), message)
+
+
+def _kio_entity(schema: Any, entity: Entity) -> Any:
+    return schema(**{field.name: _kio_value(field, getattr(entity, field.name)) for field in kio_fields(schema)})
+
+
+def _kio_value(field: KioField, value: Any) -> Any:
+    if field.structure is None or value is None:
+        return value
+    if field.is_array:
+        return tuple(_kio_entity(field.structure, one) for one in value)
+    return _kio_entity(field.structure, value)
 
 
 UNKNOWN_TAGS = ((4000, b"\xff\xff\xff"), (2**31 - 1, b""))
 
 
-def bytes_with_unknown_tags(entity: Any) -> bytes:
+def bytes_with_unknown_tags(message: Entity) -> bytes:
     """As `kio_bytes`, with two tags that no schema has at the end of every structure at every depth."""
+    return _bytes_with_unknown_tags(kio_message(message))
+
+
+def _bytes_with_unknown_tags(entity: Any) -> bytes:
     out = bytearray()
     tags: dict[int, bytes] = {}
     flexible = type(entity).__flexible__
-    for field, raw in zip(fields_of(type(entity)), dataclasses.fields(entity), strict=True):
+    for field, raw in zip(kio_fields(type(entity)), dataclasses.fields(entity), strict=True):
         value = getattr(entity, field.name)
         encoded = _field_bytes(field, raw, value, flexible)
         if field.tag is None:
             out += encoded
-        elif value != field.default:
+        elif value != raw.default:
             tags[field.tag] = encoded
     if flexible:
         tags.update(UNKNOWN_TAGS)
@@ -139,8 +128,8 @@ def bytes_with_unknown_tags(entity: Any) -> bytes:
     return bytes(out)
 
 
-def _field_bytes(field: Field, raw: Any, value: Any, flexible: bool) -> bytes:
-    if field.entity is None or value is None:
+def _field_bytes(field: KioField, raw: Any, value: Any, flexible: bool) -> bytes:
+    if field.structure is None or value is None:
         if field.tag is not None and value is None:
             return b""
         out = io.BytesIO()
@@ -148,10 +137,10 @@ def _field_bytes(field: Field, raw: Any, value: Any, flexible: bool) -> bytes:
         return out.getvalue()
     if not field.is_array:
         marker = b"\x01" if field.nullable and field.tag is None else b""
-        return marker + bytes_with_unknown_tags(value)
+        return marker + _bytes_with_unknown_tags(value)
     counted = bytearray()
     if flexible:
         write_uvarint(counted, len(value) + 1)
     else:
         counted += len(value).to_bytes(4, "big")
-    return bytes(counted) + b"".join(map(bytes_with_unknown_tags, value))
+    return bytes(counted) + b"".join(map(_bytes_with_unknown_tags, value))

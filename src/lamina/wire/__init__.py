@@ -7,8 +7,10 @@
 - `produce`, `fetch_request`, `fetch_response`: the hot path by hand; records are never copied, and a Fetch
   answer has holes for `sendfile`.
 
-The messages are kio's dataclasses; its schemas are the only thing taken from kio. Its native parser is not
-used on bytes from the network: a compact array that announces 2^31 elements makes it abort the whole
-process, and an unknown tagged field, which KIP-482 says to ignore, makes it raise. Everything that can be
-wrong with a request comes out as `MalformedRequest` with one sentence.
+- `message_table`, `schemas`, `fields`: every message in one compact table, its classes, what they are made of.
+
+The table is made from kio by `make schemas`; a broker never imports kio. Its native parser is not for bytes from the
+network either: a compact array that announces 2^31 elements makes it abort the whole process, and an unknown tagged
+field, which KIP-482 says to ignore, makes it raise. Everything that can be wrong with a request comes out as
+`MalformedRequest` with one sentence.
 """

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from kio.static.protocol import Entity
-
-from lamina.wire.fields import fields_of
+from lamina.wire.fields import Entity, fields_of
 
 
 def error_codes(answer: Any) -> Iterator[int]:

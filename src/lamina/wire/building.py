@@ -7,9 +7,7 @@ that. Must not know any API.
 from functools import cache
 from typing import Any
 
-from kio.static.protocol import Entity
-
-from lamina.wire.fields import fields_of
+from lamina.wire.fields import Entity, fields_of
 from lamina.wire.versions import nested_schema, response_schema
 
 _THROTTLE = "throttle_time"

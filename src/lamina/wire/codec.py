@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
-from kio.static.protocol import Entity, RequestPayload, ResponsePayload
-
 from lamina.wire.encoder import encoder_around, encoder_of
+from lamina.wire.fields import Entity
 from lamina.wire.headers import parse_response_header, start_request, start_response
 from lamina.wire.parser import parse_start, parse_whole, parser_of
 from lamina.wire.primitives import MAX_ELEMENTS, UNREADABLE, Buffer, malformed
@@ -23,7 +22,7 @@ SIZE_BYTES = _SIZE.size
 
 
 def parse_request(api_key: int, api_version: int, body: Buffer) -> Any:
-    """The request in these bytes, as kio's class for it. Raises `MalformedRequest`, or `UnknownMessage`.
+    """The request in these bytes, as an entity of its class. Raises `MalformedRequest`, or `UnknownMessage`.
 
     Nothing of it refers to `body` afterwards. What follows the last field is not looked at, as in Kafka:
     librdkafka asks for all topics with a list of four zero bytes where one is meant.
@@ -42,7 +41,7 @@ def parse_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int, 
 
 
 def prepare(api_key: int, api_version: int) -> None:
-    """Import and compile what a broker needs for this version, so that its first request does not wait for it."""
+    """Compile what a broker needs for this version, so that its first request does not wait for it."""
     parser_of(request_schema(api_key, api_version))
     encoder_of(response_schema(api_key, api_version))
 
@@ -55,7 +54,7 @@ def parse_entity(entity_type: type[Entity], data: Buffer) -> Any:
         raise malformed(f"{entity_type.__name__} v{entity_type.__version__}", error) from None
 
 
-def encode_request(request: RequestPayload, correlation_id: int, client_id: str | None) -> bytearray:
+def encode_request(request: Entity, correlation_id: int, client_id: str | None) -> bytearray:
     """A frame to send to another broker."""
     out = start_request(request.__api_key__, request.__version__, correlation_id, client_id)
     encoder_of(type(request))(out, request)
@@ -63,7 +62,7 @@ def encode_request(request: RequestPayload, correlation_id: int, client_id: str 
     return out
 
 
-def encode_response(response: ResponsePayload, correlation_id: int) -> bytearray:
+def encode_response(response: Entity, correlation_id: int) -> bytearray:
     """A frame that answers the request with this correlation id.
 
     Durations and timestamps may be plain milliseconds and error codes plain numbers.
@@ -75,7 +74,7 @@ def encode_response(response: ResponsePayload, correlation_id: int) -> bytearray
 
 
 def encode_response_around(
-    response: ResponsePayload, array: str, encoded: Sequence[bytes | bytearray], correlation_id: int
+    response: Entity, array: str, encoded: Sequence[bytes | bytearray], correlation_id: int
 ) -> bytearray:
     """A frame whose elements of one top-level array are encoded already, each by `encode_entity`.
 

@@ -13,7 +13,7 @@ is appended to one `bytearray`. For a response with an array the compiled source
         for x in v: encode1(out, x)
         out.append(0)
 
-Byte-identical with kio's writer. Besides kio's types it takes plain `int` milliseconds for durations and
+Byte-identical with kio's writer. Besides what the parser makes it takes plain `int` milliseconds for durations and
 timestamps (-1: no timestamp), plain `int` error codes, and any buffer for bytes and records.
 Must not know headers or frames.
 """
@@ -25,9 +25,7 @@ from struct import Struct
 from typing import Any, Final
 from uuid import UUID
 
-from kio.static.protocol import Entity
-
-from lamina.wire.fields import FIXED_FORMATS, INTEGER_TYPES, Field, fields_of
+from lamina.wire.fields import FIXED_FORMATS, INTEGER_TYPES, Entity, Field, fields_of
 from lamina.wire.primitives import write_uvarint
 
 Encode = Callable[[bytearray, Any], None]

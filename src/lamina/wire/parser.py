@@ -25,7 +25,7 @@ this:
         set1(e, tuple(topics))
         return e, at
 
-The entity is filled through its slots: a frozen dataclass's own `__init__` takes five times as long.
+The entity is filled through its slots, past its own `__init__`.
 Unknown tagged fields are ignored, as KIP-482 demands. Must not know headers or frames.
 """
 
@@ -36,10 +36,8 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-from kio.static.protocol import Entity
-
-from lamina.wire.fields import FIXED_FORMATS, INTEGER_TYPES, Field, fields_of
+from lamina.errors import ErrorCode
+from lamina.wire.fields import FIXED_FORMATS, INTEGER_TYPES, Entity, Field, fields_of, setter_of
 from lamina.wire.primitives import (
     MAX_STRING_BYTES,
     MalformedRequest,
@@ -71,12 +69,12 @@ def uuid(value: bytes) -> UUID | None:
 
 
 def error_code(value: int) -> ErrorCode | int:
-    """A code that kio does not know stays a number: a newer broker may answer it."""
+    """A code that Lamina never gives stays a number: another broker may answer it."""
     return _ERROR_CODES.get(value, value)
 
 
 def timestamp(value_ms: int) -> datetime | None:
-    """kio's type for timestamps has whole seconds; the rest is cut off."""
+    """Whole seconds, as in kio; the rest is cut off."""
     return None if value_ms == -1 else _EPOCH + timedelta(seconds=value_ms // 1000)
 
 
@@ -187,7 +185,7 @@ class _Source:
             self._add_tags([field for field in fields if field.tag is not None])
         self._lines.append(f"e = new({self.name('entity_type', entity_type)})")
         for field in fields:
-            put = self.name("set", entity_type.__dict__[field.name].__set__)
+            put = self.name("set", setter_of(entity_type, field))
             value = self.value_of(field) if field.tag is None else f"f_{field.name}"
             self._lines.append(f"{put}(e, {value})")
 

@@ -1,17 +1,14 @@
 """Which header goes with which message version, and where its schema is.
 
-Owns the flexible-version table (facts: protocol.md §1) and the look-up of kio's schemas, which are imported
-one message version at a time: all of them take three seconds. Knows nothing of which APIs a broker offers;
-that is the router's table.
+Owns the flexible-version table (facts: protocol.md §1) and the look-up of schemas, which are made one message version
+at a time. Knows nothing of which APIs a broker offers; that is the router's table.
 """
 
 from functools import cache
 from typing import Any
 
-from kio.index import KioIndexError, load_request_schema, load_response_schema
-from kio.static.protocol import Entity
-
-from lamina.wire.fields import fields_of
+from lamina.wire.fields import Entity, fields_of
+from lamina.wire.schemas import message_class
 
 API_VERSIONS_KEY = 18
 
@@ -19,7 +16,7 @@ _API_KEYS_BY_FIRST_FLEXIBLE_VERSION = {
     0: (45, 46, 50, 51, 52, 55, *range(57, 76), *range(80, 93)),
     1: (27, 44, 48, 49, 53, 54, 76, 77, 78, 79),
     2: (21, 22, 29, 30, 31, *range(33, 44), 56),
-    3: (10, 16, 18, 24, 25, 26, 28),
+    3: (7, 10, 16, 18, 24, 25, 26, 28),
     4: (12, 13, 14, 20, 23, 32),
     5: (15, 19),
     6: (2, 9, 11),
@@ -56,20 +53,20 @@ def response_header_version(api_key: int, api_version: int) -> int:
 
 @cache
 def request_schema(api_key: int, api_version: int) -> Any:
-    """kio's class for this request, imported on first use; raises `UnknownMessage`."""
-    try:
-        return load_request_schema(api_key, api_version)
-    except KioIndexError:
-        raise UnknownMessage(f"There is no request of API key {api_key} version {api_version}.") from None
+    """The class of this request, made on first use; raises `UnknownMessage`."""
+    schema = message_class(api_key, api_version, is_request=True, is_flexible=is_flexible(api_key, api_version))
+    if schema is None:
+        raise UnknownMessage(f"There is no request of API key {api_key} version {api_version}.")
+    return schema
 
 
 @cache
 def response_schema(api_key: int, api_version: int) -> Any:
-    """kio's class for this response, imported on first use; raises `UnknownMessage`."""
-    try:
-        return load_response_schema(api_key, api_version)
-    except KioIndexError:
-        raise UnknownMessage(f"There is no response of API key {api_key} version {api_version}.") from None
+    """The class of this response, made on first use; raises `UnknownMessage`."""
+    schema = message_class(api_key, api_version, is_request=False, is_flexible=is_flexible(api_key, api_version))
+    if schema is None:
+        raise UnknownMessage(f"There is no response of API key {api_key} version {api_version}.")
+    return schema
 
 
 @cache

@@ -10,6 +10,7 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.apis import APIS
 from lamina.broker.requests.router import Router
 from lamina.errors import ErrorCode
+from lamina.wire.fields import Entity, fields_of
 from tests.broker.in_process import InProcessBroker
 
 PRODUCE, FETCH = 0, 1
@@ -68,12 +69,12 @@ def test_the_advertised_ranges_are_those_of_the_facts(tmp_path: Path) -> None:
 def _codes(answer: Any) -> set[int]:
     """Every error code anywhere in an answer."""
     found = set()
-    for name in answer.__dataclass_fields__:
-        value = getattr(answer, name)
-        if name in ("error_code", "partition_error_code"):
+    for field in fields_of(type(answer)):
+        value = getattr(answer, field.name)
+        if field.name in ("error_code", "partition_error_code"):
             found.add(int(value))
         for nested in value if isinstance(value, tuple) else ():
-            if hasattr(nested, "__dataclass_fields__"):
+            if isinstance(nested, Entity):
                 found |= _codes(nested)
     return found
 

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from lamina.cli.diagnosis.finding import Finding, fine, in_units, problem, warning
 
 OLDEST_PYTHON = (3, 11)
-REQUIRED = ("click", "confluent-kafka", "cramjam", "crc32c", "kio", "lz4", "rich")
+REQUIRED = ("click", "confluent-kafka", "cramjam", "crc32c", "lz4", "rich")
 FEW_FILES, ENOUGH_FILES = 256, 4096
 LITTLE_MEMORY_BYTES = 256 * 1024 * 1024
 
