@@ -105,7 +105,9 @@ def produce_rows() -> None:
                 partition(index=index, error_code=0, base_offset=5, record_errors=()) for index in range(partitions)
             )
             entity = answer(responses=tuple(topic(name="topic", partition_responses=plain) for _ in range(topics)))
-            by_hand = [TopicProduced("topic", [PartitionProduced(index, 0, 5) for index in range(partitions)])] * topics
+            by_hand = [
+                TopicProduced("topic", TOPIC_ID, [PartitionProduced(index, 0, 5) for index in range(partitions)])
+            ] * topics
             name = f"Produce response v{version}, {topics}x{partitions}"
             write_row(name, entity)
             _by_hand(name, version, by_hand, entity)

@@ -12,7 +12,7 @@ from lamina.wire.codec import encode_request, parse_response
 from lamina.wire.versions import nested_schema, request_schema
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
-PRODUCE_VERSION, FETCH_VERSION, FETCH_BY_NAME, LIST_OFFSETS_VERSION, METADATA_VERSION = 9, 16, 12, 8, 12
+PRODUCE_VERSION, FETCH_VERSION, FETCH_BY_NAME, LIST_OFFSETS_VERSION, METADATA_VERSION = 9, 18, 12, 8, 12
 
 
 class Closed(Exception):

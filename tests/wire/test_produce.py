@@ -2,6 +2,7 @@ from contextlib import suppress
 from random import Random
 from struct import pack
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.produce import (
     API_KEY,
+    FIRST_WITH_TOPIC_IDS,
     VERSIONS,
     PartitionProduced,
     RecordError,
@@ -38,7 +40,9 @@ def test_requests_are_read_as_written(version: int, seed: int, unknown_tags: boo
     assert request.transactional_id == expected.transactional_id
     assert request.acks == expected.acks
     assert request.timeout_ms == round(expected.timeout.total_seconds() * 1000)
-    assert [topic.name for topic in request.topics] == [topic.name for topic in expected.topic_data]
+    assert [topic[:2] for topic in request.topics] == [
+        (getattr(topic, "name", None), getattr(topic, "topic_id", None)) for topic in expected.topic_data
+    ]
     for topic, expected_topic in zip(request.topics, expected.topic_data, strict=True):
         assert topic.partitions == [(partition.index, partition.records) for partition in expected_topic.partition_data]
 
@@ -83,6 +87,7 @@ def test_every_truncation_is_malformed(version: int) -> None:
         (9, b"\x02\x00\x01\x00\x00", "string that must be there is null"),
         (9, b"\x02\x01\x02" + pack(">i", 0) + b"\xff\xff\xff\xff\x07", "ends before its last field"),
         (9, b"\x02\x03\xc3\x28\x01\x00\x00", "not UTF-8"),
+        (13, b"\x02" + bytes(15), "ends before its last field"),
     ],
 )
 def test_a_lie_is_refused_with_a_sentence(version: int, topics: bytes, sentence: str) -> None:
@@ -105,7 +110,9 @@ PARTITIONS = st.builds(
     current_leader=st.none() | st.builds(CurrentLeader, st.integers(0, 9), st.integers(0, 9)),
 )
 PLAIN_PARTITIONS = st.builds(lambda index, offset: PartitionProduced(index, 0, offset), st.integers(0, 9), INT64)
-TOPICS = st.builds(TopicProduced, st.text(max_size=200), st.lists(PARTITIONS | PLAIN_PARTITIONS, max_size=3))
+TOPICS = st.builds(
+    TopicProduced, st.text(max_size=200), st.none() | st.uuids(), st.lists(PARTITIONS | PLAIN_PARTITIONS, max_size=3)
+)
 ENDPOINTS = st.builds(NodeEndpoint, st.integers(0, 9), st.text(max_size=20), st.integers(1, 65535), TEXTS)
 
 
@@ -124,7 +131,7 @@ def test_answers_are_those_of_the_compiled_encoder(
 
 
 def test_an_answer_of_many_partitions_is_that_of_the_compiled_encoder() -> None:
-    topics = [TopicProduced("t" * 200, [PartitionProduced(index, 0, 1) for index in range(200)])] * 200
+    topics = [TopicProduced("t" * 200, UUID(int=1), [PartitionProduced(index, 0, 1) for index in range(200)])] * 200
     for version in VERSIONS:
         expected = encode_response(_as_message(version, topics, 0, []), 42)
         assert encode_produce_response(version, 42, topics) == expected
@@ -140,7 +147,7 @@ def _as_message(version: int, topics: list[TopicProduced], throttle_time_ms: int
         extra["node_endpoints"] = tuple(endpoint_schema(**endpoint._asdict()) for endpoint in endpoints)
     responses = tuple(
         topic_schema(
-            name=topic.name,
+            **({"topic_id": topic.topic_id} if version >= FIRST_WITH_TOPIC_IDS else {"name": topic.name}),
             partition_responses=tuple(_partition(version, partition_schema, p) for p in topic.partitions),
         )
         for topic in topics

@@ -1,9 +1,9 @@
-"""Fetch requests v4-17, read by hand.
+"""Fetch requests v4-18, read by hand.
 
 Owns their layout, which grew field by field: what a version does not carry has the value that means "none".
 Topics are named up to v12 and have ids from v13. The replica's id is a field up to v14 and a tagged field
-from v15 (KIP-903); the tags for a cluster id and a replica's directory id are of no use to this broker and
-skipped, like tags that nobody knows. Must not know sessions or partitions.
+from v15 (KIP-903); the tags for a cluster id, for a replica's directory id (v17) and for its high watermark (v18,
+KIP-1166) are of no use to this broker and skipped, like tags that nobody knows. Must not know sessions or partitions.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
-from lamina.wire.parser import uuid
+from lamina.wire.parser import read_uuid
 from lamina.wire.primitives import (
     MAX_ELEMENTS,
     UNREADABLE,
@@ -28,7 +28,7 @@ from lamina.wire.primitives import (
 )
 
 API_KEY = 1
-VERSIONS = range(4, 18)
+VERSIONS = range(4, 19)
 FIRST_WITH_SESSIONS = 7
 FIRST_FLEXIBLE = 12
 FIRST_WITH_TOPIC_IDS = 13
@@ -153,10 +153,8 @@ _ReadTopic = Callable[[bytes, int], tuple[str | None, UUID | None, int]]
 
 
 def _read_topic_id(data: bytes, at: int) -> tuple[None, UUID | None, int]:
-    value = data[at : at + 16]
-    if len(value) < 16:
-        raise IndexError
-    return None, uuid(value), at + 16
+    topic_id, at = read_uuid(data, at)
+    return None, topic_id, at
 
 
 def _read_compact_topic_name(data: bytes, at: int) -> tuple[str, None, int]:

@@ -1,4 +1,4 @@
-"""Fetch answers v4-17, written by hand, with holes where the records go.
+"""Fetch answers v4-18, written by hand, with holes where the records go.
 
 Owns their layout. The answer is a list of pieces to send in order: byte pieces, and the objects that the
 caller gave as records. Such an object only has to know its length; a file range goes to `sendfile` and its

@@ -50,7 +50,8 @@ from lamina.wire.primitives import (
 Parse = Callable[[bytes, int, list[int]], tuple[Any, int]]
 
 _ERROR_CODES: dict[int, ErrorCode] = {code.value: code for code in ErrorCode}
-_ZERO_UUID = bytes(16)
+_UUID_BYTES = 16
+_ZERO_UUID = bytes(_UUID_BYTES)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -66,6 +67,14 @@ def duration(value_ms: int) -> timedelta:
 @lru_cache(maxsize=4096)
 def uuid(value: bytes) -> UUID | None:
     return None if value == _ZERO_UUID else UUID(bytes=value)
+
+
+def read_uuid(data: bytes | memoryview, at: int) -> tuple[UUID | None, int]:
+    """(value, where the next field starts)."""
+    value = bytes(data[at : at + _UUID_BYTES])
+    if len(value) < _UUID_BYTES:
+        raise IndexError
+    return uuid(value), at + _UUID_BYTES
 
 
 def error_code(value: int) -> ErrorCode | int:

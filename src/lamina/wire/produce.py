@@ -1,16 +1,19 @@
-"""Produce, by hand: requests v3-12 read in place, answers v3-12 written without a message in between.
+"""Produce, by hand: requests v3-13 read in place, answers v3-13 written without a message in between.
 
 Owns the layout of these two. The records of a partition are a view into the frame, never a copy; whoever
-keeps them longer than the frame must copy. Tagged fields are skipped: these versions know none in a request.
-Must not know what is inside a batch.
+keeps them longer than the frame must copy. Topics are named up to v12 and have ids from v13. Tagged fields are
+skipped: these versions know none in a request. Must not know what is inside a batch.
 """
 
 from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
+from uuid import UUID
 
+from lamina.wire.encoder import uuid_bytes
 from lamina.wire.headers import start_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint, current_leader_field, write_endpoint_tags
+from lamina.wire.parser import read_uuid
 from lamina.wire.primitives import (
     MAX_ELEMENTS,
     UNREADABLE,
@@ -29,7 +32,8 @@ from lamina.wire.primitives import (
 )
 
 API_KEY = 0
-VERSIONS = range(3, 13)
+VERSIONS = range(3, 14)
+FIRST_WITH_TOPIC_IDS = 13
 _FIRST_WITH_LOG_START = 5
 _FIRST_WITH_RECORD_ERRORS = 8
 _FIRST_FLEXIBLE = 9
@@ -57,7 +61,10 @@ class PartitionRecords(NamedTuple):
 
 
 class TopicRecords(NamedTuple):
-    name: str
+    """A topic by its name (up to v12) or by its id (from v13)."""
+
+    name: str | None
+    topic_id: UUID | None
     partitions: list[PartitionRecords]
 
 
@@ -89,7 +96,10 @@ class PartitionProduced(NamedTuple):
 
 
 class TopicProduced(NamedTuple):
-    name: str
+    """A topic by its name (up to v12) or by its id (from v13)."""
+
+    name: str | None
+    topic_id: UUID | None
     partitions: Sequence[PartitionProduced]
 
 
@@ -97,8 +107,10 @@ def parse_produce_request(api_version: int, body: Buffer) -> ProduceRequest:
     """The request in these bytes; its records are views into them. Raises `MalformedRequest`."""
     data = memoryview(body)
     try:
-        parse = _parse_flexible if api_version >= _FIRST_FLEXIBLE else _parse_legacy
-        request, at = parse(data)
+        if api_version >= _FIRST_FLEXIBLE:
+            request, at = _parse_flexible(data, with_ids=api_version >= FIRST_WITH_TOPIC_IDS)
+        else:
+            request, at = _parse_legacy(data)
         if at < len(data):
             raise MalformedRequest(f"{len(data) - at} bytes follow its last field.")
     except UNREADABLE as error:
@@ -106,15 +118,21 @@ def parse_produce_request(api_version: int, body: Buffer) -> ProduceRequest:
     return request
 
 
-def _parse_flexible(data: memoryview) -> tuple[ProduceRequest, int]:
+def _parse_flexible(data: memoryview, *, with_ids: bool) -> tuple[ProduceRequest, int]:
     end = len(data)
     transactional_id, at = read_compact_string(data, 0)
     acks, timeout_ms = _unpack_acks_timeout(data, at)
     topic_count, at = read_uvarint(data, at + 6)
     budget = [MAX_ELEMENTS]
     topics = []
+    name: str | None = None
+    topic_id: UUID | None = None
     for _ in range(spend(topic_count - 1, budget)):
-        name, at = read_compact_string(data, at)
+        if with_ids:
+            topic_id, at = read_uuid(data, at)
+        else:
+            name, at = read_compact_string(data, at)
+            name = present(name)
         partition_count, at = read_uvarint(data, at)
         partitions = []
         for _ in range(spend(partition_count - 1, budget)):
@@ -133,7 +151,7 @@ def _parse_flexible(data: memoryview) -> tuple[ProduceRequest, int]:
             at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
             partitions.append(_new(PartitionRecords, (index, records)))
         at = at + 1 if data[at] == 0 else skip_tags(data, at, budget)
-        topics.append(TopicRecords(present(name), partitions))
+        topics.append(TopicRecords(name, topic_id, partitions))
     at = skip_tags(data, at, budget)
     if at > end:
         raise IndexError
@@ -163,7 +181,7 @@ def _parse_legacy(data: memoryview) -> tuple[ProduceRequest, int]:
             elif size != -1:
                 raise MalformedRequest(f"records have length {size}.")
             partitions.append(_new(PartitionRecords, (index, records)))
-        topics.append(TopicRecords(present(name), partitions))
+        topics.append(TopicRecords(present(name), None, partitions))
     if at > end:
         raise IndexError
     return ProduceRequest(transactional_id, acks, timeout_ms, topics), at
@@ -180,9 +198,13 @@ def encode_produce_response(
     out = start_response(API_KEY, api_version, correlation_id)
     if api_version >= _FIRST_FLEXIBLE:
         with_leaders = api_version >= _FIRST_WITH_LEADERS
+        with_ids = api_version >= FIRST_WITH_TOPIC_IDS
         write_uvarint(out, len(topics) + 1)
         for topic in topics:
-            write_compact_string(out, topic.name)
+            if with_ids:
+                out += uuid_bytes(topic.topic_id)
+            else:
+                write_compact_string(out, topic.name)
             write_uvarint(out, len(topic.partitions) + 1)
             for partition in topic.partitions:
                 _write_partition(out, partition, with_leaders)

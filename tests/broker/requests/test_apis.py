@@ -16,8 +16,8 @@ from tests.broker.in_process import InProcessBroker
 PRODUCE, FETCH = 0, 1
 
 RANGES = {
-    PRODUCE: (0, 12),
-    FETCH: (4, 17),
+    PRODUCE: (0, 13),
+    FETCH: (4, 18),
     2: (1, 9),
     3: (0, 13),
     8: (2, 9),

@@ -91,7 +91,9 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (
         produce.API,
         lambda p: (
-            produce.Produce(p.partitions, p.verification, p.kernel_loading, p.counters, p.threads, p.clocks).handle
+            produce.Produce(
+                p.metadata, p.partitions, p.verification, p.kernel_loading, p.counters, p.threads, p.clocks
+            ).handle
         ),
     ),
     (

@@ -84,7 +84,9 @@ class TransactionVerification:
         """What has to be verified; ``None`` where each batch is part of a transaction that is open in its partition."""
         producers: set[tuple[int, int]] = set()
         verifications: dict[TopicPartition, Verification] = {}
-        for topic, partitions in message.topics:
+        for topic, _, partitions in message.topics:
+            if topic is None:
+                continue
             for index, records in partitions:
                 partition = self._partitions.find(topic, index)
                 if partition is None or records is None or len(records) < HEADER_BYTES:

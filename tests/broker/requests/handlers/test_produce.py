@@ -1,5 +1,6 @@
 import threading
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -157,3 +158,68 @@ def test_min_insync_replicas_above_the_replicas_of_a_topic_asks_for_all_of_them(
     broker.create("t", min_insync_replicas="2")
     [answer] = send(broker, batch_of(broker, 1))
     assert answer.error_code == ErrorCode.NONE
+
+
+BY_ID = 13
+
+
+def produce_by_id(broker: InProcessBroker, *topics: tuple[UUID, bytes], **facts: Any) -> list[Any]:
+    """The answers for partition 0 of each topic."""
+    data = [{"topic_id": topic_id, "partition_data": [{"index": 0, "records": batch}]} for topic_id, batch in topics]
+    response = broker.ask(PRODUCE, BY_ID, acks=-1, topic_data=data, **facts)
+    assert [one.topic_id for one in response.responses] == [topic_id for topic_id, _ in topics]
+    return [one.partition_responses[0] for one in response.responses]
+
+
+@pytest.mark.parametrize("count", [1, 2001], ids=["on the loop", "on a thread"])
+def test_a_batch_goes_to_the_topic_with_the_id(broker: InProcessBroker, count: int) -> None:
+    broker.create("t")
+    broker.create("u")
+    t, u = (broker.node.partitions.get(name, 0) for name in ("t", "u"))
+    (told,) = produce_by_id(broker, (u.topic_id, batch_of(broker, count)))
+    assert (told.error_code, told.base_offset) == (ErrorCode.NONE, 0)
+    assert (t.log.log_end_offset, u.log.log_end_offset) == (0, count)
+
+
+def test_an_id_that_no_topic_has_is_unknown_and_the_others_get_their_batches(broker: InProcessBroker) -> None:
+    broker.create("t")
+    batch = batch_of(broker, 3)
+    topic_id = broker.node.partitions.get("t", 0).topic_id
+    unknown, known = produce_by_id(broker, (UUID(int=7), batch), (topic_id, batch))
+    assert (unknown.error_code, unknown.base_offset) == (ErrorCode.UNKNOWN_TOPIC_ID, -1)
+    assert (known.error_code, known.base_offset) == (ErrorCode.NONE, 0)
+
+
+def test_the_id_of_a_topic_that_was_deleted_is_not_that_of_its_successor(broker: InProcessBroker) -> None:
+    broker.create("t")
+    old_id = broker.node.partitions.get("t", 0).topic_id
+    broker.delete("t")
+    broker.create("t")
+    (told,) = produce_by_id(broker, (old_id, batch_of(broker, 1)))
+    assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+
+
+def test_a_topic_that_is_replaced_while_its_batch_is_prepared_does_not_get_it(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("t")
+    old_id = broker.node.partitions.get("t", 0).topic_id
+    began, may_go_on = threading.Event(), threading.Event()
+
+    def prepare_later(*arguments: Any) -> PreparedBatch:
+        began.set()
+        assert may_go_on.wait(30)
+        return prepare_batch(*arguments)
+
+    monkeypatch.setattr(produce, "prepare_batch", prepare_later)
+    batch = batch_of(broker, 2001)
+    data = [{"topic_id": old_id, "partition_data": [{"index": 0, "records": batch}]}]
+    begun = broker.begin(PRODUCE, BY_ID, acks=-1, topic_data=data)
+    broker.run_until(began.is_set)
+    broker.delete("t")
+    broker.create("t")
+    may_go_on.set()
+    (topic,) = broker.finish(begun).responses
+    assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0

@@ -25,7 +25,7 @@ from lamina.settings.transactions import (
 from tests.broker.in_process import InProcessBroker
 
 PRODUCE = 0
-CLASSIC, ABORTABLE, ADDING = 10, 11, 12
+CLASSIC, ABORTABLE, ADDING, BY_TOPIC_ID = 10, 11, 12, 13
 
 Asked = tuple[str, int, int, tuple[TopicPartition, ...], bool]
 
@@ -77,12 +77,13 @@ def produce(
 ) -> list[Any]:
     """The answer for each partition, one batch each."""
     sent = [{"index": index, "records": batch} for index, batch in enumerate(batches)]
+    topic_id = broker.node.partitions.get("t", 0).topic_id
     response = broker.ask(
         PRODUCE,
         version,
         transactional_id=transactional_id,
         acks=-1,
-        topic_data=[{"name": "t", "partition_data": sent}],
+        topic_data=[{"name": "t", "topic_id": topic_id, "partition_data": sent}],
     )
     return list(response.responses[0].partition_responses)
 
@@ -120,14 +121,15 @@ def test_only_the_first_batch_in_each_partition_is_asked_for(
     assert len(coordinator.asked) == 3
 
 
+@pytest.mark.parametrize("version", [ADDING, BY_TOPIC_ID])
 def test_version_12_adds_partitions_and_begins_each_epoch_at_0(
-    broker: InProcessBroker, coordinator: FakeCoordinator
+    broker: InProcessBroker, coordinator: FakeCoordinator, version: int
 ) -> None:
-    assert codes(broker, transactional(broker, 5), version=ADDING) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
-    assert codes(broker, transactional(broker), version=ADDING) == [0]
+    assert codes(broker, transactional(broker, 5), version=version) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert codes(broker, transactional(broker), version=version) == [0]
     end(broker, epoch=1, version=2)
-    assert codes(broker, transactional(broker, 1), version=ADDING) == [ErrorCode.INVALID_PRODUCER_EPOCH]
-    assert codes(broker, transactional(broker, epoch=1), version=ADDING) == [0]
+    assert codes(broker, transactional(broker, 1), version=version) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert codes(broker, transactional(broker, epoch=1), version=version) == [0]
     assert all(may_add for *_, may_add in coordinator.asked)
 
 

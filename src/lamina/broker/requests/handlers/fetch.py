@@ -1,9 +1,10 @@
-"""Fetch (key 1), versions 4-17.
+"""Fetch (key 1), versions 4-18.
 
 Behaviour: long poll until `min_bytes` or `max_wait_ms`; records leave as file ranges; consumers see up to the
 high watermark, or the last stable offset with the aborted transactions they have to skip; incremental sessions
 as in KIP-227. The first partition with records may exceed the limits by one batch, no other may.
-Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids in place of names from v13.
+Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids in place of names from v13; what a
+follower says of its directory (v17) and its high watermark (v18) is not looked at.
 Not done: follower fetches and racks (one replica), tiered offsets.
 """
 

@@ -1,4 +1,4 @@
-"""Produce (key 0), versions 3-12; 0 is advertised because old clients compress only then (KAFKA-18659).
+"""Produce (key 0), versions 3-13; 0 is advertised because old clients compress only then (KAFKA-18659).
 
 Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
 acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
@@ -6,14 +6,17 @@ log, and on disk where `flush.messages` says so. Batches that are large once dec
 that the topic stores in another codec are prepared on a thread. A batch that begins a transaction in its partition is
 verified with the transaction coordinator first. While the disk is nearly full every batch for it gets POLICY_VIOLATION.
 Version notes: zstd needs v7; record errors are told from v8; TRANSACTION_ABORTABLE from v11; from v12 partitions need
-not be added to the transaction before.
+not be added to the transaction before; v13 has topic ids in place of names, and an id that no topic has is
+UNKNOWN_TOPIC_ID.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -38,6 +41,7 @@ from lamina.errors import (
     StorageError,
     TransactionalIdAuthorizationFailed,
     UnknownServerError,
+    UnknownTopicId,
     UnsupportedCompression,
 )
 from lamina.image.topic import INTERNAL_TOPICS
@@ -46,6 +50,7 @@ from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_co
 from lamina.records.prepare import PreparedBatch, prepare_batch
 from lamina.wire.produce import (
     API_KEY,
+    FIRST_WITH_TOPIC_IDS,
     VERSIONS,
     PartitionProduced,
     PartitionRecords,
@@ -72,6 +77,7 @@ class Produce:
 
     def __init__(
         self,
+        metadata: Metadata,
         partitions: Partitions,
         verification: TransactionVerification,
         kernel_loading: KernelLoading,
@@ -79,6 +85,7 @@ class Produce:
         threads: Threads,
         clocks: Clocks,
     ) -> None:
+        self._metadata = metadata
         self._partitions = partitions
         self._verification = verification
         self._kernel_loading = kernel_loading
@@ -89,6 +96,8 @@ class Produce:
     def handle(self, request: Request, message: ProduceRequest) -> Response | Awaitable[Response]:
         if message.acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
+        if request.api_version >= FIRST_WITH_TOPIC_IDS:
+            message = message._replace(topics=[self._named(topic) for topic in message.topics])
         if message.transactional_id is not None:
             unverified = self._verification.begin(request.api_version, message)
             if unverified is not None:
@@ -100,14 +109,27 @@ class Produce:
         now_ms = self._clocks.now_ms()
         uncommitted: list[Partition] = []
         topics = []
-        for topic, partitions in message.topics:
+        for topic, topic_id, partitions in message.topics:
+            if topic is None:
+                topics.append(_unknown_topic(request, topic_id, partitions))
+                continue
             produced = [
-                self._produce(request, message, topic, partition, None, now_ms, uncommitted) for partition in partitions
+                self._produce(request, message, topic, topic_id, partition, None, now_ms, uncommitted)
+                for partition in partitions
             ]
-            topics.append(TopicProduced(topic, produced))
+            topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             return self._answer_committed(request, message, topics, uncommitted)
         return _answer(request, message, topics)
+
+    def _named(self, topic: TopicRecords) -> TopicRecords:
+        """The topic with the name that belongs to its id; none where no topic has the id."""
+        if topic.topic_id is None:
+            return topic
+        try:
+            return topic._replace(name=self._metadata.image.topic_with_id(topic.topic_id.bytes).name)
+        except UnknownTopicId:
+            return topic
 
     async def _handle_unverified(
         self, request: Request, message: ProduceRequest, transactional_id: str, unverified: Unverified
@@ -120,7 +142,10 @@ class Produce:
         uncommitted: list[Partition] = []
         topics = []
         done = 0
-        for topic, partitions in message.topics:
+        for topic, topic_id, partitions in message.topics:
+            if topic is None:
+                topics.append(_unknown_topic(request, topic_id, partitions))
+                continue
             produced = []
             for partition in partitions:
                 if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
@@ -131,12 +156,13 @@ class Produce:
                     produced.append(_failed(request, partition.partition_index, verification))
                     continue
                 prepared = await self._prepare_on_thread(topic, partition)
+                now_ms = self._clocks.now_ms()
                 produced.append(
                     self._produce(
-                        request, message, topic, partition, prepared, self._clocks.now_ms(), uncommitted, verification
+                        request, message, topic, topic_id, partition, prepared, now_ms, uncommitted, verification
                     )
                 )
-            topics.append(TopicProduced(topic, produced))
+            topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             return await self._answer_committed(request, message, topics, uncommitted)
         return _answer(request, message, topics)
@@ -160,6 +186,7 @@ class Produce:
         request: Request,
         message: ProduceRequest,
         topic: str,
+        topic_id: UUID | None,
         sent: PartitionRecords,
         prepared: PreparedBatch | KafkaError | None,
         now_ms: int,
@@ -170,6 +197,8 @@ class Produce:
         index, records = sent
         try:
             partition = self._partitions.get(topic, index)
+            if topic_id is not None and topic_id != partition.topic_id:
+                raise UnknownTopicId(f"{partition.log.name} has another topic id")
             if topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
                 raise InvalidTopic(f"{topic} is internal: clients may not write to it")
             if message.acks == -1:
@@ -232,14 +261,14 @@ class Produce:
     def _takes_long(self, topics: Sequence[TopicRecords]) -> bool:
         if len(topics) == 1 and len(topics[0].partitions) == 1:
             return self._is_slow(topics[0].name, topics[0].partitions[0])
-        if sum(len(partitions) for _, partitions in topics) > _PARTITIONS_AT_A_TIME:
+        if sum(len(topic.partitions) for topic in topics) > _PARTITIONS_AT_A_TIME:
             return True
-        return any(self._is_slow(topic, partition) for topic, partitions in topics for partition in partitions)
+        return any(self._is_slow(topic.name, partition) for topic in topics for partition in topic.partitions)
 
-    def _is_slow(self, topic: str, sent: PartitionRecords) -> bool:
+    def _is_slow(self, topic: str | None, sent: PartitionRecords) -> bool:
         """Whether preparing the batch would hold up the loop, by what its header claims."""
         index, records = sent
-        if records is None or len(records) < HEADER_BYTES:
+        if topic is None or records is None or len(records) < HEADER_BYTES:
             return False
         codec_id, record_count = read_codec_and_count(records)
         if self._kernel_loading.takes_long(record_count):
@@ -260,16 +289,15 @@ class Produce:
         failed = await all_committed(uncommitted, self._clocks)
         if failed:
             topics = [
-                TopicProduced(
-                    topic,
-                    [
-                        _failed(request, done.partition_index, failed[topic, done.partition_index])
-                        if (topic, done.partition_index) in failed
+                topic._replace(
+                    partitions=[
+                        _failed(request, done.partition_index, failed[topic.name, done.partition_index])
+                        if topic.name is not None and (topic.name, done.partition_index) in failed
                         else done
-                        for done in partitions
-                    ],
+                        for done in topic.partitions
+                    ]
                 )
-                for topic, partitions in topics
+                for topic in topics
             ]
         return _answer(request, message, topics)
 
@@ -282,14 +310,19 @@ def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduce
     return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))
 
 
+def _unknown_topic(request: Request, topic_id: UUID | None, partitions: Sequence[PartitionRecords]) -> TopicProduced:
+    error = UnknownTopicId(f"there is no topic with id {topic_id}")
+    return TopicProduced(None, topic_id, [_failed(request, sent.partition_index, error) for sent in partitions])
+
+
 def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Response:
     if message.acks == 0:
-        for topic, partitions in topics:
-            for partition in partitions:
+        for topic in topics:
+            for partition in topic.partitions:
                 if partition.error_code:
                     raise CloseConnection(
-                        f"a batch for {topic}-{partition.partition_index} sent with acks=0 was refused: "
-                        f"{partition.error_message}"
+                        f"a batch for {topic.name or topic.topic_id}-{partition.partition_index} sent with acks=0 "
+                        f"was refused: {partition.error_message}"
                     )
         return None
     return [encode_produce_response(request.api_version, request.correlation_id, topics)]
@@ -297,8 +330,8 @@ def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduce
 
 def error_response(request: Request, message: ProduceRequest, error: KafkaError) -> Response:
     topics = [
-        TopicProduced(topic, [_failed(request, partition.partition_index, error) for partition in partitions])
-        for topic, partitions in message.topics
+        TopicProduced(topic, topic_id, [_failed(request, sent.partition_index, error) for sent in partitions])
+        for topic, topic_id, partitions in message.topics
     ]
     return _answer(request, message, topics)
 
