@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from confluent_kafka import TopicPartition as RdTopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PyTopicPartition
+from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 from tests.broker.process import BrokerProcess
 
@@ -271,3 +273,8 @@ def test_what_one_client_writes_the_others_read(broker: BrokerProcess, topic: st
         records += mine
     for kind in CLIENTS:
         assert kind(broker.address).read(topic, len(records)) == records
+
+
+def test_kafka_python_takes_the_broker_for_the_newest_release_that_it_knows(broker: BrokerProcess) -> None:
+    with closing(KafkaConsumer(bootstrap_servers=broker.address)) as consumer:
+        assert consumer.config["api_version"] == max(BROKER_API_VERSIONS)

@@ -113,7 +113,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_offsets.API, lambda p: partial(list_offsets.handle, p.partitions, p.threads)),
     (metadata.API, lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.directories).handle),
     (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups)),
-    (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.groups)),
+    (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.metadata, p.groups)),
     (find_coordinator.API, lambda p: partial(find_coordinator.handle, p.metadata, p.groups, p.transactions)),
     (join_group.API, lambda p: partial(join_group.handle, p.groups)),
     (heartbeat.API, lambda p: partial(heartbeat.handle, p.groups)),

@@ -1,17 +1,36 @@
 """What becomes of each partition that a request about committed offsets names.
 
-Owns which partitions exist for such a request, and the part of its answer that tells of each. Must not know what is
-done with the offsets.
+Owns which topics and partitions exist for such a request, and the part of its answer that tells of each. Must not know
+what is done with the offsets.
 """
 
 from typing import Any
+from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.request import Request
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, UnknownTopicId
 from lamina.wire.building import response_shape
 
-Outcome = dict[tuple[str, int], ErrorCode]
+TopicKey = str | UUID | None
+"""A topic as a request names it: by its name, or by its id from version 10 of OffsetCommit and OffsetFetch."""
+
+Outcome = dict[tuple[TopicKey, int], ErrorCode]
+
+
+def topic_key(topic: Any) -> TopicKey:
+    key: TopicKey = topic.topic_id if hasattr(topic, "topic_id") else topic.name
+    return key
+
+
+def topic_name(metadata: Metadata, key: TopicKey) -> str | None:
+    """The name of the topic, which need not exist; ``None`` where no topic has the id."""
+    if isinstance(key, str):
+        return key
+    try:
+        return None if key is None else metadata.image.topic_with_id(key.bytes).name
+    except UnknownTopicId:
+        return None
 
 
 def partition_count(metadata: Metadata, topic: str) -> int:
@@ -28,10 +47,11 @@ def answer_with(api_key: int, request: Request, message: Any, outcome: Outcome, 
     return shape(
         topics=tuple(
             topic_shape(
-                name=topic.name,
+                name=getattr(topic, "name", None),
+                topic_id=getattr(topic, "topic_id", None),
                 partitions=tuple(
                     partition_shape(
-                        partition_index=one.partition_index, error_code=outcome[topic.name, one.partition_index]
+                        partition_index=one.partition_index, error_code=outcome[topic_key(topic), one.partition_index]
                     )
                     for one in topic.partitions
                 ),
@@ -40,3 +60,8 @@ def answer_with(api_key: int, request: Request, message: Any, outcome: Outcome, 
         ),
         **more,
     )
+
+
+def one_outcome(message: Any, code: ErrorCode) -> Outcome:
+    """The same for every partition."""
+    return {(topic_key(topic), one.partition_index): code for topic in message.topics for one in topic.partitions}

@@ -1,6 +1,7 @@
 """Asking a broker of this process about groups, in any version."""
 
 from typing import Any
+from uuid import UUID
 
 from lamina.coordinators.records.consumer_protocol import Subscription, write_assignment, write_subscription
 from tests.broker.in_process import InProcessBroker
@@ -8,6 +9,7 @@ from tests.broker.in_process import InProcessBroker
 COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST = range(8, 17)
 DELETE, DELETE_OFFSETS, CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 42, 47, 68, 69
 GROUP = "g"
+NO_TOPIC_ID = UUID(int=7)
 
 
 class Groups:
@@ -70,6 +72,7 @@ class Groups:
         asked = [
             {
                 "name": topic,
+                "topic_id": self.topic_id(topic),
                 "partitions": [
                     {
                         "partition_index": index,
@@ -94,12 +97,19 @@ class Groups:
 
     def fetch(self, *keys: tuple[str, int], version: int = 9, **more: Any) -> Any:
         """The group's own part of the answer."""
-        topics = [{"name": topic, "partition_indexes": [index]} for topic, index in keys] or None
+        topics = [
+            {"name": topic, "topic_id": self.topic_id(topic), "partition_indexes": [index]} for topic, index in keys
+        ] or None
         if version < 8:
             return self.broker.ask(FETCH_OFFSETS, version, group_id=GROUP, topics=topics, **more)
         group = {"group_id": GROUP, "topics": topics, "member_epoch": -1, **more}
         (answer,) = self.broker.ask(FETCH_OFFSETS, version, groups=[group], **more).groups
         return answer
+
+    def topic_id(self, name: str) -> UUID:
+        """The id of the topic, or one that no topic has."""
+        topic = self.broker.node.image.topics.get(name)
+        return NO_TOPIC_ID if topic is None else UUID(bytes=topic.id)
 
     def consumer(self, member_id: str, epoch: int, *topics: str, version: int = 1, **more: Any) -> Any:
         is_joining = epoch == 0

@@ -17,7 +17,7 @@ def sizes(result: Any) -> dict[tuple[str, int], int]:
     }
 
 
-@pytest.mark.parametrize("version", range(1, 5))
+@pytest.mark.parametrize("version", range(1, 6))
 def test_every_version_tells_the_size_of_every_partition(broker: InProcessBroker, version: int) -> None:
     broker.create("t", partitions=2)
     broker.produce("t", 10, partition=1)
@@ -33,6 +33,8 @@ def test_every_version_tells_the_size_of_every_partition(broker: InProcessBroker
         assert response.error_code == 0
     if version >= 4:
         assert result.total_bytes >= result.usable_bytes > 0
+    if version >= 5:
+        assert not result.is_cordoned
 
 
 def test_only_the_asked_partitions_are_told_and_none_for_an_empty_list(broker: InProcessBroker) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
+from lamina.broker.requests.offset_outcomes import topic_key
 from lamina.errors import ErrorCode
 from tests.broker.in_process import InProcessBroker
 from tests.broker.requests.handlers.groups_world import (
@@ -21,10 +22,13 @@ from tests.broker.requests.handlers.groups_world import (
     JOIN,
     LEAVE,
     LIST,
+    NO_TOPIC_ID,
     Groups,
 )
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
+BY_TOPIC_ID = 10
+"""OffsetCommit and OffsetFetch from this version on."""
 
 
 @pytest.fixture
@@ -247,12 +251,12 @@ def test_static_members_bounce_without_a_rebalance_and_the_old_one_is_fenced(gro
 # Offsets
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(2, 11))
 def test_every_version_commits(groups: Groups, version: int) -> None:
     assert groups.commit(("t", 0, 7), ("t", 9, 1), ("none", 0, 1), ("t", 1, 8), version=version) == [
         0,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID if version >= BY_TOPIC_ID else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         0,
     ]
     fetched = groups.fetch(("t", 0), ("t", 1))
@@ -261,7 +265,7 @@ def test_every_version_commits(groups: Groups, version: int) -> None:
     assert found[0].committed_leader_epoch == (3 if version >= 6 else -1)
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(2, 11))
 def test_every_version_tells_what_forbids_a_commit(groups: Groups, version: int) -> None:
     gone = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
     assert groups.commit(("t", 0, 1), version=version, generation=3, member="m") == [gone]
@@ -313,7 +317,7 @@ def test_a_static_member_that_comes_back_too_large_to_be_stored_is_refused_and_t
     assert fenced == ErrorCode.FENCED_INSTANCE_ID
 
 
-@pytest.mark.parametrize("version", range(1, 10))
+@pytest.mark.parametrize("version", range(1, 11))
 def test_every_version_fetches_offsets(groups: Groups, version: int) -> None:
     groups.commit(("t", 1, 7))
     fetched = groups.fetch(("t", 0), ("t", 1), version=version)
@@ -325,7 +329,19 @@ def test_every_version_fetches_offsets(groups: Groups, version: int) -> None:
     if version >= 2:
         assert fetched.error_code == 0
         everything = groups.fetch(version=version)
-        assert [(topic.name, len(topic.partitions)) for topic in everything.topics] == [("t", 1)]
+        key = groups.topic_id("t") if version >= BY_TOPIC_ID else "t"
+        assert [(topic_key(topic), len(topic.partitions)) for topic in everything.topics] == [(key, 1)]
+
+
+def test_an_offset_of_an_id_that_no_topic_has_cannot_be_fetched(groups: Groups) -> None:
+    groups.commit(("t", 0, 7))
+    fetched = groups.fetch(("none", 0), ("t", 0), version=BY_TOPIC_ID)
+    assert fetched.error_code == 0
+    assert [
+        (topic.topic_id, one.partition_index, one.committed_offset, one.metadata, one.error_code)
+        for topic in fetched.topics
+        for one in topic.partitions
+    ] == [(groups.topic_id("t"), 0, 7, "note", 0), (NO_TOPIC_ID, 0, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)]
 
 
 def test_several_groups_are_fetched_at_once_each_with_its_own_error(groups: Groups) -> None:

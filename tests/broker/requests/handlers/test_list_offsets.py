@@ -9,7 +9,7 @@ from lamina.log import lookup
 from lamina.records.record import iterate_records
 from tests.broker.in_process import InProcessBroker, counted_turns
 
-VERSION = 8
+VERSION = 11
 
 
 def ask(broker: InProcessBroker, *asked: tuple[int, int], topic: str = "t") -> list[tuple[int, int]]:
@@ -52,7 +52,7 @@ def test_the_ends_of_a_log_are_answered_without_a_turn_of_the_loop(
     broker.create("t")
     broker.produce("t", 3)
     monkeypatch.setattr(list_offsets, "_handle_in_turns", None)
-    for timestamp, offset in ((-1, 3), (-2, 0), (-4, 0)):
+    for timestamp, offset in ((-1, 3), (-2, 0), (-4, 0), (-5, -1), (-6, -1)):
         assert ask(broker, (0, timestamp)) == [(ErrorCode.NONE, offset)]
 
 
@@ -101,7 +101,7 @@ def test_a_lookup_that_fails_unexpectedly_is_told_and_leaves_no_lease(
     assert broker.node.partitions.get("t", 0).log.segments.first.leases == 0
 
 
-@pytest.mark.parametrize(("timestamp", "first_version"), [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9)])
+@pytest.mark.parametrize(("timestamp", "first_version"), [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9), (-6, 11)])
 def test_a_special_timestamp_has_no_meaning_below_its_version(
     broker: InProcessBroker, timestamp: int, first_version: int
 ) -> None:

@@ -1,9 +1,10 @@
-"""DescribeLogDirs (key 35), versions 1-4.
+"""DescribeLogDirs (key 35), versions 1-5.
 
 Behaviour: for each log directory the partitions in it and their sizes: all of them for a null list, else those
 asked for that are there. A directory that is offline says KAFKA_STORAGE_ERROR and nothing else. No partition
 lags or is on its way to another directory.
-Version notes: a general error from v3; the volume's total and usable bytes from v4.
+Version notes: a general error from v3; the volume's total and usable bytes from v4; from v5 whether it is
+cordoned (KIP-1066), which none is.
 """
 
 import asyncio
@@ -65,6 +66,7 @@ async def _result(threads: Threads, shape: Shape, directory: LogDirectory, asked
         ),
         total_bytes=volume.total,
         usable_bytes=volume.free,
+        is_cordoned=False,
     )
 
 
@@ -75,6 +77,7 @@ def _offline(shape: Shape, directory: LogDirectory) -> Any:
         topics=(),
         total_bytes=_UNKNOWN,
         usable_bytes=_UNKNOWN,
+        is_cordoned=False,
     )
 
 
@@ -82,4 +85,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return response_shape(API_KEY, request.api_version)(error_code=error.code, results=())
 
 
-API = Api(API_KEY, "DescribeLogDirs", range(1, 5), error_response)
+API = Api(API_KEY, "DescribeLogDirs", range(1, 6), error_response)

@@ -1,10 +1,11 @@
-"""ListOffsets (key 2), versions 1-9.
+"""ListOffsets (key 2), versions 1-11.
 
 Behaviour: latest (-1), earliest (-2), the largest timestamp (-3, v7), and the first record at or after a time.
 A reader of committed records gets the last stable offset for the high watermark. Nothing
 found is -1 and -1. A partition that is asked for twice is INVALID_REQUEST; a negative timestamp that has no meaning, or
 none yet in this version, is UNSUPPORTED_VERSION. Many partitions are answered in turns of the loop.
-Version notes: earliest local (-4, v8) is the earliest; latest tiered (-5, v9) is nowhere: nothing is tiered.
+Version notes: earliest local (-4, v8) is the earliest; latest tiered (-5, v9) and earliest pending upload (-6, v11) are
+nowhere: nothing is tiered, and so nothing waits for the timeout of v10.
 """
 
 import asyncio
@@ -29,8 +30,16 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
 _NOTHING = -1
-_FIRST_VERSIONS = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_FIRST_VERSIONS = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 _PARTITIONS_AT_A_TIME = 256
 
 Duplicates = set[tuple[str, int]]
@@ -102,7 +111,7 @@ def _find(
         return error
     if asked.timestamp == LATEST:
         return Found(_bound(partition, message), leader_epoch=partition.leader_epoch)
-    if asked.timestamp == LATEST_TIERED:
+    if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
     log = partition.log
     epoch = log.epochs.epoch_at(log.log_start_offset)
@@ -186,4 +195,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, message, repeat(error))
 
 
-API = Api(API_KEY, "ListOffsets", range(1, 10), error_response)
+API = Api(API_KEY, "ListOffsets", range(1, 12), error_response)

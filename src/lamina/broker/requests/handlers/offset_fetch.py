@@ -1,19 +1,25 @@
-"""OffsetFetch (key 9), versions 1-9.
+"""OffsetFetch (key 9), versions 1-10.
 
 Behaviour: committed offsets, -1 where there is none; of all partitions of a group where no topics are named (v2). With
 require_stable (v7) an offset that an open transaction writes is UNSTABLE_OFFSET_COMMIT.
-Version notes: errors of the whole group from v2; several groups from v8; members say who they are from v9.
-Not done: v10 names topics by id, which no client needs.
+Version notes: errors of the whole group from v2; several groups from v8; members say who they are from v9; v10
+has topic ids in place of names: an id that no topic has is UNKNOWN_TOPIC_ID, and offsets of a topic that was deleted
+are left out where all are asked for.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.offset_outcomes import topic_key, topic_name
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import FetchedOffset, OffsetFetchRequest
-from lamina.errors import ErrorCode, KafkaError
+from lamina.errors import ErrorCode, KafkaError, UnknownTopicId
+from lamina.image.topic import TopicPartition
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 9
@@ -22,29 +28,54 @@ _FIRST_WITH_ERROR = 2
 _NOTHING = -1
 
 
-async def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     require_stable = getattr(message, "require_stable", False)
     if request.api_version < _FIRST_BATCHED:
-        found = await _fetch(groups, message, require_stable)
-        return shape(error_code=ErrorCode.NONE, topics=_topics(shape.of("topics"), found))
+        topics = await _fetch_topics(metadata, groups, shape.of("topics"), message, require_stable)
+        return shape(error_code=ErrorCode.NONE, topics=topics)
     group_shape = shape.of("groups")
-    fetched = [await _group(groups, group_shape, group, require_stable) for group in message.groups]
+    fetched = [await _group(metadata, groups, group_shape, group, require_stable) for group in message.groups]
     return shape(groups=tuple(fetched))
 
 
-async def _group(groups: GroupCoordinator, shape: Shape, group: Any, require_stable: bool) -> Any:
+async def _group(metadata: Metadata, groups: GroupCoordinator, shape: Shape, group: Any, require_stable: bool) -> Any:
     try:
-        topics = _topics(shape.of("topics"), await _fetch(groups, group, require_stable))
+        topics = await _fetch_topics(metadata, groups, shape.of("topics"), group, require_stable)
         return shape(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
     except KafkaError as error:
         return shape(group_id=group.group_id, topics=(), error_code=error.code)
 
 
-async def _fetch(groups: GroupCoordinator, group: Any, require_stable: bool) -> tuple[FetchedOffset, ...]:
-    partitions = None
-    if group.topics is not None:
-        partitions = tuple((topic.name, index) for topic in group.topics for index in topic.partition_indexes)
+async def _fetch_topics(
+    metadata: Metadata, groups: GroupCoordinator, shape: Shape, group: Any, require_stable: bool
+) -> tuple[Any, ...]:
+    """The topics of the answer for one group."""
+    if group.topics is None:
+        found = await _fetch(groups, group, None, require_stable)
+        if not shape.has("topic_id"):
+            return _topics(shape, found)
+        topic_ids = {topic.name: UUID(bytes=topic.id) for topic in metadata.image.topics.values()}
+        return _topics(shape, [one for one in found if one.topic in topic_ids], topic_ids)
+    partitions: list[TopicPartition] = []
+    topic_ids = {}
+    unknown = []
+    for topic in group.topics:
+        key = topic_key(topic)
+        name = topic_name(metadata, key)
+        if name is None:
+            unknown.append(_unknown_topic(shape, topic))
+            continue
+        if isinstance(key, UUID):
+            topic_ids[name] = key
+        partitions += [(name, index) for index in topic.partition_indexes]
+    found = await _fetch(groups, group, tuple(partitions), require_stable)
+    return (*_topics(shape, found, topic_ids), *unknown)
+
+
+async def _fetch(
+    groups: GroupCoordinator, group: Any, partitions: tuple[TopicPartition, ...] | None, require_stable: bool
+) -> tuple[FetchedOffset, ...]:
     fetch = OffsetFetchRequest(
         group.group_id,
         partitions,
@@ -56,23 +87,37 @@ async def _fetch(groups: GroupCoordinator, group: Any, require_stable: bool) -> 
     return answer if isinstance(answer, tuple) else await answer
 
 
-def _topics(shape: Shape, found: tuple[FetchedOffset, ...]) -> tuple[Any, ...]:
-    partition_shape = shape.of("partitions")
+def _topics(
+    shape: Shape, found: Sequence[FetchedOffset], topic_ids: Mapping[str, UUID] | None = None
+) -> tuple[Any, ...]:
+    """``topic_ids`` where the answer has them in place of names."""
     return tuple(
-        shape(
-            name=name,
-            partitions=tuple(
-                partition_shape(
-                    partition_index=one.partition,
-                    committed_offset=one.offset,
-                    committed_leader_epoch=one.leader_epoch,
-                    metadata=one.metadata,
-                    error_code=ErrorCode.NONE if one.error is None else one.error.code,
-                )
-                for one in of_topic
-            ),
-        )
+        _topic(shape, name, topic_ids.get(name) if topic_ids else None, of_topic)
         for name, of_topic in groupby(found, key=lambda one: one.topic)
+    )
+
+
+def _unknown_topic(shape: Shape, topic: Any) -> Any:
+    error = UnknownTopicId("no topic has this id")
+    offsets = [FetchedOffset("", index, error=error) for index in topic.partition_indexes]
+    return _topic(shape, "", topic.topic_id, offsets)
+
+
+def _topic(shape: Shape, name: str, topic_id: UUID | None, offsets: Iterable[FetchedOffset]) -> Any:
+    partition_shape = shape.of("partitions")
+    return shape(
+        name=name,
+        topic_id=topic_id,
+        partitions=tuple(
+            partition_shape(
+                partition_index=one.partition,
+                committed_offset=one.offset,
+                committed_leader_epoch=one.leader_epoch,
+                metadata=one.metadata,
+                error_code=ErrorCode.NONE if one.error is None else one.error.code,
+            )
+            for one in offsets
+        ),
     )
 
 
@@ -90,4 +135,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return shape(topics=_topics(shape.of("topics"), failed))
 
 
-API = Api(API_KEY, "OffsetFetch", range(1, 10), error_response)
+API = Api(API_KEY, "OffsetFetch", range(1, 11), error_response)

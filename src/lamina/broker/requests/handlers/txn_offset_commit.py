@@ -14,7 +14,7 @@ from lamina.broker.coordination.pending import then
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.handlers.offset_commit import sort_partitions
-from lamina.broker.requests.offset_outcomes import answer_with
+from lamina.broker.requests.offset_outcomes import answer_with, one_outcome
 from lamina.broker.requests.request import Request
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.coordinators.group_requests import TransactionalCommitRequest
@@ -41,13 +41,13 @@ async def handle(
         getattr(message, "member_id", ""),
         getattr(message, "generation_id", _NO_GENERATION),
         getattr(message, "group_instance_id", None),
-        known,
+        tuple(one for _, one in known),
         request.api_version,
     )
 
     def respond(errors: list[KafkaError | None]) -> Any:
-        for one, error in zip(known, errors, strict=True):
-            outcome[one.topic, one.partition] = ErrorCode.NONE if error is None else error.code
+        for (key, one), error in zip(known, errors, strict=True):
+            outcome[key, one.partition] = ErrorCode.NONE if error is None else error.code
         return answer_with(API_KEY, request, message, outcome)
 
     shard = groups.shard_of(message.group_id)
@@ -64,8 +64,7 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     code = error.code
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.api_version < _FIRST_WITH_LOADING:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    outcome = {(topic.name, one.partition_index): code for topic in message.topics for one in topic.partitions}
-    return answer_with(API_KEY, request, message, outcome)
+    return answer_with(API_KEY, request, message, one_outcome(message, code))
 
 
 API = Api(API_KEY, "TxnOffsetCommit", range(6), error_response)
