@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -15,6 +19,8 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
 )
+from confluent_kafka.admin import ResourcePatternType as ConfluentPatternType
+from confluent_kafka.admin import ResourceType as ConfluentType
 from kafka.admin import (
     ACLFilter,
     ACLOperation,
@@ -91,6 +97,16 @@ class TestConfluentKafka:
         assert cluster.controller.id == 1
         assert [node.id for node in cluster.nodes] == [1]
         assert cluster.authorized_operations
+
+    def test_access_rules_can_be_neither_made_nor_deleted(self, broker: BrokerInThread) -> None:
+        admin = AdminClient({"bootstrap.servers": broker.address})
+        of_t = (ConfluentType.TOPIC, "t", ConfluentPatternType.LITERAL, "User:a", "*")
+        rule = AclBinding(*of_t, AclOperation.READ, AclPermissionType.ALLOW)
+        every = AclBindingFilter(*of_t, AclOperation.ANY, AclPermissionType.ANY)
+        for asked in (admin.create_acls([rule]), admin.delete_acls([every])):
+            with pytest.raises(KafkaException) as refused:
+                only(asked)
+            assert refused.value.args[0].code() == KafkaError.SECURITY_DISABLED
 
 
 class TestKafkaPython:

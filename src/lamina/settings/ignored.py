@@ -93,7 +93,7 @@ BROKER_IGNORED = (
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
             cordoned.log.dirs leader.imbalance.check.interval.seconds
             leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms
-            log.initial.task.delay.ms max.request.partition.size.limit
+            log.initial.task.delay.ms
             num.replica.fetchers producer.id.expiration.check.interval.ms
             replica.selector.class request.timeout.ms
             socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms

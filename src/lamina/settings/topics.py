@@ -1,6 +1,6 @@
 """How topics come and go.
 
-Owns the broker's settings for making and deleting topics. Must not know how they are read.
+Owns the broker's settings for making, describing and deleting topics. Must not know how they are read.
 """
 
 from lamina.settings.definition import broker_setting
@@ -15,4 +15,11 @@ NUM_PARTITIONS = broker_setting(
 )
 DEFAULT_REPLICATION_FACTOR = broker_setting(
     "default.replication.factor", INT, 1, "Replicas of a topic whose maker does not say.", rule=at_least(1)
+)
+MAX_REQUEST_PARTITION_SIZE_LIMIT = broker_setting(
+    "max.request.partition.size.limit",
+    INT,
+    2000,
+    "Partitions that one answer of DescribeTopicPartitions tells of; the client asks for the rest.",
+    rule=at_least(1),
 )

@@ -41,6 +41,8 @@ RANGES = {
     23: (2, 4),
     27: (1, 2),
     29: (1, 3),
+    30: (1, 3),
+    31: (1, 3),
     32: (1, 4),
     33: (0, 2),
     35: (1, 5),
@@ -55,6 +57,8 @@ RANGES = {
     66: (0, 2),
     68: (0, 1),
     69: (0, 1),
+    74: (0, 1),
+    75: (0, 0),
 }
 """protocol.md §2.4, with transactions version 2."""
 
@@ -91,6 +95,8 @@ ASKED: dict[str, Any] = {
 GROUPS: dict[int, Any] = {9: [{"group_id": "g"}], 15: ["g"]}
 TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partition_indexes": [0]}
 ASKED["markers"] = [{"topics": [TOPIC]}]
+ASKED["creations"] = [{}]
+ASKED["filters"] = [{}]
 ASKED["transactional_ids"] = ["x"]
 ASKED["v3_and_below_topics"] = [{"name": "t", "partitions": [0]}]
 

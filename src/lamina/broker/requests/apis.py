@@ -19,6 +19,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api, Handler
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.handlers import (
+    acls,
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
@@ -30,12 +31,12 @@ from lamina.broker.requests.handlers import (
     delete_groups,
     delete_records,
     delete_topics,
-    describe_acls,
     describe_cluster,
     describe_configs,
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_topic_partitions,
     describe_transactions,
     end_txn,
     fetch,
@@ -44,6 +45,7 @@ from lamina.broker.requests.handlers import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_transactions,
@@ -127,7 +129,9 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
     (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions)),
     (write_txn_markers.API, lambda p: partial(write_txn_markers.handle, p.partitions, p.clocks)),
-    (describe_acls.API, lambda _: describe_acls.handle),
+    (acls.DESCRIBE_API, lambda _: acls.handle),
+    (acls.CREATE_API, lambda _: acls.handle),
+    (acls.DELETE_API, lambda _: acls.handle),
     (describe_configs.API, lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values)),
     (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata)),
     (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads)),
@@ -146,6 +150,11 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_transactions.API, lambda p: partial(list_transactions.handle, p.transactions)),
     (consumer_group_heartbeat.API, lambda p: partial(consumer_group_heartbeat.handle, p.groups)),
     (consumer_group_describe.API, lambda p: partial(consumer_group_describe.handle, p.metadata, p.groups)),
+    (list_config_resources.API, lambda p: partial(list_config_resources.handle, p.metadata)),
+    (
+        describe_topic_partitions.API,
+        lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions),
+    ),
     (api_versions.API, lambda p: partial(api_versions.handle, APIS, p.metadata)),
 )
 

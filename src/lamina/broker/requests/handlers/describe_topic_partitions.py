@@ -1,0 +1,127 @@
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966).
+
+Behaviour: topics in the order of their names, all of them for an empty list, with their partitions: as many as the
+client and `max.request.partition.size.limit` allow, and with the rest to come a cursor that the next request begins
+from. A topic that is not there is UNKNOWN_TOPIC_OR_PARTITION where it is named, and none where all are asked for. A
+cursor to a topic that is not in the list, or to a partition below 0, is INVALID_REQUEST.
+Not done: no replica is ever eligible for leadership that is not in sync.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorized_operations import ALL_ON_TOPIC
+from lamina.broker.requests.request import Request
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.image.image import Image
+from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
+from lamina.image.topic_names import check_topic_name
+from lamina.settings.topics import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from lamina.wire.building import Shape, response_shape
+
+API_KEY = 75
+
+
+def handle(metadata: Metadata, partitions: Partitions, request: Request, message: Any) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    cursor = message.cursor
+    left = max(1, min(message.response_partition_limit, metadata.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT]))
+    topics: list[Any] = []
+    for name in _names(metadata.image, message):
+        if left == 0:
+            return _answer(shape, topics, next_topic=name)
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        try:
+            topic = metadata.image.topic(name)
+        except KafkaError as error:
+            topics.append(_unknown(topic_shape, name, error))
+            continue
+        described = _topic(topic_shape, topic, range(first, first + left), partitions.offline(name), metadata.node_id)
+        topics.append(described)
+        left -= len(described.partitions)
+        if first + len(described.partitions) < len(topic.partitions):
+            return _answer(shape, topics, next_topic=name, next_partition=first + len(described.partitions))
+    return _answer(shape, topics)
+
+
+def _names(image: Image, message: Any) -> list[str]:
+    """In order, from the cursor on."""
+    cursor = message.cursor
+    if message.topics:
+        names: Iterable[str] = (topic.name for topic in message.topics)
+    else:
+        names = (topic.name for topic in image.topics.values() if not topic.is_being_deleted)
+    if cursor is None:
+        return sorted(set(names))
+    if cursor.partition_index < 0:
+        raise InvalidRequest(f"the cursor stands at partition {cursor.partition_index}")
+    wanted = {name for name in names if name >= cursor.topic_name}
+    if message.topics and cursor.topic_name not in wanted:
+        raise InvalidRequest(f"the cursor stands at topic {cursor.topic_name!r}, which is not in the list")
+    return sorted(wanted)
+
+
+def _topic(shape: Shape, topic: Topic, wanted: range, offline: frozenset[int], node_id: int) -> Any:
+    """A partition that is offline on this broker has no leader."""
+    partition_shape = shape.of("partitions")
+    return shape(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=UUID(bytes=topic.id),
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            partition_shape(
+                error_code=ErrorCode.NONE,
+                partition_index=index,
+                leader_id=NO_LEADER if index in offline else partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+                offline_replicas=(node_id,) if index in offline else (),
+            )
+            for index, partition in islice(enumerate(topic.partitions), wanted.start, wanted.stop)
+        ),
+        topic_authorized_operations=ALL_ON_TOPIC,
+    )
+
+
+def _unknown(shape: Shape, name: str, error: KafkaError) -> Any:
+    try:
+        check_topic_name(name)
+    except KafkaError as invalid:
+        error = invalid
+    return shape(
+        error_code=error.code,
+        name=name,
+        topic_id=None,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=ALL_ON_TOPIC,
+    )
+
+
+def _answer(shape: Shape, topics: list[Any], next_topic: str | None = None, next_partition: int = 0) -> Any:
+    cursor = None
+    if next_topic is not None:
+        cursor = shape.of("next_cursor")(topic_name=next_topic, partition_index=next_partition)
+    return shape(topics=tuple(topics), next_cursor=cursor)
+
+
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    topics = [
+        topic_shape(error_code=error.code, name=topic.name, topic_id=None, partitions=()) for topic in message.topics
+    ]
+    return _answer(shape, topics)
+
+
+API = Api(API_KEY, "DescribeTopicPartitions", range(1), error_response)
