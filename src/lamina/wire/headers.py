@@ -31,7 +31,8 @@ class RequestHeader(NamedTuple):
 def parse_request_header(frame: Buffer) -> RequestHeader:
     """Reads the header in front of a request; the header's own version follows from API key and version.
 
-    `client_id` has a two-byte length in both header versions (facts: protocol.md §2.3).
+    `client_id` has a two-byte length in both header versions (facts: protocol.md §2.3). What is not UTF-8 in it is
+    replaced, as in Kafka: it is a name for people, and no reason to end a connection.
     """
     frame_bytes = len(frame)
     if frame_bytes < _FIXED_BYTES:
@@ -43,10 +44,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
         at += length
         if at > frame_bytes:
             raise MalformedRequest("A request header ends before its client id does.")
-        try:
-            client_id = str(frame[_FIXED_BYTES:at], "utf-8")
-        except UnicodeDecodeError:
-            raise MalformedRequest("The client id in a request header is not UTF-8.") from None
+        client_id = str(frame[_FIXED_BYTES:at], "utf-8", "replace")
     elif length != -1:
         raise MalformedRequest(f"The client id in a request header has length {length}.")
     if is_flexible(api_key, api_version):

@@ -72,6 +72,11 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_the_ta
     assert again.error_code == 0, "the connection lives on"
 
 
+def test_a_client_id_that_is_not_utf_8_is_no_reason_to_hang_up(raw: RawClient) -> None:
+    raw.send(framed(struct.pack(">hhih", API_VERSIONS, 0, 1, 3) + b"\xff\xc3\x28"))
+    assert raw.answer(API_VERSIONS, 0).error_code == 0
+
+
 def test_software_names_are_checked(raw: RawClient) -> None:
     schema = request_schema(API_VERSIONS, 3)
     answer = raw.ask(schema(client_software_name="a b", client_software_version="1"))
