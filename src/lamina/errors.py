@@ -5,6 +5,7 @@ reply. Every error carries one sentence for a person; it never carries a protoco
 other room.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ _MAX_CHARACTERS = 1000
 
 
 class ErrorCode(IntEnum):
-    """The protocol's error codes that Lamina gives."""
+    """The protocol's error codes that Lamina gives, or acts upon when another broker gives them."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -21,13 +22,17 @@ class ErrorCode(IntEnum):
     UNKNOWN_TOPIC_OR_PARTITION = 3
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    REPLICA_NOT_AVAILABLE = 9
     MESSAGE_TOO_LARGE = 10
     OFFSET_METADATA_TOO_LARGE = 12
+    NETWORK_EXCEPTION = 13
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
     INVALID_TOPIC_EXCEPTION = 17
     NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     INVALID_REQUIRED_ACKS = 21
     ILLEGAL_GENERATION = 22
     INCONSISTENT_GROUP_PROTOCOL = 23
@@ -43,6 +48,7 @@ class ErrorCode(IntEnum):
     INVALID_REPLICATION_FACTOR = 38
     INVALID_REPLICA_ASSIGNMENT = 39
     INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
@@ -60,10 +66,12 @@ class ErrorCode(IntEnum):
     GROUP_ID_NOT_FOUND = 69
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
+    LISTENER_NOT_FOUND = 72
     TOPIC_DELETION_DISABLED = 73
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
+    OFFSET_NOT_AVAILABLE = 78
     MEMBER_ID_REQUIRED = 79
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
@@ -110,6 +118,34 @@ class CorruptMessage(KafkaError):
 
 class UnknownTopicOrPartition(KafkaError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class LeaderNotAvailable(KafkaError):
+    code = ErrorCode.LEADER_NOT_AVAILABLE
+
+
+class NotLeaderOrFollower(KafkaError):
+    """Another broker leads the partition; the client looks up which."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class RequestTimedOut(KafkaError):
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class ReplicaNotAvailable(KafkaError):
+    code = ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+class NetworkError(KafkaError):
+    """A broker cannot be reached, or its connection ended before it answered."""
+
+    code = ErrorCode.NETWORK_EXCEPTION
+
+
+class MalformedResponse(KafkaError):
+    """What came back is no response of Kafka's protocol. Told to nobody over the wire, so it has no code of its own."""
 
 
 class MessageTooLarge(KafkaError):
@@ -214,16 +250,34 @@ class NotEnoughReplicas(KafkaError):
     code = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
+class NotEnoughReplicasAfterAppend(KafkaError):
+    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+class NotController(KafkaError):
+    """Another broker is the controller; the client looks up which."""
+
+    code = ErrorCode.NOT_CONTROLLER
+
+
+class ListenerNotFound(KafkaError):
+    """The leader has no address on the listener that was asked through."""
+
+    code = ErrorCode.LISTENER_NOT_FOUND
+
+
+class OffsetNotAvailable(KafkaError):
+    """A new leader does not know its high watermark yet."""
+
+    code = ErrorCode.OFFSET_NOT_AVAILABLE
+
+
 class InvalidRequiredAcks(KafkaError):
     code = ErrorCode.INVALID_REQUIRED_ACKS
 
 
 class FencedLeaderEpoch(KafkaError):
     code = ErrorCode.FENCED_LEADER_EPOCH
-
-
-class NotLeaderOrFollower(KafkaError):
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class UnknownLeaderEpoch(KafkaError):
@@ -424,3 +478,22 @@ class InvalidUpdateVersion(KafkaError):
 
 class FeatureUpdateFailed(KafkaError):
     code = ErrorCode.FEATURE_UPDATE_FAILED
+
+
+def _coded_classes(parent: type[KafkaError]) -> Iterator[tuple[ErrorCode, type[KafkaError]]]:
+    for child in parent.__subclasses__():
+        if "code" in vars(child):
+            yield child.code, child
+        yield from _coded_classes(child)
+
+
+_CLASSES = dict(_coded_classes(KafkaError))
+
+
+def error_from_code(code: int, sentence: str) -> KafkaError:
+    """The error that another broker gave by its code; `UnknownServerError` for a code that has no class here."""
+    try:
+        named = ErrorCode(code)
+    except ValueError:
+        return UnknownServerError(f"{sentence} (error {code})")
+    return _CLASSES.get(named, UnknownServerError)(f"{sentence} ({named.name})")

@@ -4,8 +4,8 @@
 - `headers`: a frame → request header and where the body starts.
 - `versions`: which versions are flexible, which header goes with which message, schema look-up.
 - `codec`: body ↔ message, both directions, by functions compiled per message version on first use.
-- `produce`, `fetch_request`, `fetch_response`: the hot path by hand; records are never copied, and a Fetch
-  answer has holes for `sendfile`.
+- `produce`, `fetch_request`, `fetch_response`, `fetched`: the hot path by hand; records are never copied, and a
+  Fetch answer has holes for `sendfile`.
 
 - `message_table`, `schemas`, `fields`: every message in one compact table, its classes, what they are made of.
 

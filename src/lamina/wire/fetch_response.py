@@ -20,8 +20,8 @@ INLINE_BYTES: Final = 4096
 """Records in memory up to this size are copied into the piece around them: cheaper than a piece of their
 own."""
 
-_FIRST_WITH_LOG_START = 5
-_FIRST_WITH_PREFERRED_REPLICA = 11
+FIRST_WITH_LOG_START = 5
+FIRST_WITH_PREFERRED_REPLICA = 11
 _FIRST_WITH_NODE_ENDPOINTS = 16
 
 _DIVERGING_EPOCH_TAG = 0
@@ -172,14 +172,14 @@ def _write_legacy_topics(pieces: list[Sized], out: bytearray, topics: Sequence[T
 def _write_legacy_head(out: bytearray, partition: PartitionFetched, api_version: int) -> None:
     """Everything before the records."""
     index, error_code, high_watermark, last_stable, log_start, _, aborted, preferred, _, _ = partition
-    if api_version < _FIRST_WITH_LOG_START:
+    if api_version < FIRST_WITH_LOG_START:
         out += _pack_v4(index, error_code, high_watermark, last_stable)
     else:
         out += _pack_offsets(index, error_code, high_watermark, last_stable, log_start)
     out += _pack_int32(-1 if aborted is None else len(aborted))
     for producer_id, first_offset in aborted or ():
         out += _pack_legacy_aborted(producer_id, first_offset)
-    if api_version >= _FIRST_WITH_PREFERRED_REPLICA:
+    if api_version >= FIRST_WITH_PREFERRED_REPLICA:
         out += _pack_int32(preferred)
 
 

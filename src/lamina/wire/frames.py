@@ -53,7 +53,7 @@ class SharedBuffers:
         self._free: list[memoryview] = []
 
     def take(self) -> memoryview:
-        return self._free.pop() if self._free else _allocate(self.size_bytes)
+        return self._free.pop() if self._free else allocate(self.size_bytes)
 
     def give_back(self, buffer: memoryview) -> None:
         if len(self._free) < _FREE_BUFFERS:
@@ -119,7 +119,7 @@ class FrameSplitter:
         capacity = self._capacity_for(needed_bytes, held_bytes)
         if capacity != len(self._buffer):
             outgrown = self._buffer
-            self._move_to(_allocate(capacity) if capacity != self._base_bytes else self._shared.take())
+            self._move_to(allocate(capacity) if capacity != self._base_bytes else self._shared.take())
             if len(outgrown) == self._base_bytes:
                 self._shared.give_back(outgrown)
         elif self._start + needed_bytes > capacity or held_bytes == 0:
@@ -202,7 +202,7 @@ class FrameSplitter:
         self._end = held_bytes
 
 
-def _allocate(size_bytes: int) -> memoryview:
+def allocate(size_bytes: int) -> memoryview:
     """A large buffer comes from the system and goes back to it: the allocator would keep some for other uses."""
     return memoryview(mmap(-1, size_bytes) if size_bytes >= _MAPPED_BYTES else bytearray(size_bytes))
 

@@ -8,10 +8,20 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from lamina.wire.primitives import write_compact_string, write_uvarint
+from lamina.wire.primitives import (
+    present,
+    read_compact_string,
+    read_uvarint,
+    skip_tags,
+    spend,
+    write_compact_string,
+    write_uvarint,
+)
 
 _pack_leader = Struct(">BBiix").pack
 _pack_int32 = Struct(">i").pack
+_unpack_int32 = Struct(">i").unpack_from
+_unpack_leader = Struct(">ii").unpack_from
 _LEADER_BYTES = 9
 """Leader id, epoch and the leader's own empty tag section."""
 
@@ -52,3 +62,25 @@ def write_endpoint_tags(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> No
     out.append(_NODE_ENDPOINTS_TAG)
     write_uvarint(out, len(value))
     out += value
+
+
+def parse_current_leader(value: bytes) -> CurrentLeader | None:
+    """The value of the tagged field; ``None`` where the broker knows of no leader."""
+    leader = CurrentLeader(*_unpack_leader(value))
+    return leader if leader.leader_id >= 0 else None
+
+
+def parse_node_endpoints(value: bytes, budget: list[int]) -> tuple[NodeEndpoint, ...]:
+    """The value of the tagged field. Raises one of `UNREADABLE`."""
+    count, at = read_uvarint(value, 0)
+    endpoints = []
+    for _ in range(spend(count - 1, budget)):
+        (node_id,) = _unpack_int32(value, at)
+        host, at = read_compact_string(value, at + 4)
+        (port,) = _unpack_int32(value, at)
+        rack, at = read_compact_string(value, at + 4)
+        at = skip_tags(value, at, budget)
+        endpoints.append(NodeEndpoint(node_id, present(host), port, rack))
+    if at > len(value):
+        raise IndexError
+    return tuple(endpoints)
