@@ -23,6 +23,7 @@ FORBIDDEN = {
     "http": ("store/values.py", "import starlette"),
     "http-start": ("broker/admin/listening.py", "import lamina.broker.admin.serving"),
     "job": ("broker/node.py", "import lamina.cleaning.clean_log"),
+    "peer": ("peer/routes.py", "import time"),
     "kernel": ("records/validate.py", "import lamina.records.kernel"),
 }
 

@@ -1,0 +1,16 @@
+"""Speaking Kafka's protocol to other brokers: raw requests and raw batches, on an event loop.
+
+- `addresses`: where a broker is.
+- `incoming`, `call`, `versions`, `exchange`: one connection without its socket. Bytes in, responses out; requests in,
+  bytes out. Pure.
+- `connection`: the same on a transport, with its time limits. `connector`: the one place that turns an address into
+  an authenticated connection.
+- `view`: what Metadata and leader hints told about the cluster; pure. `target`: which broker a request is for.
+- `retries`: which errors pass, and how long to wait before the next attempt; pure.
+- `cluster`: a cluster behind all of this: `ClusterClient.request`, `fetch`, `produce`, `list_offset`.
+- `fetching`, `producing`, `listing`: the calls on raw batches and offsets.
+- `blocking`: the way in for code that has no event loop.
+
+Time is the running loop's and randomness is handed in, so that whoever drives the loop drives this room. Must not know
+brokers' insides, Spark or librdkafka.
+"""

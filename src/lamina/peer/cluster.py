@@ -1,0 +1,203 @@
+"""A cluster, as one client of it sees it: requests reach the broker that they are for, whoever that is today.
+
+Owns the attempts at a call: an error that passes by itself is retried, after a back-off, until `api_timeout_ms` is
+over; then, or at once for any other error, it is raised as the exception of its code. What was sent on a connection
+that ended is sent again, so a call may be done twice: produce is "at least once", unless the batches carry a
+producer's sequence. Must not know how a broker is found or connected to.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from lamina.errors import KafkaError, RequestTimedOut, error_from_code
+from lamina.peer.addresses import Address
+from lamina.peer.call import Call
+from lamina.peer.connections import Connections
+from lamina.peer.connector import Connector
+from lamina.peer.fetching import READ_UNCOMMITTED, Fetched, fetch_one, fetched, partition_fetched
+from lamina.peer.limits import Limits
+from lamina.peer.listing import ListedOffset, list_one, listed, partition_listed
+from lamina.peer.producing import ACKS_ALL, Produced, leader_hint, partition_produced, produce_one, produced
+from lamina.peer.retries import CONTROLLER_ERRORS, COORDINATOR_ERRORS, LEADER_ERRORS, Backoff, is_retriable
+from lamina.peer.routes import Routes
+from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, Leader, Target
+from lamina.wire.leaders import CurrentLeader, NodeEndpoint
+from lamina.wire.primitives import Buffer
+
+T = TypeVar("T")
+
+_WRONG_BROKER = {
+    AnyBroker: frozenset[int](),
+    Broker: frozenset[int](),
+    Controller: CONTROLLER_ERRORS,
+    Coordinator: COORDINATOR_ERRORS,
+    Leader: LEADER_ERRORS,
+}
+"""Errors in a response that say that its broker does not have the role for which it was asked, or not yet."""
+
+
+class _LeaderMoved(Exception):
+    """A broker told who leads now: the next attempt need not wait."""
+
+
+class ClusterClient:
+    """To be used as ``async with ClusterClient(…) as cluster``, on one event loop. Its end fails what is pending."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        connector: Connector,
+        random: Callable[[], float],
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+    ) -> None:
+        self._routes = Routes(tuple(bootstrap), Connections(connector, limits))
+        self._backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, random)
+        self._limits = limits
+        self._is_closed = False
+
+    async def __aenter__(self) -> "ClusterClient":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        self._is_closed = True
+        await self._routes.close()
+
+    # Calls
+
+    async def request(self, to: Target, call: Call[T]) -> T:
+        """The response of the broker that has a role.
+
+        Errors in it are the caller's to read, except those that say that another broker has the role by now.
+        """
+
+        async def ask() -> T:
+            connection = await self._routes.connection_to(to)
+            response = await connection.request(call)
+            for code in call.errors(response):
+                if code in _WRONG_BROKER[type(to)]:
+                    raise error_from_code(code, f"{connection.address} is not the one to ask")
+            return response
+
+        return await self._attempt(to, ask)
+
+    async def brokers(self) -> dict[int, Address]:
+        """By id, as the cluster tells them now."""
+        await self._attempt(AnyBroker(), self._routes.refresh)
+        return dict(self._routes.view.brokers)
+
+    async def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int,
+        max_wait_ms: int = 500,
+        min_bytes: int = 1,
+        isolation_level: int = READ_UNCOMMITTED,
+    ) -> Fetched:
+        """What the leader has from an offset on; a batch larger than `max_bytes` is given whole if it is the first.
+
+        A broker answers one connection in order: what is asked of the same leader meanwhile waits behind this.
+        """
+
+        async def ask() -> Fetched:
+            leader, connection = await self._routes.leader(topic, partition)
+            topic_id = self._routes.view.topics[topic].topic_id
+            response = await connection.request(
+                fetch_one(
+                    topic,
+                    topic_id,
+                    partition,
+                    leader.leader_epoch,
+                    offset,
+                    max_bytes=max_bytes,
+                    max_wait_ms=max_wait_ms,
+                    min_bytes=min_bytes,
+                    isolation_level=isolation_level,
+                )
+            )
+            _check(response.error_code, topic, partition)
+            told = partition_fetched(response)
+            self._follow_hint(topic, partition, told.current_leader, response.node_endpoints)
+            _check(told.error_code, topic, partition)
+            return fetched(told)
+
+        return await self._attempt(Leader(topic, partition), ask)
+
+    async def produce(
+        self, topic: str, partition: int, batches: Buffer, *, acks: int = ACKS_ALL, timeout_ms: int = 30_000
+    ) -> Produced:
+        """Append whole batches, which the leader stamps with offsets; acks are 1 or all (-1)."""
+
+        async def ask() -> Produced:
+            _, connection = await self._routes.leader(topic, partition)
+            response = await connection.request(
+                produce_one(topic, partition, batches, acks=acks, timeout_ms=timeout_ms)
+            )
+            told = partition_produced(response)
+            self._follow_hint(topic, partition, *leader_hint(response, told))
+            _check(told.error_code, topic, partition, getattr(told, "error_message", None))
+            return produced(told)
+
+        return await self._attempt(Leader(topic, partition), ask)
+
+    async def list_offset(
+        self, topic: str, partition: int, timestamp_ms: int, *, isolation_level: int = READ_UNCOMMITTED
+    ) -> ListedOffset:
+        """The first offset whose record is as young as a timestamp, or `EARLIEST` or `LATEST`."""
+
+        async def ask() -> ListedOffset:
+            leader, connection = await self._routes.leader(topic, partition)
+            response = await connection.request(
+                list_one(topic, partition, leader.leader_epoch, timestamp_ms, isolation_level)
+            )
+            told = partition_listed(response)
+            _check(told.error_code, topic, partition)
+            return listed(told)
+
+        return await self._attempt(Leader(topic, partition), ask)
+
+    def _follow_hint(
+        self, topic: str, partition: int, leader: CurrentLeader | None, endpoints: Sequence[NodeEndpoint]
+    ) -> None:
+        """Raises `_LeaderMoved` where a broker told who leads instead (KIP-951)."""
+        if leader is not None and self._routes.take_hint(topic, partition, leader, endpoints):
+            raise _LeaderMoved
+
+    # Attempts
+
+    async def _attempt(self, to: Target, once: Callable[[], Awaitable[T]]) -> T:
+        """What `once` gives, tried until it does or the time is over."""
+        failure: KafkaError | None = None
+        attempt = 0
+        deadline = asyncio.get_running_loop().time() + self._limits.api_timeout_ms / 1000
+        try:
+            async with asyncio.timeout_at(deadline):
+                while True:
+                    try:
+                        return await once()
+                    except _LeaderMoved:
+                        continue
+                    except KafkaError as error:
+                        if self._is_closed or not is_retriable(error):
+                            raise
+                        failure = error
+                        self._routes.forget(to)
+                    await asyncio.sleep(self._backoff.wait_ms(attempt) / 1000)
+                    attempt += 1
+        except TimeoutError:
+            in_vain = f"in vain for {self._limits.api_timeout_ms} ms"
+            if failure is None:
+                raise RequestTimedOut(f"waited {in_vain}") from None
+            raise type(failure)(f"{failure}; tried {in_vain}") from failure
+
+
+def _check(code: int, topic: str, partition: int, message: str | None = None) -> None:
+    if code:
+        reason = f": {message.rstrip('.')}" if message else ""
+        raise error_from_code(code, f"{topic}-{partition}{reason}")

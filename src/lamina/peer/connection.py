@@ -1,0 +1,142 @@
+"""One connection to one broker: an `Exchange` on a transport, with its time limits.
+
+Owns the transport, who waits for which response, and the bound on requests in flight. Whatever ends the connection
+(the broker, bytes that are no response, a late response, `close`) ends it once: everybody who waits is told the same
+sentence. A response that is late ends it too, because those behind it come in order. Must not know how the connection
+was made, nor any cluster.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, TypeVar, cast
+
+from lamina.errors import ErrorCode, KafkaError, MalformedResponse, NetworkError, RequestTimedOut, UnsupportedVersion
+from lamina.peer.addresses import Address
+from lamina.peer.call import Call
+from lamina.peer.exchange import Exchange
+from lamina.peer.limits import Limits
+from lamina.peer.versions import ApiVersionsCall, OfferedVersions, next_attempt
+
+T = TypeVar("T")
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Made by a `Connector`; `negotiate` comes before the first `request`."""
+
+    def __init__(self, address: Address, client_id: str, limits: Limits) -> None:
+        self.address = address
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._exchange = Exchange(client_id, limits.max_response_bytes)
+        self._offered: OfferedVersions | None = None
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        """For the responses to what is in flight, in the same order."""
+        self._free = asyncio.Semaphore(limits.max_in_flight)
+        self._timer: asyncio.TimerHandle | None = None
+        self._failure: KafkaError | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        return self._failure is None
+
+    # Asking
+
+    async def negotiate(self) -> None:
+        """Learn which versions the broker offers."""
+        call = ApiVersionsCall()
+        response = await self.send(call, call.versions[-1])
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            call = next_attempt(response)
+            response = await self.send(call, call.versions[-1])
+        if response.error_code:
+            raise UnsupportedVersion(f"{self.address} does not tell its versions (error {int(response.error_code)})")
+        self._offered = OfferedVersions(response.api_keys)
+
+    async def request(self, call: Call[T]) -> T:
+        """The response, in the newest version that both sides know. Errors inside it are the caller's to read."""
+        assert self._offered is not None, "negotiate comes first"
+        return await self.send(call, self._offered.version_for(call))
+
+    async def send(self, call: Call[T], version: int) -> T:
+        """The response in a version that the caller knows to be offered."""
+        await self._free.acquire()
+        if self._failure is not None:
+            self._free.release()
+            raise _same(self._failure)
+        assert self._transport is not None
+        due = self._loop.time() + (self._limits.request_timeout_ms + call.wait_ms) / 1000
+        try:
+            frame = self._exchange.send(call, version, due)
+        except BaseException:
+            self._free.release()
+            raise
+        response: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.append(response)
+        self._transport.write(frame)
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._check_late)
+        elif due < self._timer.when():
+            self._timer.cancel()
+            self._timer = self._loop.call_at(due, self._check_late)
+        return await response
+
+    # Ending
+
+    def close(self) -> None:
+        self._fail(NetworkError(f"the connection to {self.address} was closed"))
+
+    def _check_late(self) -> None:
+        self._timer = None
+        if self._exchange.is_late(self._loop.time()):
+            self._fail(RequestTimedOut(f"{self.address} did not answer within its time"))
+        elif (due := self._exchange.next_due) is not None:
+            self._timer = self._loop.call_at(due, self._check_late)
+
+    def _fail(self, error: KafkaError) -> None:
+        """The first reason holds."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._transport is not None:
+            self._transport.abort()
+        while self._waiting:
+            response = self._waiting.popleft()
+            if not response.done():
+                response.set_exception(_same(error))
+            self._free.release()
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._exchange.buffer_for_recv()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._failure is not None:
+            return
+        try:
+            responses = self._exchange.received(nbytes)
+        except MalformedResponse as error:
+            self._fail(MalformedResponse(f"{self.address}: {error}"))
+            return
+        for response in responses:
+            waiter = self._waiting.popleft()
+            # Whoever was cancelled meanwhile does not wait any more; its place in the order is kept until here.
+            if not waiter.done():
+                waiter.set_result(response)
+            self._free.release()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = f" ({exc})" if exc is not None else ""
+        self._fail(NetworkError(f"{self.address} ended the connection{reason}"))
+
+
+def _same(error: KafkaError) -> KafkaError:
+    """One for each who waits: a raised exception collects the frames of whoever raises it."""
+    return type(error)(*error.args)

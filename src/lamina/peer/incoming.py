@@ -1,0 +1,74 @@
+"""Received bytes → frames that outlive the next receive. Sans-io: the connection receives into what it is lent.
+
+Owns the receive side of one connection to a broker. A frame has memory of its own, because whoever asked may keep a
+view into it (the records of a Fetch response). The bytes that arrive together with the size are copied once; the rest
+of a large frame is received where it stays. Must not know what is in a frame.
+
+`wire.frames.FrameSplitter` is the broker's side of this: there frames are short-lived, and one buffer serves them all.
+"""
+
+from struct import Struct
+from typing import Final
+
+from lamina.errors import MalformedResponse
+from lamina.wire.frames import allocate
+
+STAGING_BYTES: Final = 16 * 1024
+
+_SIZE = Struct(">i")
+_CORRELATION_ID_BYTES: Final = 4
+
+
+class IncomingFrames:
+    """The frames of one connection, as their bytes come in."""
+
+    __slots__ = ("_filled", "_frame", "_held", "_max_frame_bytes", "_staging")
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._staging = memoryview(bytearray(STAGING_BYTES))
+        self._held = 0
+        """Bytes at the start of the staging buffer: an incomplete size, so fewer than four."""
+        self._frame: memoryview | None = None
+        """A frame of which a part is there, and how much: it is received into directly."""
+        self._filled = 0
+
+    def buffer_for_recv(self) -> memoryview:
+        """Where to receive into; never empty."""
+        return self._staging[self._held :] if self._frame is None else self._frame[self._filled :]
+
+    def received(self, count: int) -> list[memoryview]:
+        """The frames that `count` bytes more have completed, without their sizes.
+
+        Raises `MalformedResponse` at the first size that cannot be, before anything is allocated for it.
+        """
+        if self._frame is None:
+            return self._split(self._held + count)
+        self._filled += count
+        if self._filled < len(self._frame):
+            return []
+        frame, self._frame = self._frame, None
+        return [frame]
+
+    def _split(self, end: int) -> list[memoryview]:
+        staging = self._staging
+        frames = []
+        at = 0
+        while self._frame is None and end - at >= _SIZE.size:
+            frame = allocate(self._checked(_SIZE.unpack_from(staging, at)[0]))
+            at += _SIZE.size
+            filled = min(len(frame), end - at)
+            frame[:filled] = staging[at : at + filled]
+            at += filled
+            if filled == len(frame):
+                frames.append(frame)
+            else:
+                self._frame, self._filled = frame, filled
+        self._held = end - at
+        staging[: self._held] = bytes(staging[at:end])
+        return frames
+
+    def _checked(self, size: int) -> int:
+        if not _CORRELATION_ID_BYTES <= size <= self._max_frame_bytes:
+            raise MalformedResponse("it does not speak Kafka's protocol")
+        return size

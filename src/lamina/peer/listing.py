@@ -1,0 +1,49 @@
+"""ListOffsets: where a partition begins and ends, and where it is at a time.
+
+Owns the request for one partition and the reading of its response. Must not know who leads what.
+"""
+
+from typing import Any, NamedTuple
+
+from lamina.errors import MalformedResponse
+from lamina.peer.call import MessageCall
+
+LATEST = -1
+"""The timestamp that asks for the end: high watermark or, of committed records, last stable offset."""
+EARLIEST = -2
+"""The timestamp that asks for the log start offset."""
+
+_API_KEY = 2
+_VERSIONS = range(4, 10)
+_CONSUMER = -1
+
+
+class ListedOffset(NamedTuple):
+    offset: int
+    """-1 where no record is as young as the timestamp."""
+    timestamp_ms: int
+    """Of that record; -1 for `LATEST` and `EARLIEST`."""
+    leader_epoch: int
+
+
+def list_one(topic: str, partition: int, leader_epoch: int, timestamp_ms: int, isolation_level: int) -> MessageCall:
+    asked = {"partition_index": partition, "current_leader_epoch": leader_epoch, "timestamp": timestamp_ms}
+    return MessageCall(
+        _API_KEY,
+        _VERSIONS,
+        replica_id=_CONSUMER,
+        isolation_level=isolation_level,
+        topics=[{"name": topic, "partitions": [asked]}],
+    )
+
+
+def partition_listed(response: Any) -> Any:
+    """The one partition that was asked for."""
+    partitions = [one for topic in response.topics for one in topic.partitions]
+    if len(partitions) != 1:
+        raise MalformedResponse("a ListOffsets response is not about the one partition that was asked for")
+    return partitions[0]
+
+
+def listed(partition: Any) -> ListedOffset:
+    return ListedOffset(int(partition.offset), int(partition.timestamp), int(partition.leader_epoch))

@@ -1,0 +1,141 @@
+"""Which broker has a role, and the connection to it.
+
+Owns the view of the cluster, its coordinators, and when they are asked for again: only for what was found to be wrong,
+and once however many wait for it. Must not know retries.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from lamina.errors import MalformedResponse, NetworkError, error_from_code
+from lamina.peer.addresses import Address
+from lamina.peer.call import MessageCall
+from lamina.peer.connection import Connection
+from lamina.peer.connections import Connections
+from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, Leader, Target
+from lamina.peer.view import ClusterView, with_broker, with_leader, with_metadata
+from lamina.wire.leaders import CurrentLeader, NodeEndpoint
+
+_METADATA, _METADATA_VERSIONS = 3, range(7, 14)
+_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS = 10, range(4, 7)
+
+
+class Routes:
+    def __init__(self, bootstrap: tuple[Address, ...], connections: Connections) -> None:
+        self._bootstrap = bootstrap
+        self._connections = connections
+        self._view = ClusterView()
+        self._is_stale = True
+        """Whether brokers and controller are to be asked for again."""
+        self._stale_topics: set[str] = set()
+        self._coordinators: dict[Coordinator, int] = {}
+        self._asking = asyncio.Lock()
+
+    @property
+    def view(self) -> ClusterView:
+        return self._view
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    # Finding
+
+    async def connection_to(self, to: Target) -> Connection:
+        """Raises `KafkaError`: what passes by itself is worth another attempt."""
+        match to:
+            case AnyBroker():
+                return await self._to_any()
+            case Leader(topic, partition):
+                _, connection = await self.leader(topic, partition)
+                return connection
+            case Coordinator():
+                return await self._to_id(await self._coordinator(to))
+            case Controller():
+                await self._refresh_stale()
+                return await self._to_id(self._view.controller_id)
+            case Broker(broker_id):
+                self._is_stale |= broker_id not in self._view.brokers
+                await self._refresh_stale()
+                return await self._to_id(broker_id)
+
+    async def leader(self, topic: str, partition: int) -> tuple[CurrentLeader, Connection]:
+        async with self._asking:
+            if topic in self._stale_topics or topic not in self._view.topics:
+                await self._ask_metadata([topic])
+        leader = self._view.leader(topic, partition)
+        return leader, await self._to_id(leader.leader_id)
+
+    async def refresh(self) -> None:
+        """Ask for brokers and controller again."""
+        self._is_stale = True
+        await self._refresh_stale()
+
+    # Learning
+
+    def forget(self, to: Target) -> None:
+        """What led to the wrong broker, or to a dead one."""
+        match to:
+            case Leader(topic, _):
+                self._stale_topics.add(topic)
+            case Coordinator():
+                self._coordinators.pop(to, None)
+            case Controller() | Broker():
+                self._is_stale = True
+
+    def take_hint(self, topic: str, partition: int, leader: CurrentLeader, endpoints: Sequence[NodeEndpoint]) -> bool:
+        """Whether it was news."""
+        known = self._view
+        self._view = with_leader(known, topic, partition, leader, endpoints)
+        return self._view is not known
+
+    # Asking
+
+    async def _to_any(self) -> Connection:
+        return await self._connections.to_any((*self._view.brokers.values(), *self._bootstrap))
+
+    async def _to_id(self, broker_id: int) -> Connection:
+        address = self._view.brokers.get(broker_id)
+        if address is None:
+            raise NetworkError(f"the cluster has no broker {broker_id} now")
+        return await self._connections.to(address)
+
+    async def _refresh_stale(self) -> None:
+        async with self._asking:
+            if self._is_stale:
+                await self._ask_metadata([])
+
+    async def _ask_metadata(self, topics: Sequence[str]) -> None:
+        """Bring brokers, controller and these topics up to date. Raises the error of a topic."""
+        connection = await self._to_any()
+        response = await connection.request(
+            MessageCall(
+                _METADATA,
+                _METADATA_VERSIONS,
+                topics=[{"topic_id": None, "name": name} for name in topics],
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            )
+        )
+        self._view, errors = with_metadata(self._view, response)
+        self._is_stale = False
+        self._stale_topics.difference_update(topics)
+        for error in errors.values():
+            raise error
+
+    async def _coordinator(self, of: Coordinator) -> int:
+        known = self._coordinators.get(of)
+        if known is not None:
+            return known
+        connection = await self._to_any()
+        response = await connection.request(
+            MessageCall(_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
+        )
+        if len(response.coordinators) != 1:
+            raise MalformedResponse(f"{connection.address} did not name one coordinator")
+        (found,) = response.coordinators
+        if found.error_code:
+            raise error_from_code(found.error_code, found.error_message or f"{of.key} has no coordinator")
+        broker_id = self._coordinators[of] = int(found.node_id)
+        self._view = with_broker(self._view, broker_id, Address(found.host, found.port))
+        return broker_id
