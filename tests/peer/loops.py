@@ -6,6 +6,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_STEP_SECONDS = 0.02
+"""Many turns fit in any time limit, so that what sockets of this loop have to say is heard in time."""
+
 
 class SkippingLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
@@ -19,12 +22,10 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         """As if that much time had passed: timers that are due by then run in the next turn."""
         self._skipped_seconds += seconds
 
-    async def skip_until(self, task: "asyncio.Future[T]", seconds: float, times: int = 1000) -> T:
-        """Skip again and again, until a task that waits for timers alone is done."""
-        for _ in range(times):
-            if task.done():
-                break
-            self.skip(seconds)
+    async def skip_until(self, task: "asyncio.Future[T]") -> T:
+        """Skip a little each turn, until a task that waits for timers, and for nobody but this loop, is done."""
+        while not task.done():
+            self.skip(_STEP_SECONDS)
             await asyncio.sleep(0)
         return await task
 

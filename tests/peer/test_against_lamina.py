@@ -211,7 +211,7 @@ def test_a_broker_killed_in_the_middle_of_a_fetch(own_broker: Start) -> None:
             parked = asyncio.create_task(cluster.fetch("orders", 0, 0, max_bytes=MIB, max_wait_ms=600_000))
             await asyncio.sleep(0)
             await asyncio.to_thread(broker.kill)
-            await loop.skip_until(parked, 1.0, times=100_000)
+            await loop.skip_until(parked)
 
     with pytest.raises(NetworkError, match=r"cannot be reached .*tried in vain for 60000 ms"):
         run(scenario)

@@ -3,16 +3,18 @@
 Must not know any command.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.client.own_connection import ask
-from lamina.wire.versions import nested_schema, request_schema
+from lamina.peer.call import MessageCall
+from lamina.peer.target import AnyBroker
 
-DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4
-INCREMENTAL_ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS_VERSION = 44, 1
+_DESCRIBE_CONFIGS, _DESCRIBE_CONFIGS_VERSIONS = 32, range(1, 5)
+_INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS = 44, range(2)
+_REFUSAL = "the settings of all brokers cannot be reached through TLS or a login; give --broker ID"
 _BROKER = 4
 _EVERY_BROKER = ""
 _SET, _DELETE = 0, 1
@@ -28,30 +30,38 @@ class Default:
     is_sensitive: bool
 
 
-def describe_defaults(address: tuple[str, int]) -> list[Default]:
-    schema = request_schema(DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION)
-    resource = nested_schema(schema, "resources")(
-        resource_type=_BROKER, resource_name=_EVERY_BROKER, configuration_keys=None
+def describe_defaults(cluster: Cluster) -> list[Default]:
+    resource = {"resource_type": _BROKER, "resource_name": _EVERY_BROKER, "configuration_keys": None}
+    call = MessageCall(
+        _DESCRIBE_CONFIGS,
+        _DESCRIBE_CONFIGS_VERSIONS,
+        resources=[resource],
+        include_synonyms=False,
+        include_documentation=False,
     )
-    request: Any = schema
-    (result,) = ask(address, request(resources=(resource,))).results
-    _check(result)
+    result = _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL).results)
     return [Default(config.name, config.value, config.read_only, config.is_sensitive) for config in result.configs]
 
 
-def alter_defaults(address: tuple[str, int], wanted: Mapping[str, str | None]) -> None:
+def alter_defaults(cluster: Cluster, wanted: Mapping[str, str | None]) -> None:
     """All or, if one is refused, none; None takes a setting back."""
-    schema = request_schema(INCREMENTAL_ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS_VERSION)
-    resource_schema = nested_schema(schema, "resources")
-    config = nested_schema(resource_schema, "configs")
-    configs = tuple(
-        config(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+    configs = [
+        {"name": name, "config_operation": _DELETE if value is None else _SET, "value": value}
         for name, value in wanted.items()
+    ]
+    resource = {"resource_type": _BROKER, "resource_name": _EVERY_BROKER, "configs": configs}
+    call = MessageCall(
+        _INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS, resources=[resource], validate_only=False
     )
-    resource = resource_schema(resource_type=_BROKER, resource_name=_EVERY_BROKER, configs=configs)
-    request: Any = schema
-    (result,) = ask(address, request(resources=(resource,), validate_only=False)).responses
-    _check(result)
+    _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL).responses)
+
+
+def _only(results: Sequence[Any]) -> Any:
+    """The result of the one resource that was asked about."""
+    if len(results) != 1:
+        raise ClientError("the broker did not answer what it was asked; look at its log")
+    _check(results[0])
+    return results[0]
 
 
 def _check(result: Any) -> None:

@@ -7,7 +7,7 @@ the first client is made. Must not know any command.
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamina.client.errors import ClientError, Refused, Unreachable, sentence, why_unreachable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Producer
     from confluent_kafka.admin import AdminClient
+
+    from lamina.peer.cluster import ClusterClient
 
 logger = logging.getLogger(__name__)
 
@@ -85,22 +87,21 @@ class Cluster:
         consumer: Consumer = self._make(Consumer, {**quiet, **(config or {})})
         return consumer
 
-    def plain_address(self) -> tuple[str, int]:
-        """Where a broker of the cluster can be asked what librdkafka cannot ask."""
-        self.require_plain("the settings of all brokers cannot be reached through TLS or a login; give --broker ID")
-        node = self.answer(self.admin().describe_cluster()).nodes[0]
-        return node.host, node.port
-
     def require_plain(self, refusal: str) -> None:
         """Raises ``refusal`` where only librdkafka could get through."""
         if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
             raise ClientError(refusal)
 
-    def plain_addresses(self, what: str) -> dict[int, tuple[str, int]]:
-        """Every broker of the cluster by its id, to be asked what librdkafka cannot ask; ``what`` is for the error."""
-        self.require_plain(f"{what} cannot be reached through TLS or a login; name a listener without them")
-        nodes = self.answer(self.admin().describe_cluster()).nodes
-        return {int(node.id): (node.host, node.port) for node in nodes}
+    def ask(self, work: "Callable[[ClusterClient], Awaitable[T]]", refusal: str) -> T:
+        """What librdkafka cannot ask; raises ``refusal`` where only librdkafka could get through."""
+        from lamina.client.own_requests import ask
+        from lamina.peer.limits import Limits
+
+        self.require_plain(refusal)
+        # Says at once, and why, when nobody answers.
+        self.admin()
+        limits = Limits(api_timeout_ms=round(REQUEST_SECONDS * 1000))
+        return ask(self.bootstrap_servers, self._config["client.id"], limits, work)
 
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""

@@ -11,12 +11,13 @@ from typing import Any
 from lamina import __version__
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.client.own_connection import ask
 from lamina.errors import ErrorCode
-from lamina.wire.versions import nested_schema, request_schema
+from lamina.peer.call import MessageCall
+from lamina.peer.target import AnyBroker
 
 _API_VERSIONS, _UPDATE_FEATURES = 18, 57
-_FIRST_WITH_FEATURES, _FIRST_WITH_LEVEL_0, _UPDATE_VERSION = 3, 4, 1
+_VERSIONS_WITH_FEATURES, _UPDATE_VERSIONS = range(3, 5), range(1, 2)
+_REFUSAL = "features cannot be reached through TLS or a login; name a listener without them"
 
 
 class Change(IntEnum):
@@ -41,15 +42,20 @@ class Feature:
 
 class Features:
     def __init__(self, cluster: Cluster) -> None:
-        self._address = next(iter(cluster.plain_addresses("features").values()))
+        self._cluster = cluster
 
     def described(self) -> list[Feature]:
         """By name."""
-        answer = self._api_versions(_FIRST_WITH_FEATURES)
-        offered = next((one.max_version for one in answer.api_keys if one.api_key == _API_VERSIONS), 0)
-        if offered >= _FIRST_WITH_LEVEL_0:
-            # Older answers leave out what may be at level 0.
-            answer = self._api_versions(_FIRST_WITH_LEVEL_0)
+        # Version 3 leaves out what may be at level 0.
+        answer = self._ask(
+            MessageCall(
+                _API_VERSIONS,
+                _VERSIONS_WITH_FEATURES,
+                client_software_name="lamina",
+                client_software_version=__version__,
+            )
+        )
+        _check(answer.error_code, None)
         epoch = answer.finalized_features_epoch
         supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
         levels = {one.name: one.max_version_level for one in answer.finalized_features}
@@ -60,22 +66,18 @@ class Features:
 
     def update(self, levels: Mapping[str, int], change: Change, *, is_dry_run: bool) -> None:
         """Set all levels or none; raises ClientError with the broker's reason."""
-        schema: Any = request_schema(_UPDATE_FEATURES, _UPDATE_VERSION)
-        feature_schema: Any = nested_schema(schema, "feature_updates")
-        updates = tuple(
-            feature_schema(feature=name, max_version_level=level, upgrade_type=int(change))
-            for name, level in levels.items()
+        updates = [
+            {"feature": name, "max_version_level": level, "upgrade_type": int(change)} for name, level in levels.items()
+        ]
+        answer = self._ask(
+            MessageCall(_UPDATE_FEATURES, _UPDATE_VERSIONS, feature_updates=updates, validate_only=is_dry_run)
         )
-        answer = ask(self._address, schema(feature_updates=updates, validate_only=is_dry_run))
         _check(answer.error_code, answer.error_message)
         for one in answer.results:
             _check(one.error_code, f"{one.feature}: {one.error_message}" if one.error_message else None)
 
-    def _api_versions(self, version: int) -> Any:
-        schema: Any = request_schema(_API_VERSIONS, version)
-        answer = ask(self._address, schema(client_software_name="lamina", client_software_version=__version__))
-        _check(answer.error_code, None)
-        return answer
+    def _ask(self, call: MessageCall) -> Any:
+        return self._cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL)
 
 
 def _check(code: int, message: str | None) -> None:

@@ -1,37 +1,38 @@
 """Deleting committed offsets of a group, which librdkafka's Python binding cannot ask for.
 
-Asks the group's coordinator over a connection of its own. Must not know any command.
+Asks the group's coordinator, whoever that is. Must not know any command.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Refused
-from lamina.client.own_connection import ask
-from lamina.wire.versions import nested_schema, request_schema
+from lamina.peer.call import MessageCall
+from lamina.peer.target import Coordinator, CoordinatorType
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-OFFSET_DELETE, OFFSET_DELETE_VERSION = 47, 0
+REFUSAL = "offsets cannot be deleted through TLS or a login; Kafka's kafka-consumer-groups can"
+
+_OFFSET_DELETE, _OFFSET_DELETE_VERSIONS = 47, range(1)
 
 
 def delete_offsets(
-    coordinator: tuple[str, int], group: str, partitions: Iterable[tuple[str, int]]
+    cluster: Cluster, group: str, partitions: Iterable[tuple[str, int]]
 ) -> Mapping[tuple[str, int], ClientError | None]:
     """What became of each partition; raises Refused when the group itself refuses."""
-    schema = request_schema(OFFSET_DELETE, OFFSET_DELETE_VERSION)
-    topic_schema = nested_schema(schema, "topics")
-    partition_schema = nested_schema(topic_schema, "partitions")
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
-    topics = tuple(
-        topic_schema(name=name, partitions=tuple(partition_schema(partition_index=number) for number in numbers))
+    topics = [
+        {"name": name, "partitions": [{"partition_index": number} for number in numbers]}
         for name, numbers in by_topic.items()
-    )
-    request: Any = schema
-    response = ask(coordinator, request(group_id=group, topics=topics))
+    ]
+    call = MessageCall(_OFFSET_DELETE, _OFFSET_DELETE_VERSIONS, group_id=group, topics=topics)
+    coordinator = Coordinator(CoordinatorType.GROUP, group)
+    response = cluster.ask(lambda peers: peers.request(coordinator, call), REFUSAL)
     if response.error_code:
         raise Refused(_error(response.error_code))
     return {

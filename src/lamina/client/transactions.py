@@ -3,23 +3,26 @@
 Owns the requests, and which broker each goes to. Must not know any command.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.client.own_connection import ask
 from lamina.errors import ErrorCode
-from lamina.wire.versions import nested_schema, request_schema
+from lamina.peer.call import MessageCall
+from lamina.peer.cluster import ClusterClient
+from lamina.peer.target import Broker, Coordinator, CoordinatorType, Leader
 
-_FIND_COORDINATOR, _WRITE_TXN_MARKERS, _DESCRIBE_PRODUCERS = 10, 27, 61
-_DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 65, 66
-_FIND_VERSION, _MARKERS_VERSION, _PRODUCERS_VERSION, _DESCRIBE_VERSION, _LIST_VERSION = 4, 1, 0, 0, 0
-_TRANSACTION_KEY = 1
+_WRITE_TXN_MARKERS, _MARKERS_VERSIONS = 27, range(1, 2)
+_DESCRIBE_PRODUCERS, _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 61, 65, 66
+_FIRST_VERSION = range(1)
 _METADATA_SECONDS = 30.0
+_REFUSAL = "transactions cannot be reached through TLS or a login; name a listener without them"
 
+T = TypeVar("T")
 TopicPartition = tuple[str, int]
 
 
@@ -59,54 +62,18 @@ class OpenTransaction:
 
 class Transactions:
     def __init__(self, cluster: Cluster) -> None:
-        self._brokers = cluster.plain_addresses("transactions")
+        cluster.require_plain(_REFUSAL)
         self._cluster = cluster
+
+    def _ask(self, work: Callable[[ClusterClient], Awaitable[T]]) -> T:
+        return self._cluster.ask(work, _REFUSAL)
 
     def listed(self, states: Collection[str] = (), producer_ids: Collection[int] = ()) -> list[Listed]:
         """Of all coordinators. Raises ClientError for a state that does not exist."""
-        request = _request(
-            _LIST_TRANSACTIONS, _LIST_VERSION, state_filters=tuple(states), producer_id_filters=tuple(producer_ids)
-        )
-        found = []
-        for broker, address in self._brokers.items():
-            answer = ask(address, request)
-            _check(answer.error_code, f"broker {broker}")
-            if answer.unknown_state_filters:
-                names = ", ".join(answer.unknown_state_filters)
-                raise ClientError(f"no transaction is ever in state {names}; `lamina transactions list` shows states")
-            found += [
-                Listed(one.transactional_id, broker, one.producer_id, one.transaction_state)
-                for one in answer.transaction_states
-            ]
-        return sorted(found, key=lambda one: one.transactional_id)
+        return self._ask(lambda peers: _listed(peers, states, producer_ids))
 
     def described(self, transactional_id: str) -> Described:
-        coordinator = self._coordinator(transactional_id)
-        request = _request(_DESCRIBE_TRANSACTIONS, _DESCRIBE_VERSION, transactional_ids=(transactional_id,))
-        (told,) = ask(self._brokers[coordinator], request).transaction_states
-        if told.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            raise ClientError("there is no such transactional id; `lamina transactions list` shows what is there")
-        _check(told.error_code, transactional_id)
-        return Described(
-            told.transactional_id,
-            coordinator,
-            told.producer_id,
-            told.producer_epoch,
-            told.transaction_state,
-            round(told.transaction_timeout.total_seconds() * 1000),
-            _milliseconds(told.transaction_start_time),
-            tuple((topic.topic, index) for topic in told.topics for index in topic.partitions),
-        )
-
-    def _coordinator(self, transactional_id: str) -> int:
-        request = _request(
-            _FIND_COORDINATOR, _FIND_VERSION, key_type=_TRANSACTION_KEY, coordinator_keys=(transactional_id,)
-        )
-        (found,) = ask(next(iter(self._brokers.values())), request).coordinators
-        _check(found.error_code, transactional_id)
-        if found.node_id not in self._brokers:
-            raise ClientError(f"its coordinator, broker {found.node_id}, is not there; try again in a moment")
-        return int(found.node_id)
+        return self._ask(lambda peers: _described(peers, transactional_id))
 
     def partitions(self, topic: str | None = None, partition: int | None = None) -> dict[TopicPartition, int]:
         """The partitions of one topic, or of all, by leader. Raises ClientError for what does not exist."""
@@ -130,20 +97,7 @@ class Transactions:
 
     def open_in(self, partitions: Mapping[TopicPartition, int]) -> list[OpenTransaction]:
         """What is open in these, in the order of their offsets."""
-        found: list[OpenTransaction] = []
-        schema = request_schema(_DESCRIBE_PRODUCERS, _PRODUCERS_VERSION)
-        topic_schema = nested_schema(schema, "topics")
-        for leader in sorted(set(partitions.values())):
-            address = self._brokers.get(leader)
-            if address is None:
-                continue
-            wanted: dict[str, list[int]] = {}
-            for (topic, index), of in sorted(partitions.items()):
-                if of == leader:
-                    wanted.setdefault(topic, []).append(index)
-            topics = tuple(topic_schema(name=name, partition_indexes=tuple(of)) for name, of in wanted.items())
-            answer = ask(address, _request(_DESCRIBE_PRODUCERS, _PRODUCERS_VERSION, topics=topics))
-            found += [open_one for topic in answer.topics for open_one in _open(topic)]
+        found = self._ask(lambda peers: _open_in(peers, partitions))
         return sorted(found, key=lambda one: (one.topic, one.partition, one.start_offset))
 
     def hanging(self, candidates: Iterable[OpenTransaction]) -> list[tuple[OpenTransaction, str | None]]:
@@ -151,17 +105,7 @@ class Transactions:
         open_ones = list(candidates)
         if not open_ones:
             return []
-        ids: dict[int, str] = {
-            one.producer_id: one.transactional_id
-            for one in self.listed(producer_ids={one.producer_id for one in open_ones})
-        }
-        known: dict[str, Described] = {}
-        for transactional_id in set(ids.values()):
-            try:
-                known[transactional_id] = self.described(transactional_id)
-            except ClientError:
-                # It has expired meanwhile: nobody knows of the transaction.
-                continue
+        known, ids = self._ask(lambda peers: _known(peers, {one.producer_id for one in open_ones}))
         hanging = []
         for one in open_ones:
             name = ids.get(one.producer_id)
@@ -171,21 +115,81 @@ class Transactions:
         return hanging
 
     def abort(self, hanging: OpenTransaction) -> None:
-        leader = self.partitions(hanging.topic, hanging.partition)[hanging.topic, hanging.partition]
-        address = self._brokers.get(leader)
-        if address is None:
-            raise ClientError(f"{hanging.topic}-{hanging.partition} has no leader now; try again in a moment")
-        marker_schema = nested_schema(request_schema(_WRITE_TXN_MARKERS, _MARKERS_VERSION), "markers")
-        topic_schema = nested_schema(marker_schema, "topics")
-        marker = marker_schema(
-            producer_id=hanging.producer_id,
-            producer_epoch=hanging.producer_epoch,
-            transaction_result=False,
-            topics=(topic_schema(name=hanging.topic, partition_indexes=(hanging.partition,)),),
-            coordinator_epoch=max(hanging.coordinator_epoch, 0),
-        )
-        answer = ask(address, _request(_WRITE_TXN_MARKERS, _MARKERS_VERSION, markers=(marker,)))
-        _check(answer.markers[0].topics[0].partitions[0].error_code, f"{hanging.topic}-{hanging.partition}")
+        marker = {
+            "producer_id": hanging.producer_id,
+            "producer_epoch": hanging.producer_epoch,
+            "transaction_result": False,
+            "topics": [{"name": hanging.topic, "partition_indexes": [hanging.partition]}],
+            "coordinator_epoch": max(hanging.coordinator_epoch, 0),
+        }
+        call = MessageCall(_WRITE_TXN_MARKERS, _MARKERS_VERSIONS, markers=[marker])
+        answer = self._ask(lambda peers: peers.request(Leader(hanging.topic, hanging.partition), call))
+        for code in call.errors(answer):
+            _check(code, f"{hanging.topic}-{hanging.partition}")
+
+
+async def _listed(peers: ClusterClient, states: Collection[str], producer_ids: Collection[int]) -> list[Listed]:
+    call = MessageCall(_LIST_TRANSACTIONS, _FIRST_VERSION, state_filters=states, producer_id_filters=producer_ids)
+    brokers = list(await peers.brokers())
+    answers = await asyncio.gather(*(peers.request(Broker(broker), call) for broker in brokers))
+    found = []
+    for broker, answer in zip(brokers, answers, strict=True):
+        _check(answer.error_code, f"broker {broker}")
+        if answer.unknown_state_filters:
+            names = ", ".join(answer.unknown_state_filters)
+            raise ClientError(f"no transaction is ever in state {names}; `lamina transactions list` shows states")
+        found += [
+            Listed(one.transactional_id, broker, one.producer_id, one.transaction_state)
+            for one in answer.transaction_states
+        ]
+    return sorted(found, key=lambda one: one.transactional_id)
+
+
+async def _described(peers: ClusterClient, transactional_id: str) -> Described:
+    coordinator = Coordinator(CoordinatorType.TRANSACTION, transactional_id)
+    call = MessageCall(_DESCRIBE_TRANSACTIONS, _FIRST_VERSION, transactional_ids=[transactional_id])
+    answer = await peers.request(coordinator, call)
+    if len(answer.transaction_states) != 1:
+        raise ClientError(f"{transactional_id}: the broker did not answer what it was asked; look at its log")
+    (told,) = answer.transaction_states
+    if told.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        raise ClientError("there is no such transactional id; `lamina transactions list` shows what is there")
+    _check(told.error_code, transactional_id)
+    return Described(
+        told.transactional_id,
+        await peers.coordinator_id(coordinator),
+        told.producer_id,
+        told.producer_epoch,
+        told.transaction_state,
+        round(told.transaction_timeout.total_seconds() * 1000),
+        _milliseconds(told.transaction_start_time),
+        tuple((topic.topic, index) for topic in told.topics for index in topic.partitions),
+    )
+
+
+async def _known(peers: ClusterClient, producer_ids: Collection[int]) -> tuple[dict[str, Described], dict[int, str]]:
+    """What coordinators know of producers: transactions by transactional id, and transactional ids by producer id."""
+    ids = {one.producer_id: one.transactional_id for one in await _listed(peers, (), producer_ids)}
+    known: dict[str, Described] = {}
+    for transactional_id in set(ids.values()):
+        try:
+            known[transactional_id] = await _described(peers, transactional_id)
+        except ClientError:
+            # It has expired meanwhile: nobody knows of the transaction.
+            continue
+    return known, ids
+
+
+async def _open_in(peers: ClusterClient, partitions: Mapping[TopicPartition, int]) -> list[OpenTransaction]:
+    by_leader: dict[int, dict[str, list[int]]] = {}
+    for (topic, index), leader in sorted(partitions.items()):
+        by_leader.setdefault(leader, {}).setdefault(topic, []).append(index)
+    found: list[OpenTransaction] = []
+    for leader in sorted(by_leader.keys() & (await peers.brokers()).keys()):
+        topics = [{"name": name, "partition_indexes": indexes} for name, indexes in by_leader[leader].items()]
+        answer = await peers.request(Broker(leader), MessageCall(_DESCRIBE_PRODUCERS, _FIRST_VERSION, topics=topics))
+        found += [open_one for topic in answer.topics for open_one in _open(topic)]
+    return found
 
 
 def _open(topic: Any) -> list[OpenTransaction]:
@@ -206,11 +210,6 @@ def _open(topic: Any) -> list[OpenTransaction]:
             if one.current_txn_start_offset >= 0
         ]
     return found
-
-
-def _request(api_key: int, version: int, **fields: Any) -> Any:
-    schema: Any = request_schema(api_key, version)
-    return schema(**fields)
 
 
 def _check(code: int, what: str) -> None:

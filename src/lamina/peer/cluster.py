@@ -89,6 +89,10 @@ class ClusterClient:
         await self._attempt(AnyBroker(), self._routes.refresh)
         return dict(self._routes.view.brokers)
 
+    async def coordinator_id(self, of: Coordinator) -> int:
+        """Which broker it is."""
+        return await self._attempt(of, lambda: self._routes.coordinator_id(of))
+
     async def fetch(
         self,
         topic: str,

@@ -6,7 +6,9 @@ return it. Must not know clusters.
 """
 
 import asyncio
-from typing import Protocol
+import os
+import socket
+from typing import Any, Protocol
 
 from lamina.errors import NetworkError
 from lamina.peer.addresses import Address
@@ -28,9 +30,40 @@ class PlainConnector:
     async def connect(self, address: Address, limits: Limits) -> Connection:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            lambda: Connection(address, self._client_id, limits), address.host, address.port
+            lambda: Connection(address, self._client_id, limits), sock=await connected_socket(address)
         )
         return connection
+
+
+async def connected_socket(address: Address) -> socket.socket:
+    """Connected to the first of a name's addresses that takes it. Raises the OSError of the last one."""
+    loop = asyncio.get_running_loop()
+    failure = OSError("its name has no address")
+    for family, kind, protocol, _, where in await _resolved(address):
+        connecting = socket.socket(family, kind, protocol)
+        try:
+            connecting.setblocking(False)
+            connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(connecting, where)
+            return connecting
+        except OSError as error:
+            connecting.close()
+            # asyncio puts the address where the system's own word for the error belongs.
+            failure = error if error.errno is None else OSError(error.errno, os.strerror(error.errno))
+        except BaseException:
+            connecting.close()
+            raise
+    raise failure
+
+
+async def _resolved(address: Address) -> list[Any]:
+    """What `socket.getaddrinfo` gives; only a name needs a thread for it."""
+    try:
+        return socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError("it cannot be the name of a host") from error
 
 
 async def open_connection(connector: Connector, address: Address, limits: Limits) -> Connection:
@@ -46,6 +79,5 @@ async def open_connection(connector: Connector, address: Address, limits: Limits
             return connection
     except TimeoutError as error:
         raise NetworkError(f"{address} did not answer within {limits.connect_timeout_ms} ms") from error
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise NetworkError(f"{address} cannot be reached ({reason})") from error
+    except OSError as error:
+        raise NetworkError(f"{address} cannot be reached ({error.strerror or error})") from error

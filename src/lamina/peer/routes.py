@@ -49,7 +49,7 @@ class Routes:
                 _, connection = await self.leader(topic, partition)
                 return connection
             case Coordinator():
-                return await self._to_id(await self._coordinator(to))
+                return await self._to_id(await self.coordinator_id(to))
             case Controller():
                 await self._refresh_stale()
                 return await self._to_id(self._view.controller_id)
@@ -64,6 +64,23 @@ class Routes:
                 await self._ask_metadata([topic])
         leader = self._view.leader(topic, partition)
         return leader, await self._to_id(leader.leader_id)
+
+    async def coordinator_id(self, of: Coordinator) -> int:
+        known = self._coordinators.get(of)
+        if known is not None:
+            return known
+        connection = await self._to_any()
+        response = await connection.request(
+            MessageCall(_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
+        )
+        if len(response.coordinators) != 1:
+            raise MalformedResponse(f"{connection.address} did not name one coordinator")
+        (found,) = response.coordinators
+        if found.error_code:
+            raise error_from_code(found.error_code, found.error_message or f"{of.key} has no coordinator")
+        broker_id = self._coordinators[of] = int(found.node_id)
+        self._view = with_broker(self._view, broker_id, Address(found.host, found.port))
+        return broker_id
 
     async def refresh(self) -> None:
         """Ask for brokers and controller again."""
@@ -122,20 +139,3 @@ class Routes:
         self._stale_topics.difference_update(topics)
         for error in errors.values():
             raise error
-
-    async def _coordinator(self, of: Coordinator) -> int:
-        known = self._coordinators.get(of)
-        if known is not None:
-            return known
-        connection = await self._to_any()
-        response = await connection.request(
-            MessageCall(_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
-        )
-        if len(response.coordinators) != 1:
-            raise MalformedResponse(f"{connection.address} did not name one coordinator")
-        (found,) = response.coordinators
-        if found.error_code:
-            raise error_from_code(found.error_code, found.error_message or f"{of.key} has no coordinator")
-        broker_id = self._coordinators[of] = int(found.node_id)
-        self._view = with_broker(self._view, broker_id, Address(found.host, found.port))
-        return broker_id

@@ -28,7 +28,7 @@ def entries_of(cluster: Cluster, resource: Resource, attempts: Attempts) -> "dic
             one.name: ConfigEntry(
                 one.name, one.value, source, is_read_only=one.is_read_only, is_sensitive=one.is_sensitive
             )
-            for one in sorted(describe_defaults(cluster.plain_address()), key=lambda one: one.name)
+            for one in sorted(describe_defaults(cluster), key=lambda one: one.name)
         }
     _check_broker(cluster, resource)
     futures = cluster.admin().describe_configs([ConfigResource(resource.type, resource.name)])
@@ -60,7 +60,7 @@ def alter(cluster: Cluster, resource: Resource, wanted: Mapping[str, str | None]
     if resource.is_every_broker:
         from lamina.client.all_brokers import alter_defaults
 
-        alter_defaults(cluster.plain_address(), wanted)
+        alter_defaults(cluster, wanted)
         return True
     _check_broker(cluster, resource)
     set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE

@@ -4,17 +4,20 @@ Three requests that every broker since Kafka 1.0 knows, over a plain socket; not
 trust the answers: anything may listen there.
 """
 
-import socket
+import asyncio
 from dataclasses import dataclass
-from typing import Any
 
-from lamina.client.own_connection import ask_over
-from lamina.wire.primitives import MalformedRequest
-from lamina.wire.versions import nested_schema, request_schema
+from lamina.errors import KafkaError
+from lamina.peer.addresses import Address
+from lamina.peer.call import MessageCall
+from lamina.peer.connection import Connection
+from lamina.peer.connector import PlainConnector
+from lamina.peer.limits import Limits
 
-API_VERSIONS, METADATA, DESCRIBE_CONFIGS = 18, 3, 32
 DATA_DIR = "lamina.data.dir"
 
+_METADATA, _METADATA_VERSIONS = 3, range(4, 14)
+_DESCRIBE_CONFIGS, _DESCRIBE_CONFIGS_VERSIONS = 32, range(1, 5)
 _BROKER = 4
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
 
@@ -35,29 +38,51 @@ class Answering:
 
 def probe(host: str, port: int, seconds: float = 3.0) -> Answering | None:
     """``None`` if it does not speak Kafka, or not in time. Raises OSError when nobody can be connected to."""
-    with socket.create_connection((host, port), timeout=seconds) as connection:
-        try:
-            if _ask(connection, request_schema(API_VERSIONS, 0)()).error_code:
-                return None
-        except (OSError, ValueError, MalformedRequest):
-            return None
-        try:
-            return _identify(connection)
-        except (OSError, ValueError, MalformedRequest, LookupError):
-            # It spoke Kafka, and no more: with authentication it says nothing else to strangers.
-            return Answering()
+    return asyncio.run(_probe(Address(host, port), seconds))
 
 
-def _identify(connection: socket.socket) -> Answering:
-    metadata = _ask(connection, request_schema(METADATA, 4)(topics=(), allow_auto_topic_creation=False))
-    node_id = int(metadata.controller_id)
-    schema = request_schema(DESCRIBE_CONFIGS, 1)
-    resources = nested_schema(schema, "resources")
-    asked = resources(resource_type=_BROKER, resource_name=str(node_id), configuration_keys=(DATA_DIR,))
-    described = _ask(connection, schema(resources=(asked,), include_synonyms=False))
-    is_lamina = any(config.name == DATA_DIR for config in described.results[0].configs)
+async def _probe(address: Address, seconds: float) -> Answering | None:
+    limits = Limits(request_timeout_ms=round(seconds * 1000), max_response_bytes=_LARGEST_ANSWER_BYTES)
+    try:
+        async with asyncio.timeout(seconds):
+            connection = await PlainConnector("lamina-doctor").connect(address, limits)
+    except TimeoutError as error:
+        raise TimeoutError("timed out") from error
+    try:
+        await connection.negotiate()
+    except KafkaError:
+        return None
+    else:
+        return await _identify(connection)
+    finally:
+        connection.close()
+
+
+async def _identify(connection: Connection) -> Answering:
+    try:
+        metadata = await connection.request(
+            MessageCall(
+                _METADATA,
+                _METADATA_VERSIONS,
+                topics=[],
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            )
+        )
+        node_id = int(metadata.controller_id)
+        asked = {"resource_type": _BROKER, "resource_name": str(node_id), "configuration_keys": [DATA_DIR]}
+        described = await connection.request(
+            MessageCall(
+                _DESCRIBE_CONFIGS,
+                _DESCRIBE_CONFIGS_VERSIONS,
+                resources=[asked],
+                include_synonyms=False,
+                include_documentation=False,
+            )
+        )
+    except KafkaError:
+        # It spoke Kafka, and no more: with authentication it says nothing else to strangers.
+        return Answering()
+    is_lamina = any(config.name == DATA_DIR for result in described.results for config in result.configs)
     return Answering(is_lamina, node_id, metadata.cluster_id)
-
-
-def _ask(connection: socket.socket, request: Any) -> Any:
-    return ask_over(connection, request, "lamina-doctor", _LARGEST_ANSWER_BYTES)

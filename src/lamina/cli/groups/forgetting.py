@@ -9,6 +9,7 @@ from lamina.cli.groups.chosen import Chosen, chosen_option, is_chosen
 from lamina.cli.groups.descriptions import committed, describe_all
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
+from lamina.client.offset_deletion import REFUSAL
 from lamina.client.offset_deletion import delete_offsets as delete_from
 
 
@@ -30,16 +31,15 @@ def delete_offsets(cluster: Cluster, group: str, chosen: tuple[Chosen, ...], yes
     """
     if not chosen:
         raise click.UsageError("Say whose offsets: --topic TOPIC, or --topic TOPIC:0,2.")
-    cluster.require_plain("offsets cannot be deleted through TLS or a login; Kafka's kafka-consumer-groups can")
+    cluster.require_plain(REFUSAL)
     attempts = Attempts(cluster)
-    for described in describe_all(cluster, [group], attempts):
+    for _ in describe_all(cluster, [group], attempts):
         gone = [key for key in committed(cluster, group) if is_chosen(chosen, *key)]
         if not gone:
             raise ClientError(f"{group} committed nothing there; `lamina groups lag {group}` shows what it has")
         topics = ", ".join(dict.fromkeys(topic for topic, _ in gone))
         confirm(f"Delete what {group} committed for {len(gone)} partitions of {topics}?", yes)
-        coordinator = described.coordinator
-        for (topic, number), error in delete_from((coordinator.host, coordinator.port), group, gone).items():
+        for (topic, number), error in delete_from(cluster, group, gone).items():
             if error is None:
                 click.echo(f"{topic}-{number}: deleted")
             else:
