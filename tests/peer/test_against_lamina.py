@@ -2,61 +2,25 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from lamina.errors import KafkaError, MalformedResponse, NetworkError, OffsetOutOfRange, UnsupportedVersion
-from lamina.peer.addresses import Address, parse_bootstrap
+from lamina.peer.addresses import Address
 from lamina.peer.call import MessageCall
-from lamina.peer.cluster import ClusterClient
-from lamina.peer.connector import PlainConnector
 from lamina.peer.fetching import READ_COMMITTED
-from lamina.peer.limits import Limits
 from lamina.peer.listing import EARLIEST, LATEST
 from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, CoordinatorType
-from lamina.records.batch import Codec, walk
-from lamina.records.record import Record, build_batch, read_records
+from lamina.records.batch import Codec
 from tests.broker.process import BrokerProcess
 from tests.client.servers import a_server_that_says
+from tests.peer.clients import MIB, NOW_MS, batch_of, brokers_told_by, client, create, delete, values_in
 from tests.peer.loops import SkippingLoop, run
 
 Start = Callable[..., BrokerProcess]
 
-CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CLUSTER, VOTE = 19, 20, 60, 52
-NOW_MS = 1_700_000_000_000
-LIMITS = Limits(api_timeout_ms=60_000, retry_backoff_ms=10)
-MIB = 1 << 20
-
-
-def client(servers: str, limits: Limits = LIMITS) -> ClusterClient:
-    return ClusterClient(parse_bootstrap(servers), PlainConnector("test"), lambda: 0.5, limits)
-
-
-async def create(cluster: ClusterClient, topic: str) -> None:
-    asked = {"name": topic, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
-    call = MessageCall(CREATE_TOPICS, range(2, 8), topics=[asked], timeout=30_000, validate_only=False)
-    (created,) = (await cluster.request(Controller(), call)).topics
-    assert created.error_code == 0
-
-
-async def delete(cluster: ClusterClient, topic: str) -> None:
-    call = MessageCall(DELETE_TOPICS, range(6, 7), topics=[{"name": topic, "topic_id": None}], timeout=30_000)
-    (deleted,) = (await cluster.request(Controller(), call)).responses
-    assert deleted.error_code == 0
-
-
-def batch_of(*values: bytes, codec: Codec = Codec.NONE) -> bytearray:
-    return build_batch([Record(offset, NOW_MS, b"key", value) for offset, value in enumerate(values)], codec=codec)
-
-
-def values_in(records: memoryview) -> list[bytes | None]:
-    return [
-        record.value
-        for at, header in walk(records)
-        for record in read_records(records, at, header, limit_bytes=64 * MIB)
-    ]
+VOTE = 52
 
 
 @pytest.mark.parametrize("codec", Codec, ids=lambda codec: codec.name.lower())
@@ -166,9 +130,7 @@ def test_every_role_of_a_single_broker_is_found(broker: BrokerProcess) -> None:
             (broker_id,) = await cluster.brokers()
             transaction = Coordinator(CoordinatorType.TRANSACTION, "any id")
             for to in (AnyBroker(), Controller(), Broker(broker_id), transaction):
-                call = MessageCall(DESCRIBE_CLUSTER, range(2), include_cluster_authorized_operations=False)
-                response: Any = await cluster.request(to, call)
-                assert [one.broker_id for one in response.brokers] == [broker_id]
+                assert await brokers_told_by(cluster, to) == [broker_id]
 
     run(scenario)
 
