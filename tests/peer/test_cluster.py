@@ -24,6 +24,7 @@ from lamina.peer.listing import LATEST
 from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, CoordinatorType, Leader
 from tests.peer.loops import SkippingLoop, run
 from tests.peer.scripted import (
+    API_VERSIONS,
     FETCH,
     FIND_COORDINATOR,
     LIST_OFFSETS,
@@ -449,6 +450,33 @@ def test_leaving_fails_what_is_pending_and_tries_no_more() -> None:
                 await broker.until_asked(1)
             with pytest.raises(NetworkError, match=f"^the connection to {broker.address} was closed$"):
                 await asking
+            assert broker.connections == 1
+
+    run(scenario)
+
+
+def test_leaving_while_a_connection_is_made_is_no_cancellation_of_those_who_wait() -> None:
+    async def scenario(_: SkippingLoop) -> None:
+        async with ScriptedBroker({API_VERSIONS: lambda _: None}) as broker:
+            async with client(broker.address) as cluster:
+                asking = asyncio.create_task(cluster.brokers())
+                await broker.until_asked(1)
+            with pytest.raises(NetworkError, match=f"^the connection to {broker.address} was closed$"):
+                await asking
+
+    run(scenario)
+
+
+def test_whoever_gives_up_while_a_connection_is_made_leaves_it_to_the_others() -> None:
+    async def scenario(_: SkippingLoop) -> None:
+        async with ScriptedBroker() as broker:
+            Cluster(broker)
+            async with client(broker.address) as cluster:
+                hasty, patient = (asyncio.create_task(cluster.brokers()) for _ in range(2))
+                await asyncio.sleep(0)
+                hasty.cancel()
+                assert await patient == {1: broker.address}
+                assert hasty.cancelled()
             assert broker.connections == 1
 
     run(scenario)

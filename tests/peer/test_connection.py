@@ -214,10 +214,16 @@ def test_a_port_where_nobody_listens(host: str) -> None:
         run(lambda _: connect(Address(host, 1)))
 
 
-@pytest.mark.parametrize("host", ["nowhere.invalid", "a" * 64 + ".invalid", "a..b"])
+@pytest.mark.parametrize("host", ["nowhere.invalid", "a" * 64 + ".invalid", "a..b", "a\0b", "\ud800"])
 def test_a_name_that_cannot_be_resolved(host: str) -> None:
     with pytest.raises(NetworkError, match="cannot be reached"):
         run(lambda _: connect(Address(host, 9092)))
+
+
+@pytest.mark.parametrize("port", [-1, 0, 2**16, 2**31 - 1])
+def test_a_port_that_cannot_be(port: int) -> None:
+    with pytest.raises(NetworkError, match="cannot be reached"):
+        run(lambda _: connect(Address("127.0.0.1", port)))
 
 
 def test_a_port_that_takes_connections_and_says_nothing() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from lamina import __version__
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.errors import ErrorCode
+from lamina.errors import error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
 
@@ -82,6 +82,5 @@ class Features:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        name = code.name if isinstance(code, ErrorCode) else f"error {int(code)}"
-        reason = message or f"the broker answered {name.upper()}"
+        reason = message or str(error_from_code(code, "the broker refused"))
         raise ClientError(f"{reason.rstrip('.')}; `lamina features describe` shows what there is")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Broker, Coordinator, CoordinatorType, Leader
@@ -214,8 +214,7 @@ def _open(topic: Any) -> list[OpenTransaction]:
 
 def _check(code: int, what: str) -> None:
     if code:
-        name = code.name if isinstance(code, ErrorCode) else f"error {int(code)}"
-        raise ClientError(f"{what}: the broker answered {name.upper()}")
+        raise ClientError(str(error_from_code(code, f"{what}: the broker refused")))
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

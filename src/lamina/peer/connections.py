@@ -28,8 +28,13 @@ class Connections:
             opening = open_connection(self._connector, address, self._limits)
             opened = self._opened[address] = asyncio.create_task(opening)
             opened.add_done_callback(_look_at)
-        # Whoever gives up leaves the attempt to the others, and to the next.
-        return await asyncio.shield(opened)
+        try:
+            # Whoever gives up leaves the attempt to the others, and to the next.
+            return await asyncio.shield(opened)
+        except asyncio.CancelledError:
+            if opened.cancelled():
+                raise NetworkError(f"the connection to {address} was closed") from None
+            raise
 
     async def to_any(self, addresses: Iterable[Address]) -> Connection:
         """One that is there already, else the first that can be made. Raises the reasons of all as one error."""

@@ -46,6 +46,9 @@ async def connected_socket(address: Address) -> socket.socket:
             connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await loop.sock_connect(connecting, where)
             return connecting
+        except OverflowError:
+            connecting.close()
+            raise OSError("it cannot be a port") from None
         except OSError as error:
             connecting.close()
             # asyncio puts the address where the system's own word for the error belongs.
@@ -62,7 +65,7 @@ async def _resolved(address: Address) -> list[Any]:
         return socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         return await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
-    except UnicodeError as error:
+    except ValueError as error:
         raise OSError("it cannot be the name of a host") from error
 
 
