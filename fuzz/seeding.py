@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import UUID
 
 from fuzz import corpus
 from fuzz.files import pack_files
@@ -21,6 +22,7 @@ from fuzz.targets import (
     log_directories,
     partition_logs,
     requests,
+    responses,
     serving,
     setting_values,
     store_values,
@@ -38,9 +40,12 @@ from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
 from lamina.store.sqlite import SqliteStore
 from lamina.wire import fetch_request, produce
-from lamina.wire.codec import encode_entity
+from lamina.wire.codec import encode_entity, encode_response
+from lamina.wire.fetch_response import AbortedTransaction as Aborted
+from lamina.wire.fetch_response import DivergingEpoch, PartitionFetched, TopicFetched, encode_fetch_response
 from lamina.wire.headers import start_request
-from lamina.wire.versions import request_schema
+from lamina.wire.leaders import CurrentLeader, NodeEndpoint
+from lamina.wire.versions import request_schema, response_schema
 from tests.log.building import NOW_MS, a_log
 from tests.records import vectors
 from tests.wire.messages import random_entity
@@ -61,6 +66,8 @@ def main() -> None:
         ("serving", _serving()),
         ("produce_requests", _bodies(produce.API_KEY, produce.VERSIONS)),
         ("fetch_requests", _bodies(fetch_request.API_KEY, fetch_request.VERSIONS)),
+        ("fetch_responses", _fetch_responses()),
+        ("responses", _responses()),
         ("batches", _batches()),
         ("record_walks", _record_walks()),
         ("codecs", _codecs()),
@@ -89,6 +96,45 @@ def main() -> None:
 # The wire
 
 
+def _fetch_responses() -> Seeds:
+    for version in (4, 11, 12, 17):
+        yield f"v{version}", bytes([fetch_request.VERSIONS.index(version)]) + _fetch_response(version, 7)[4:]
+
+
+def _fetch_response(version: int, correlation_id: int) -> bytes:
+    fetched = PartitionFetched(
+        0,
+        6,
+        9,
+        8,
+        2,
+        b"records",
+        [Aborted(4, 6)],
+        current_leader=CurrentLeader(2, 6),
+        diverging_epoch=DivergingEpoch(1, 2),
+    )
+    topics = [TopicFetched("orders", UUID(int=7), [fetched])]
+    pieces: list[Any] = list(
+        encode_fetch_response(version, correlation_id, topics, node_endpoints=[NodeEndpoint(2, "broker-2", 9092)])
+    )
+    return b"".join(pieces)
+
+
+def _responses() -> Seeds:
+    """What was asked for, one of each; the first bytes choose the sizes of pieces, how many calls and which."""
+    for index, (call, version) in enumerate(responses.ASKED):
+        key = call.api_key
+        frame = (
+            _fetch_response(version, 0)
+            if key == fetch_request.API_KEY
+            else encode_response(_small_message(response_schema(key, version)), 0)
+        )
+        yield f"api-{key}-v{version}", bytes([9, 0, 200, 40, 0, index]) + frame
+    refused = encode_response(response_schema(18, 0)(error_code=35, api_keys=()), 0)
+    yield "refused-version", bytes([9, 0, 200, 40, 0, 0]) + refused
+    yield "http", bytes([200, 200, 200, 200, 0, 1]) + b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
 def _frames() -> Seeds:
     frames = b"".join(struct.pack(">i", len(frame)) + frame for frame in (b"", b"first", bytes(200)))
     yield "three", bytes([3, 1, 0, 9, 0, 0, 40, 2]) + frames
@@ -106,7 +152,7 @@ def _requests() -> Seeds:
     """One of each API, in its last version."""
     last = {api_key: index for index, (api_key, _) in enumerate(requests.OFFERED)}
     for api_key, index in last.items():
-        body = encode_entity(_small_message(*requests.OFFERED[index]))
+        body = encode_entity(_small_message(request_schema(*requests.OFFERED[index])))
         yield f"api-{api_key}", bytes([index]) + body
 
 
@@ -126,7 +172,7 @@ def _serving() -> Seeds:
 
 def _about_orders(api_key: int, api_version: int) -> bytes:
     """A message whose names are those of the topic that is there."""
-    made = _small_message(api_key, api_version)
+    made = _small_message(request_schema(api_key, api_version))
     return bytes(encode_entity(_renamed(made)))
 
 
@@ -145,12 +191,15 @@ def _renamed(entity: Any) -> Any:
 
 def _bodies(api_key: int, versions: range) -> Seeds:
     for version in (versions[0], versions[len(versions) // 2], versions[-1]):
-        yield f"v{version}", bytes([version - versions[0]]) + encode_entity(_small_message(api_key, version))
+        yield (
+            f"v{version}",
+            bytes([version - versions[0]]) + encode_entity(_small_message(request_schema(api_key, version))),
+        )
 
 
-def _small_message(api_key: int, api_version: int) -> Any:
+def _small_message(schema: Any) -> Any:
     """Of some random ones the one whose size is nearest to a line of text."""
-    made = (random_entity(request_schema(api_key, api_version), Random(seed)) for seed in range(40))
+    made = (random_entity(schema, Random(seed)) for seed in range(40))
     return min(made, key=lambda each: abs(len(encode_entity(each)) - 120))
 
 

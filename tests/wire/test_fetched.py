@@ -11,6 +11,7 @@ from lamina.wire.codec import SIZE_BYTES
 from lamina.wire.fetch_request import FIRST_FLEXIBLE, FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS, VERSIONS
 from lamina.wire.fetch_response import (
     FIRST_WITH_LOG_START,
+    FIRST_WITH_NODE_ENDPOINTS,
     FIRST_WITH_PREFERRED_REPLICA,
     AbortedTransaction,
     DivergingEpoch,
@@ -21,8 +22,6 @@ from lamina.wire.fetch_response import (
 from lamina.wire.fetched import parse_fetch_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import MalformedRequest
-
-FIRST_WITH_ENDPOINTS = 16
 
 INT64 = st.integers(-1, 2**63 - 1)
 PARTITIONS = st.builds(
@@ -58,7 +57,7 @@ def test_what_was_written_is_read(
     assert response.error_code == (error_code if version >= FIRST_WITH_SESSIONS else 0)
     assert response.session_id == (3 if version >= FIRST_WITH_SESSIONS else 0)
     assert response.topics == [_carried(version, topic) for topic in topics]
-    assert list(response.node_endpoints) == (endpoints if version >= FIRST_WITH_ENDPOINTS else [])
+    assert list(response.node_endpoints) == (endpoints if version >= FIRST_WITH_NODE_ENDPOINTS else [])
 
 
 def test_records_are_views_into_the_frame() -> None:
@@ -68,6 +67,13 @@ def test_records_are_views_into_the_frame() -> None:
     records = response.topics[0].partitions[0].records
     assert isinstance(records, memoryview)
     assert records.obj is frame
+
+
+def test_a_tag_that_a_version_does_not_know_is_skipped() -> None:
+    frame = _frame(12, [], [], 0)
+    assert frame[-1:] == b"\0"
+    _, response = parse_fetch_response(12, frame[:-1] + bytes([1, 0, 2, 0xFF, 0xFF]))
+    assert response.node_endpoints == ()
 
 
 @given(version=st.sampled_from(VERSIONS), topics=TOPICS, data=st.data())

@@ -124,18 +124,21 @@ class Routes:
     async def _ask_metadata(self, topics: Sequence[str]) -> None:
         """Bring brokers, controller and these topics up to date. Raises the error of a topic."""
         connection = await self._to_any()
-        response = await connection.request(
-            MessageCall(
-                _METADATA,
-                _METADATA_VERSIONS,
-                topics=[{"topic_id": None, "name": name} for name in topics],
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=False,
-                include_topic_authorized_operations=False,
-            )
-        )
+        response = await connection.request(metadata_call(topics))
         self._view, errors = with_metadata(self._view, response)
         self._is_stale = False
         self._stale_topics.difference_update(topics)
         for error in errors.values():
             raise error
+
+
+def metadata_call(topics: Sequence[str]) -> MessageCall:
+    """Asks for brokers, controller and these topics, and makes none."""
+    return MessageCall(
+        _METADATA,
+        _METADATA_VERSIONS,
+        topics=[{"topic_id": None, "name": name} for name in topics],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )

@@ -22,7 +22,7 @@ own."""
 
 FIRST_WITH_LOG_START = 5
 FIRST_WITH_PREFERRED_REPLICA = 11
-_FIRST_WITH_NODE_ENDPOINTS = 16
+FIRST_WITH_NODE_ENDPOINTS = 16
 
 _DIVERGING_EPOCH_TAG = 0
 _CURRENT_LEADER_TAG = 1
@@ -95,7 +95,7 @@ def encode_fetch_response(
         out += _pack_throttle(throttle_time_ms)
     if api_version >= FIRST_FLEXIBLE:
         out = _write_topics(pieces, out, topics, with_ids=api_version >= FIRST_WITH_TOPIC_IDS)
-        write_endpoint_tags(out, node_endpoints if api_version >= _FIRST_WITH_NODE_ENDPOINTS else ())
+        write_endpoint_tags(out, node_endpoints if api_version >= FIRST_WITH_NODE_ENDPOINTS else ())
     else:
         _write_legacy_topics(pieces, out, topics, api_version)
     head = pieces[0]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from lamina.wire.fetch_request import API_KEY, FIRST_FLEXIBLE, FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS
 from lamina.wire.fetch_response import (
     FIRST_WITH_LOG_START,
+    FIRST_WITH_NODE_ENDPOINTS,
     FIRST_WITH_PREFERRED_REPLICA,
     AbortedTransaction,
     DivergingEpoch,
@@ -95,7 +96,9 @@ def _parse_flexible(api_version: int, data: memoryview, at: int) -> tuple[FetchR
         at = skip_tags(data, at, budget)
         topics.append(TopicFetched(name, topic_id, partitions))
     tags, at = read_tags(data, at, budget)
-    endpoints = parse_node_endpoints(tags[_NODE_ENDPOINTS_TAG], budget) if _NODE_ENDPOINTS_TAG in tags else ()
+    endpoints: tuple[NodeEndpoint, ...] = ()
+    if api_version >= FIRST_WITH_NODE_ENDPOINTS and _NODE_ENDPOINTS_TAG in tags:
+        endpoints = parse_node_endpoints(tags[_NODE_ENDPOINTS_TAG], budget)
     return FetchResponse(error_code, session_id, topics, endpoints), at
 
 

@@ -1,6 +1,6 @@
 """Asking whoever listens at an address whether it is a Kafka broker, and which.
 
-Three requests that every broker since Kafka 1.0 knows, over a plain socket; nothing is made or changed. Must not
+Three requests that every broker since Kafka 2.1 knows, over a plain connection; nothing is made or changed. Must not
 trust the answers: anything may listen there.
 """
 
@@ -13,10 +13,10 @@ from lamina.peer.call import MessageCall
 from lamina.peer.connection import Connection
 from lamina.peer.connector import PlainConnector
 from lamina.peer.limits import Limits
+from lamina.peer.routes import metadata_call
 
 DATA_DIR = "lamina.data.dir"
 
-_METADATA, _METADATA_VERSIONS = 3, range(4, 14)
 _DESCRIBE_CONFIGS, _DESCRIBE_CONFIGS_VERSIONS = 32, range(1, 5)
 _BROKER = 4
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
@@ -60,16 +60,7 @@ async def _probe(address: Address, seconds: float) -> Answering | None:
 
 async def _identify(connection: Connection) -> Answering:
     try:
-        metadata = await connection.request(
-            MessageCall(
-                _METADATA,
-                _METADATA_VERSIONS,
-                topics=[],
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=False,
-                include_topic_authorized_operations=False,
-            )
-        )
+        metadata = await connection.request(metadata_call([]))
         node_id = int(metadata.controller_id)
         asked = {"resource_type": _BROKER, "resource_name": str(node_id), "configuration_keys": [DATA_DIR]}
         described = await connection.request(
