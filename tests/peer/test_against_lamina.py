@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+import uvloop
 from confluent_kafka import Producer
 
 from lamina.errors import KafkaError, MalformedResponse, NetworkError, OffsetOutOfRange, UnsupportedVersion
@@ -58,6 +59,20 @@ def test_many_megabytes_come_in_one_response(broker: BrokerProcess, topic: str) 
             assert len(small.records) == len(batch), "the first batch is whole whatever its size"
 
     run(scenario)
+
+
+def test_the_same_on_the_loop_that_brokers_run_on(broker: BrokerProcess, topic: str) -> None:
+    batch = batch_of(*(bytes([number]) * (MIB // 4) for number in range(3)))
+
+    async def scenario() -> None:
+        async with client(f"127.0.0.1:1,{broker.address}") as cluster:
+            await create(cluster, topic)
+            await asyncio.gather(*(cluster.produce(topic, 0, batch) for _ in range(4)))
+            fetched = await cluster.fetch(topic, 0, 0, max_bytes=50 * MIB)
+            assert len(fetched.records) == 4 * len(batch)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())
 
 
 def test_a_parked_fetch_is_woken_by_a_produce(broker: BrokerProcess, topic: str) -> None:
