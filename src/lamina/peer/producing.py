@@ -13,7 +13,7 @@ from lamina.wire.building import build_request
 from lamina.wire.codec import encode_request, parse_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import Buffer
-from lamina.wire.produce import API_KEY, VERSIONS, PartitionRecords, ProduceRequest, TopicRecords
+from lamina.wire.produce import API_KEY, FIRST_WITH_TOPIC_IDS, VERSIONS, PartitionRecords, ProduceRequest, TopicRecords
 
 ACKS_ALL = -1
 
@@ -30,7 +30,8 @@ class ProduceCall:
     """A Produce request as it stands, with acks: a broker does not answer one without."""
 
     api_key = API_KEY
-    versions = VERSIONS
+    versions = range(VERSIONS[0], FIRST_WITH_TOPIC_IDS)
+    """Topics go by their names."""
 
     def __init__(self, request: ProduceRequest) -> None:
         assert request.acks != 0, "nothing would come back"
@@ -64,7 +65,7 @@ class ProduceCall:
 
 def produce_one(topic: str, partition: int, batches: Buffer, *, acks: int, timeout_ms: int) -> ProduceCall:
     records = PartitionRecords(partition, memoryview(batches))
-    return ProduceCall(ProduceRequest(None, acks, timeout_ms, [TopicRecords(topic, [records])]))
+    return ProduceCall(ProduceRequest(None, acks, timeout_ms, [TopicRecords(topic, None, [records])]))
 
 
 def partition_produced(response: Any) -> Any:
