@@ -1,5 +1,7 @@
 """Committed offsets: what a reader sees, transactions, expiry."""
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -246,3 +248,11 @@ def test_any_history_gives_what_a_plain_dictionary_says(history: list[tuple[str,
             assert (found.error is not None) == ((group, topic) in open_now)
             (found,) = offsets.fetch(group, [(topic, 0)], require_stable=False)
             assert found.offset == plain.get((group, topic), -1)
+
+
+def test_the_garbage_collector_does_not_look_through_what_is_committed() -> None:
+    offsets = Offsets()
+    commit(offsets, *(committed(1, partition=partition) for partition in range(10)))
+    gc.collect()
+    group = offsets._committed["g"]
+    assert not gc.is_tracked(group), "a million offsets cost a collection nothing"

@@ -17,6 +17,10 @@ _STORED_MAX_BYTES = 2**15 - 1
 """No longer text fits into a record, whatever is allowed."""
 _NOTHING: Mapping[TopicPartition, Any] = {}
 
+_Stored = tuple[int, int, str, int, int | None, bytes | None]
+"""An :class:`OffsetValue` as a plain tuple, which the garbage collector does not look through again and again: a
+shard may hold millions, and each look would hold the loop up."""
+
 
 class Expiry(NamedTuple):
     """How the offsets of a group grow old."""
@@ -36,7 +40,7 @@ class _Pending(NamedTuple):
 
 class Offsets:
     def __init__(self) -> None:
-        self._committed: dict[str, dict[TopicPartition, OffsetValue]] = {}
+        self._committed: dict[str, dict[TopicPartition, _Stored]] = {}
         self._pending: dict[int, dict[OffsetKey, _Pending]] = {}
         """By the producer whose transaction is open."""
         self._open: dict[str, dict[TopicPartition, int]] = {}
@@ -68,7 +72,7 @@ class Offsets:
         if place not in group:
             # One text for all partitions of all groups that read the topic.
             place = (intern(topic), partition)
-        group[place] = value
+        group[place] = (*value,)
         if key[1:] in self._open.get(group_id, _NOTHING):
             for pending in self._pending.values():
                 if key in pending and pending[key].order < order:
@@ -135,14 +139,15 @@ class Offsets:
         asked = (group.keys() | unstable.keys()) if partitions is None else partitions
         found = []
         for topic, partition in sorted(asked) if partitions is None else asked:
-            value = group.get((topic, partition))
+            stored = group.get((topic, partition))
             if (topic, partition) in unstable:
                 error = UnstableOffsetCommit(f"a transaction that commits {topic}-{partition} is open")
                 found.append(FetchedOffset(topic, partition, error=error))
-            elif value is None:
+            elif stored is None:
                 found.append(FetchedOffset(topic, partition))
             else:
-                found.append(FetchedOffset(topic, partition, value.offset, value.leader_epoch, value.metadata))
+                offset, leader_epoch, metadata, *_ = stored
+                found.append(FetchedOffset(topic, partition, offset, leader_epoch, metadata))
         return tuple(found)
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[GroupRecord]:
@@ -172,9 +177,10 @@ class Offsets:
         """Tombstones for what has grown old. An offset that an open transaction writes waits for its end."""
         unstable = self._open.get(group_id, {})
         gone = []
-        for (topic, partition), value in self._committed.get(group_id, _NOTHING).items():
+        for (topic, partition), stored in self._committed.get(group_id, _NOTHING).items():
             if topic in expiry.kept_topics or (topic, partition) in unstable:
                 continue
+            value = OffsetValue(*stored)
             if value.expire_timestamp_ms is not None:
                 is_old = now_ms >= value.expire_timestamp_ms
             else:
