@@ -127,6 +127,8 @@ class World:
         for record in decision.records:
             self.log.append(record)
             self.group.replay(record)
+        for change in decision.soft_changes:
+            change()
         for effect in decision.effects:
             match effect:
                 case SetTimer(name, at_monotonic_ms):

@@ -92,6 +92,8 @@ class ShardWorld:
             self._append(decision.records, decision.producer)
             for record in decision.records:
                 self.shard.replay(record, decision.producer)
+        for change in decision.soft_changes:
+            change()
         for effect in decision.effects:
             if isinstance(effect, Reply):
                 self._waiting.pop(effect.waiter).answers.append(effect.answer)

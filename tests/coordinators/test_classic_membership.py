@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamina.coordinators.classic_state import GroupDecision
 from lamina.coordinators.group_requests import ClassicDescription, Client, DescribedMember
 from lamina.errors import (
     FencedInstanceId,
@@ -269,7 +270,7 @@ def test_whoever_waits_is_told_to_join_again_when_the_group_changes_its_protocol
         ("a", RANGE, b"a in 1"),
         ("b", RANGE, b"b in 1"),
     ]
-    world.carry_out(world.group.give_up())
+    world.carry_out(GroupDecision(effects=world.group.give_up()))
     assert world.error(joining) is RebalanceInProgress
     assert world.timers == {}
 

@@ -286,7 +286,8 @@ def classic_group(*, generation: int = 7, protocol_type: str = "consumer", user:
 
 def upgrade(world: World, group: ClassicGroupSnapshot) -> GroupDecision:
     request = ConsumerHeartbeatRequest(GROUP, "new", 0, None, None, 60_000, ("a",), None, None, {}, CLIENT, "")
-    return heartbeat_to_classic(group, request, 1, Now(0, world.now_ms), world.context)
+    _, decision = heartbeat_to_classic(group, request, 1, Now(0, world.now_ms), world.context)
+    return decision
 
 
 def test_a_classic_group_becomes_a_consumer_group_with_the_same_assignment() -> None:

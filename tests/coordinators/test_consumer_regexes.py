@@ -107,11 +107,14 @@ def test_expressions_are_resolved_again_when_it_was_long_ago() -> None:
     assert world.asked
 
 
-def test_a_resolution_that_failed_is_asked_for_again() -> None:
+def test_a_resolution_that_failed_is_asked_for_again_after_a_while() -> None:
     world = World(a=1)
     with_regex(world, "m", "a")
     world.asked.clear()
     assert world.carry_out(world.group.resolved({}, world.now, world.context)) == []
+    world.beat("m", 1)
+    assert world.asked == []
+    world.pass_time(10_001)
     world.beat("m", 1)
     assert world.asked == [("a",)]
 

@@ -13,6 +13,8 @@ PARTITIONS = frozenset({("t", 0)})
 def carry_out(shard: TransactionShard, decision: TransactionDecision) -> tuple[object, SendMarkers | None]:
     for record in decision.records:
         shard.replay(record)
+    for change in decision.soft_changes:
+        change()
     answer, sent = None, None
     for effect in decision.effects:
         if isinstance(effect, Reply):

@@ -72,6 +72,8 @@ class World:
             self._check_epoch(record)
             self.log.append(record)
             self.shard.replay(record, None)
+        for change in decision.soft_changes:
+            change()
         answer: object = None
         for effect in decision.effects:
             if isinstance(effect, SendMarkers):

@@ -14,7 +14,7 @@ from lamina.coordinators.classic_rebalance import (
 )
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.conversion import ClassicGroupSnapshot, ClassicMemberSnapshot
-from lamina.coordinators.decision import Now, TimerName, Waiter
+from lamina.coordinators.decision import CancelTimer, Effect, Now, Reply, TimerName, Waiter
 from lamina.coordinators.group_requests import (
     ClassicDescription,
     HeartbeatRequest,
@@ -165,17 +165,14 @@ class ClassicGroup(ClassicState):
             ),
         )
 
-    def give_up(self) -> GroupDecision:
-        """The group goes on as another: whoever waits is told to join again."""
-        decision = GroupDecision()
-        for member in self.members:
-            self.refuse(member, RebalanceInProgress(f"{self.group_id} changes its protocol"), decision)
-            decision.cancel_timer(self.timer("session", member.member_id))
-        for member_id in self.members.pending:
-            decision.cancel_timer(self.timer("pending", member_id))
-        decision.cancel_timer(self.timer("join"))
-        decision.cancel_timer(self.timer("sync"))
-        return decision
+    def give_up(self) -> list[Effect]:
+        """If the group goes on as another, whoever waits is told to join again. Changes nothing by itself."""
+        error = RebalanceInProgress(f"{self.group_id} changes its protocol")
+        waiting = [waiter for one in self.members for waiter in (one.joins, one.syncs) if waiter is not None]
+        timers = [self.timer("join"), self.timer("sync")]
+        timers += [self.timer("session", member.member_id) for member in self.members]
+        timers += [self.timer("pending", member_id) for member_id in self.members.pending]
+        return [*(Reply(waiter, error) for waiter in waiting), *(CancelTimer(name) for name in timers)]
 
     def take_over(self, now: Now, *, is_stable: bool) -> GroupDecision:
         """The group was a consumer group until now; it has taken up its members, who have a session from here on."""

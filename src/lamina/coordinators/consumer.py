@@ -117,6 +117,8 @@ class ConsumerGroup:
         """The topics that expressions stand for, as an earlier decision wanted to know; none if that failed."""
         step = self.step(now, context)
         step.take_resolved(results)
+        if results:
+            step.decision.if_too_large = lambda: self.resolved({}, now, context)
         return step.decision
 
     # Time

@@ -4,8 +4,9 @@ Owns when the group's epoch grows, when the target assignment is computed anew, 
 removed, and the timers that go with it. Members of both protocols take these steps. Must not know requests.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import ConsumerMember
@@ -42,10 +43,13 @@ class ConsumerSoftState:
     awaited_joins: set[str] = field(default_factory=set)
     """Members of the classic protocol that were told to join again and have a timer for it."""
 
+    def check_topics(self, topics: Mapping[str, Topic]) -> None:
+        self.checked_topics = topics
+
 
 class ConsumerStep:
     def __init__(self, state: ConsumerState, soft: ConsumerSoftState, now: Now, context: ConsumerContext) -> None:
-        self.decision: Decision[GroupRecord] = Decision()
+        self.decision: Decision[GroupRecord] = Decision(is_refusable=True)
         self._state = state
         self._soft = soft
         self._now = now
@@ -160,7 +164,7 @@ class ConsumerStep:
     def _check_metadata(self, must_bump: bool, members: Iterable[ConsumerMember]) -> int:
         """The group's epoch, one more if it must be or if the subscribed topics are not what they were."""
         state, image = self._state, self._context.image
-        self._soft.checked_topics = image.topics
+        self._later(partial(self._soft.check_topics, image.topics))
         found = metadata_hash(known_topics(_names(members, state), image))
         if not must_bump and found == state.metadata_hash:
             return state.epoch
@@ -202,14 +206,17 @@ class ConsumerStep:
         known = {regex: value for regex, value in state.regexes.items() if regex in subscribed}
         interval_ms = context.settings.consumer_regex_refresh_interval_ms
         if self._soft.resolution.is_due(subscribed, known, context.image_version, interval_ms, self._now):
-            self._soft.resolution.start(context.image_version, self._now)
+            self._later(partial(self._soft.resolution.start, context.image_version, self._now))
             self.decision.effects.append(ResolveRegexes(self._group_id, tuple(sorted(subscribed))))
         return must_bump
 
     def take_resolved(self, results: Mapping[str, Iterable[str]]) -> None:
         """Store the topics that expressions stand for; if they are others than before, the group's epoch grows."""
         state, resolution = self._state, self._soft.resolution
-        resolution.finish()
+        if not results:
+            self._later(partial(resolution.fail, self._now))
+            return
+        self._later(resolution.finish)
         values = {regex: resolution.value(topics) for regex, topics in results.items()}
         values = {regex: value for regex, value in values.items() if state.regex_subscribers[regex]}
         self._records += [regex_record(self._group_id, regex, value) for regex, value in values.items()]
@@ -220,6 +227,21 @@ class ConsumerStep:
         names = names.union(*(topics[regex].topics for regex in state.regex_subscribers if regex in topics))
         found = metadata_hash(known_topics(names, self._context.image))
         self._records.append(group_record(self._group_id, state.epoch + 1, found))
+
+    # Soft state
+
+    def await_join(self, member_id: str, timeout_ms: int) -> None:
+        """A member of the classic protocol has this long to join again, from the first time that it is told to."""
+        if member_id not in self._soft.awaited_joins:
+            self.set_timer("join", member_id, timeout_ms)
+            self._later(partial(self._soft.awaited_joins.add, member_id))
+
+    def await_no_join(self, member_id: str) -> None:
+        self.cancel_timer("join", member_id)
+        self._later(partial(self._soft.awaited_joins.discard, member_id))
+
+    def _later(self, change: Callable[[], None]) -> None:
+        self.decision.soft_changes.append(change)
 
     # Timers
 
@@ -238,9 +260,8 @@ class ConsumerStep:
     def cancel_timers(self, member: ConsumerMember) -> None:
         self.cancel_timer("session", member.member_id)
         if member.is_classic:
-            self.cancel_timer("join", member.member_id)
             self.cancel_timer("sync", member.member_id)
-            self._soft.awaited_joins.discard(member.member_id)
+            self.await_no_join(member.member_id)
         elif member.is_revoking:
             self.decision.cancel_timer(self._rebalance_timer(member))
 

@@ -94,15 +94,19 @@ class Decision(Generic[R]):
     producer: Producer | None = None
     """Set for records that count only when this producer's transaction commits."""
     is_atomic: bool = True
-    has_soft_changes: bool = True
-    """False if the machine is as it was until the records are replayed: then they can be refused without harm."""
+    soft_changes: list[Callable[[], None]] = field(default_factory=list)
+    """Change what the machine knows and does not store. Made once the records are replayed, so that a decision whose
+    records the log refuses leaves nothing behind."""
+    is_refusable: bool = False
+    """Whether all that the machine changes is in the records and ``soft_changes``."""
     if_too_large: "Callable[[], Decision[R]] | None" = None
-    """What is decided instead if the log does not take the records: soft changes are undone, whoever waits is told."""
+    """What is decided instead if the log refuses the records; it undoes soft changes that were made at once."""
 
     def add(self, other: "Decision[R]") -> None:
         """Take over what another decision, made in the same turn, wants."""
         self.records += other.records
         self.effects += other.effects
+        self.soft_changes += other.soft_changes
 
     def reply(self, waiter: Waiter, answer: object) -> None:
         self.effects.append(Reply(waiter, answer))

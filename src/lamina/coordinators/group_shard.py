@@ -178,16 +178,20 @@ class GroupShard:
         if request.member_epoch != JOINING_EPOCH and (group is None or not group.members):
             raise GroupIdNotFound(f"there is no consumer group {request.group_id}")
         if group is not None and group.members:
-            converted = heartbeat_to_classic(group.snapshot(), request, waiter, now, context)
-            decision = group.give_up()
-            decision.add(converted)
-            return decision
-        fresh = ConsumerGroup(request.group_id)
-        decision = GroupDecision() if group is None or group.stored is None else GroupDecision(group.tombstones())
-        decision.add(fresh.heartbeat(request, waiter, now, context))
-        # Its soft state is that of this decision; the durable state comes with the records.
-        self._groups[request.group_id] = fresh
+            converted, decision = heartbeat_to_classic(group.snapshot(), request, waiter, now, context)
+            decision.effects = [*group.give_up(), *decision.effects]
+        else:
+            converted = ConsumerGroup(request.group_id)
+            decision = GroupDecision([] if group is None else group.tombstones(), is_refusable=True)
+            decision.add(converted.heartbeat(request, waiter, now, context))
+        decision.soft_changes.append(lambda: self._take_soft_state(converted))
         return decision
+
+    def _take_soft_state(self, decided: ConsumerGroup) -> None:
+        """The group that was decided on is not the one that the records made; it knows what is not stored."""
+        group = self._groups.get(decided.group_id)
+        if isinstance(group, ConsumerGroup):
+            group.soft = decided.soft
 
     def resolved(self, group_id: str, results: Mapping[str, tuple[str, ...]], now: Now) -> GroupDecision:
         """What an earlier decision wanted to know of regular expressions."""
@@ -219,11 +223,11 @@ class GroupShard:
         return offset_requests.delete(self.offsets, self._required(request.group_id), request, waiter)
 
     def topics_deleted(self, topics: frozenset[str]) -> GroupDecision:
-        return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False)
+        return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False, is_refusable=True)
 
     def expire(self, group_id: str, now: Now) -> GroupDecision:
         """Forget offsets that have grown old, and with the last of them a group that nobody is in."""
-        decision = GroupDecision(is_atomic=False)
+        decision = GroupDecision(is_atomic=False, is_refusable=True)
         group = self._group(group_id)
         if group is None:
             return decision
@@ -234,7 +238,7 @@ class GroupShard:
         is_left = len(decision.records) < self.offsets.count(group_id) or self.offsets.is_in_transaction(group_id)
         if not is_left and group.is_abandoned:
             decision.records += group.tombstones()
-            self._forget_unstored(group)
+            decision.soft_changes.append(lambda: self._forget_unstored(group))
         return decision
 
     def _forget_unstored(self, group: Group) -> None:
@@ -277,8 +281,9 @@ class GroupShard:
         _check_group_id(group_id)
         group = self._required(group_id)
         group.check_delete()
-        decision = GroupDecision([*self.offsets.delete_all(group_id), *group.tombstones()], is_atomic=False)
-        self._forget_unstored(group)
+        records = [*self.offsets.delete_all(group_id), *group.tombstones()]
+        decision = GroupDecision(records, is_atomic=False, is_refusable=True)
+        decision.soft_changes.append(lambda: self._forget_unstored(group))
         decision.reply(waiter, None)
         return decision
 

@@ -55,8 +55,7 @@ def join(
     member = _joiner(group, request, member_id, incumbent, step)
     updated = _after(member, request, subscription)
     updated = step.advance(member, updated, by_id(subscription.owned, context.image))
-    step.cancel_timer("join", member_id)
-    group.soft.awaited_joins.discard(member_id)
+    step.await_no_join(member_id)
     if incumbent is None or not step.downgrade_by_replacing(incumbent, updated):
         step.set_timer("session", member_id, request.session_timeout_ms)
         step.set_timer("sync", member_id, request.rebalance_timeout_ms)
@@ -176,9 +175,7 @@ def _classic_member(
 
 def _call_to_join(group: ConsumerGroup, member: ConsumerMember, waiter: Waiter, step: ConsumerStep) -> None:
     """The member has its rebalance timeout to come, from the first time that it is called."""
-    if member.member_id not in group.soft.awaited_joins:
-        group.soft.awaited_joins.add(member.member_id)
-        step.set_timer("join", member.member_id, member.said.rebalance_timeout_ms)
+    step.await_join(member.member_id, member.said.rebalance_timeout_ms)
     step.decision.reply(waiter, RebalanceInProgress(f"group {group.group_id} rebalances; the member must join again"))
 
 

@@ -31,7 +31,7 @@ def commit(
     now: Now,
     metadata_max_bytes: int,
 ) -> GroupDecision:
-    decision = GroupDecision(has_soft_changes=False)
+    decision = GroupDecision(is_refusable=True)
     if group is None:
         if request.generation_or_epoch >= 0:
             is_told = request.api_version >= _FIRST_COMMIT_WITH_NOT_FOUND
@@ -68,7 +68,7 @@ def commit_in_transaction(
         group.check_commit(request.member_id, request.generation, True, request.api_version)
     else:
         group.check_commit(request.member_id, request.generation, request.instance_id, is_transactional=True)
-    decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch), has_soft_changes=False)
+    decision = GroupDecision(producer=Producer(request.producer_id, request.producer_epoch), is_refusable=True)
     decision.records, errors = offsets.commit(request.group_id, request.partitions, now.wall_ms, metadata_max_bytes)
     decision.reply(waiter, errors)
     return decision
@@ -77,7 +77,7 @@ def commit_in_transaction(
 def fetch(offsets: Offsets, group: Group | None, request: OffsetFetchRequest, waiter: Waiter) -> GroupDecision:
     if isinstance(group, ConsumerGroup):
         group.check_fetch(request.member_id, request.member_epoch)
-    decision = GroupDecision()
+    decision = GroupDecision(is_refusable=True)
     found = offsets.fetch(request.group_id, request.partitions, require_stable=request.require_stable)
     decision.reply(waiter, found)
     return decision
@@ -91,6 +91,6 @@ def delete(offsets: Offsets, group: Group, request: OffsetDeleteRequest, waiter:
         for topic, _ in request.partitions
     ]
     gone = [key for key, error in zip(request.partitions, errors, strict=True) if error is None]
-    decision = GroupDecision(offsets.delete(request.group_id, gone), is_atomic=False)
+    decision = GroupDecision(offsets.delete(request.group_id, gone), is_atomic=False, is_refusable=True)
     decision.reply(waiter, errors)
     return decision

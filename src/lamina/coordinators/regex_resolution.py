@@ -20,6 +20,7 @@ class RegexResolution:
         self._version = -1
         """Of the image that was, or is being, resolved against; -1 after loading."""
         self._started_at_ms = 0
+        self._failed_at_ms: int | None = None
 
     def is_due(
         self,
@@ -30,7 +31,7 @@ class RegexResolution:
         now: Now,
     ) -> bool:
         """Whether to resolve now: an expression is new, there are new topics, or it was long ago."""
-        if not subscribed or self._is_under_way:
+        if not subscribed or self._is_under_way or self._has_just_failed(now):
             return False
         last_ms = max((value.timestamp_ms for value in resolved.values()), default=None)
         if last_ms is None:
@@ -50,6 +51,15 @@ class RegexResolution:
 
     def finish(self) -> None:
         self._is_under_way = False
+        self._failed_at_ms = None
+
+    def fail(self, now: Now) -> None:
+        """There is no result, or none that could be stored."""
+        self._is_under_way = False
+        self._failed_at_ms = now.wall_ms
+
+    def _has_just_failed(self, now: Now) -> bool:
+        return self._failed_at_ms is not None and 0 <= now.wall_ms - self._failed_at_ms <= BATCH_INTERVAL_MS
 
     def value(self, topics: Iterable[str]) -> RegexValue:
         return RegexValue(tuple(sorted(topics)), self._version, self._started_at_ms)

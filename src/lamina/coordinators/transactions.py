@@ -61,7 +61,7 @@ REMOVE_EXPIRED: TimerName = ("remove expired transactional ids",)
 
 _PARTITIONS_AT_A_TIME = 1000
 _TOMBSTONE_BYTES_AT_A_TIME = 64 * 1024
-"""What one decision writes is one batch, and a batch must not grow too large."""
+"""What one decision takes in hand; the rest is left to the next turn of the loop."""
 
 TransactionDecision = Decision[TransactionRecord]
 
@@ -107,7 +107,7 @@ class TransactionShard:
         """The coordinator's own log is never written in a transaction."""
 
     def loaded(self, now: Now) -> TransactionDecision:
-        decision = TransactionDecision()
+        decision = TransactionDecision(is_atomic=False)
         for transactional_id, value in self._values.items():
             if value.status is Status.ONGOING:
                 # Its time ran while nobody was here; a wall clock that was set back does not prolong it.
@@ -137,8 +137,8 @@ class TransactionShard:
         transactional_id = request.transactional_id
         value, predecessor = self._values.get(transactional_id), self._predecessors.get(transactional_id)
         new, answer, predecessor = initialize(value, predecessor, request, settings.transaction_version, now.wall_ms)
-        decision = TransactionDecision()
-        self._set_predecessor(transactional_id, predecessor)
+        decision = TransactionDecision(is_refusable=True)
+        self._set_predecessor(decision, transactional_id, predecessor)
         if new.status in ENDING:
             self._prepare(decision, transactional_id, new)
         else:
@@ -152,10 +152,11 @@ class TransactionShard:
         if value.status in ENDING:
             raise ConcurrentTransactions(f"the transaction of {request.transactional_id!r} is still being ended")
         _check_producer(request.transactional_id, value, request.producer, knows_fenced=request.knows_fenced)
-        decision = TransactionDecision()
+        decision = TransactionDecision(is_refusable=True)
         if value.status is not Status.ONGOING or not request.partitions <= value.partitions:
             if value.status is not Status.ONGOING:
-                self._began_ms[request.transactional_id] = now.monotonic_ms
+                began = {request.transactional_id: now.monotonic_ms}
+                decision.soft_changes.append(lambda: self._began_ms.update(began))
             new = with_partitions(value, request.partitions, request.client_version, now.wall_ms)
             decision.records.append(_record(request.transactional_id, new))
         decision.reply(waiter, None)
@@ -183,10 +184,10 @@ class TransactionShard:
     def end_txn(self, request: EndRequest, waiter: Waiter, now: Now) -> TransactionDecision:
         value = self._require(request.transactional_id)
         new, answer = end(value, request, now.wall_ms)
-        decision = TransactionDecision()
+        decision = TransactionDecision(is_refusable=True)
         if new is not None:
             if request.client_version >= BUMPING:
-                self._set_predecessor(request.transactional_id, request.producer)
+                self._set_predecessor(decision, request.transactional_id, request.producer)
             self._prepare(decision, request.transactional_id, new)
         decision.reply(waiter, answer)
         return decision
@@ -195,7 +196,7 @@ class TransactionShard:
         self, transactional_id: str, producer: Producer, now: Now, fresh_producer_id: int | None = None
     ) -> TransactionDecision:
         """A ``SendMarkers`` was carried out. What came twice, or too late, changes nothing."""
-        decision = TransactionDecision()
+        decision = TransactionDecision(is_refusable=True)
         value = self._values.get(transactional_id)
         if value is None or value.status not in ENDING or producer_of(value) != producer:
             return decision
@@ -209,7 +210,7 @@ class TransactionShard:
 
     def topic_deleted(self, topic: str) -> TransactionDecision:
         """A transaction is no longer in partitions that are gone: those of a new topic by that name are others."""
-        decision = TransactionDecision()
+        decision = TransactionDecision(is_atomic=False, is_refusable=True)
         for transactional_id, value in self._values.items():
             left = frozenset(partition for partition in value.partitions if partition[0] != topic)
             if left != value.partitions:
@@ -230,7 +231,7 @@ class TransactionShard:
         return decision
 
     def _abort_timed_out(self, now: Now, settings: TransactionSettings) -> tuple[TransactionDecision, bool]:
-        decision, room = TransactionDecision(), _PARTITIONS_AT_A_TIME
+        decision, room = TransactionDecision(is_atomic=False, is_refusable=True), _PARTITIONS_AT_A_TIME
         for transactional_id, began_ms in self._began_ms.items():
             value = self._values[transactional_id]
             if began_ms + value.timeout_ms >= now.monotonic_ms:
@@ -239,13 +240,13 @@ class TransactionShard:
                 return decision, False
             room -= 1 + len(value.partitions)
             is_recoverable = settings.transaction_version >= BUMPING
-            self._set_predecessor(transactional_id, producer_of(value) if is_recoverable else None)
+            self._set_predecessor(decision, transactional_id, producer_of(value) if is_recoverable else None)
             aborted = aborted_by_fence(value, settings.transaction_version, now.wall_ms)
             self._prepare(decision, transactional_id, aborted, has_timed_out=True)
         return decision, True
 
     def _remove_expired(self, now: Now, settings: TransactionSettings) -> tuple[TransactionDecision, bool]:
-        decision, room = TransactionDecision(), _TOMBSTONE_BYTES_AT_A_TIME
+        decision, room = TransactionDecision(is_atomic=False, is_refusable=True), _TOMBSTONE_BYTES_AT_A_TIME
         oldest_ms = now.wall_ms - settings.id_expiration_ms
         for transactional_id, value in self._values.items():
             if value.status not in IDLE or value.update_timestamp_ms > oldest_ms:
@@ -299,11 +300,16 @@ class TransactionShard:
             needs_producer_id_to_complete(value),
         )
 
-    def _set_predecessor(self, transactional_id: str, predecessor: Producer | None) -> None:
-        if predecessor is None:
-            self._predecessors.pop(transactional_id, None)
-        else:
-            self._predecessors[transactional_id] = predecessor
+    def _set_predecessor(
+        self, decision: TransactionDecision, transactional_id: str, predecessor: Producer | None
+    ) -> None:
+        def change() -> None:
+            if predecessor is None:
+                self._predecessors.pop(transactional_id, None)
+            else:
+                self._predecessors[transactional_id] = predecessor
+
+        decision.soft_changes.append(change)
 
 
 def _record(transactional_id: str, value: TransactionValue | None) -> TransactionRecord:

@@ -19,13 +19,13 @@ def heartbeat_to_classic(
     waiter: Waiter,
     now: Now,
     context: ConsumerContext,
-) -> GroupDecision:
-    """Records to delete the classic group, to make the consumer group, and to let the member join it.
+) -> tuple[ConsumerGroup, GroupDecision]:
+    """The consumer group, and records to delete the classic one, to make this and to let the member join it.
 
     A group without members is deleted whatever its type, and the migration policy is not asked.
     """
     check_heartbeat(request, context.settings)
-    decision = GroupDecision([GroupRecord(ClassicGroupKey(group.group_id), None)])
+    decision = GroupDecision([GroupRecord(ClassicGroupKey(group.group_id), None)], is_refusable=True)
     if group.members:
         decision.records += upgrade(group, context.image, context.settings)
     converted = ConsumerGroup(group.group_id)
@@ -33,4 +33,4 @@ def heartbeat_to_classic(
         converted.replay(record)
     decision.add(converted.loaded(now, context))
     decision.add(converted.heartbeat(request, waiter, now, context))
-    return decision
+    return converted, decision

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lamina.broker.coordination.pending import then
 from lamina.broker.coordination.runtime import Runtime
+from lamina.broker.coordination.shard import DecisionTooLarge, ReloadBackoff
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
 from lamina.coordinators.replaying import History
 from lamina.coordinators.replaying import replay as replay_steps
@@ -22,7 +23,6 @@ from lamina.errors import (
     CorruptMessage,
     InvalidRequest,
     KafkaError,
-    MessageTooLarge,
     NotCoordinator,
     StorageError,
     UnknownServerError,
@@ -236,11 +236,65 @@ def test_records_that_are_too_large_together_are_refused_and_the_shard_is_loaded
 
 def test_a_decision_that_has_changed_nothing_yet_is_refused_without_harm(world: World) -> None:
     machine, waiting = world.shard.machine, world.wait("b")
-    with pytest.raises(MessageTooLarge):
-        world.write(("a", "x" * 2_000_000), has_soft_changes=False)
+    with pytest.raises(DecisionTooLarge):
+        world.write(("a", "x" * 2_000_000), is_refusable=True)
     assert world.shard.machine is machine
     assert not waiting.done()
     world.write(("a", "1"))
+
+
+def test_what_a_refused_decision_would_have_changed_stays_as_it_was(world: World) -> None:
+    changed: list[str] = []
+    with pytest.raises(DecisionTooLarge):
+        world.write(("a", "x" * 2_000_000), is_refusable=True, soft_changes=[lambda: changed.append("refused")])
+    assert not changed
+    world.write(("a", "1"), soft_changes=[lambda: changed.append("taken")])
+    assert changed == ["taken"]
+
+
+def test_what_is_decided_instead_of_something_too_large_may_fail_too(world: World) -> None:
+    def fault() -> Decision[Note]:
+        raise RuntimeError("a fault")
+
+    world.write(("a", "1"))
+    with pytest.raises(RuntimeError):
+        world.write(("a", "x" * 2_000_000), if_too_large=fault)
+    with pytest.raises(CoordinatorLoadInProgress):
+        world.write(("a", "2"))
+    world.settle()
+    assert world.notes == {"a": "1"}
+
+
+def test_one_record_that_is_too_large_refuses_all_of_a_divided_decision(world: World) -> None:
+    with pytest.raises(DecisionTooLarge):
+        world.write(("a", "1"), ("b", "1"), ("c", "x" * 2_000_000), is_atomic=False, is_refusable=True)
+    assert world.partition.log.log_end_offset == 0, "nothing is in the log that the machine does not know"
+
+
+def test_a_machine_that_fails_whenever_it_is_loaded_gets_ever_more_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Notebook, "loaded", lambda *_: Decision([("a", "x" * 2_000_000)]))
+    delays: list[float] = []
+    sleep = asyncio.sleep
+
+    async def recorded(seconds: float) -> None:
+        delays.append(seconds)
+        await sleep(0)
+
+    world.shard.load()
+    monkeypatch.setattr(asyncio, "sleep", recorded)
+    for _ in range(5):
+        world.settle()
+    waited = [seconds for seconds in delays if seconds]
+    assert waited[:3] == [0.1, 0.2, 0.4]
+
+
+def test_reloads_wait_longer_the_more_follow_each_other() -> None:
+    backoff = ReloadBackoff()
+    assert [backoff.next_delay_ms(number) for number in range(12)][:4] == [0, 100, 200, 400]
+    assert backoff.next_delay_ms(20) == 30_000
+    assert backoff.next_delay_ms(100_000) == 0, "it has worked for a while"
 
 
 def test_records_that_need_not_be_together_are_divided(world: World) -> None:

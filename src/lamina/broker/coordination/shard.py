@@ -6,7 +6,6 @@ again from its log. Must not know what any machine decides.
 """
 
 import asyncio
-import gc
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -40,6 +39,15 @@ M = TypeVar("M", bound=Machine[Any])
 T = TypeVar("T")
 
 _STEPS_AT_A_TIME = 500
+_TIMER_RETRY_MS = 10_000
+_RELOAD_BACKOFF_MS = 100
+_RELOAD_BACKOFF_MAX_MS = 30_000
+_RELOADS_ARE_RELATED_MS = 60_000
+"""A machine that worked this long before it failed is loaded again at once."""
+
+
+class DecisionTooLarge(UnknownServerError):
+    """The log refused the records of a decision; the machine is as it was before."""
 
 
 class Shard(Generic[R, M]):
@@ -55,14 +63,19 @@ class Shard(Generic[R, M]):
         self._timers = ShardTimers(node.loop, lambda: node.monotonic_ms(), self._timer_due)
         self._asked = Asked(node.loop)
         self._loading: asyncio.Task[None] | None = None
+        self._reloads = ReloadBackoff()
         self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
 
     # Life
 
-    def load(self) -> None:
-        """Begin to load, or to load again."""
+    def load(self, delay_ms: int = 0) -> None:
+        """Begin to load."""
         self._let_go(CoordinatorLoadInProgress(f"{self.log.name} is being loaded"))
-        self._loading = self._node.loop.create_task(self._load())
+        self._loading = self._node.loop.create_task(self._load(delay_ms))
+
+    def _load_again(self) -> None:
+        """The machine failed. One that fails again and again gets ever more time."""
+        self.load(self._reloads.next_delay_ms(self._node.monotonic_ms()))
 
     def close(self) -> None:
         """Another broker, or nobody, runs it from now on."""
@@ -81,7 +94,9 @@ class Shard(Generic[R, M]):
         self._timers.cancel_all()
         self._asked.refuse_all(reason)
 
-    async def _load(self) -> None:
+    async def _load(self, delay_ms: int) -> None:
+        if delay_ms:
+            await asyncio.sleep(delay_ms / 1000)
         log, began_ms = self.log, self._node.monotonic_ms()
         try:
             machine, next_offset = self._make(log.partition), log.start_offset
@@ -90,8 +105,6 @@ class Shard(Generic[R, M]):
                 history = await log.read_from(next_offset)
                 steps, next_offset = history.steps(), history.next_offset
                 while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
-                    # What is loaded stays. Looking through a million offsets again and again would hold the loop up.
-                    gc.freeze()
                     await asyncio.sleep(0)
             decision = machine.loaded(self._now())
         except StorageError as error:
@@ -141,18 +154,21 @@ class Shard(Generic[R, M]):
             return future.result()
         return future
 
-    def run(self, decide: Callable[[Now], Decision[R]]) -> None:
-        """A decision that nobody waits for."""
+    def run(self, decide: Callable[[Now], Decision[R]]) -> bool:
+        """A decision that nobody waits for. Returns whether it was carried out."""
         machine = self.machine
         if machine is None:
-            return
+            return False
         try:
             self._turn(machine, decide)
         except KafkaError as error:
             logger.error("%s: %s", self.log.name, error)
+            return False
         except Exception as error:
             self._node.count_unexpected(Place.COORDINATOR)
             logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
+            return False
+        return True
 
     def run_once_loaded(self, decide: Callable[[M, Now], Decision[R]]) -> None:
         """A decision that nobody waits for, and that must not be left out while the machine is being loaded."""
@@ -179,28 +195,33 @@ class Shard(Generic[R, M]):
         except KafkaError:
             raise
         except Exception:
-            self.load()
+            self._load_again()
             raise
         try:
-            self._carry_out(machine, decision, verification)
+            self._carry_out_or_replace(machine, decision, verification)
         except StorageError as error:
             self.close()
             raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
         except MessageTooLarge as error:
-            if decision.if_too_large is not None:
-                logger.warning("%s", error)
-                self._carry_out(machine, decision.if_too_large())
-                return
-            if decision.has_soft_changes:
-                self.load()
-                raise UnknownServerError(str(error)) from error
-            raise
+            if decision.is_refusable:
+                raise DecisionTooLarge(str(error)) from error
+            self._load_again()
+            raise UnknownServerError(str(error)) from error
         except (InvalidProducerEpoch, InvalidTransactionState):
             # The log takes nothing of this producer's now; nothing was written, and no machine keeps soft state of it.
             raise
         except Exception:
-            self.load()
+            self._load_again()
             raise
+
+    def _carry_out_or_replace(self, machine: M, decision: Decision[R], verification: Verification | None) -> None:
+        try:
+            self._carry_out(machine, decision, verification)
+        except MessageTooLarge as error:
+            if decision.if_too_large is None:
+                raise
+            logger.warning("%s", error)
+            self._carry_out(machine, decision.if_too_large())
 
     def _carry_out(self, machine: M, decision: Decision[R], verification: Verification | None = None) -> None:
         records = decision.records
@@ -209,6 +230,8 @@ class Shard(Generic[R, M]):
             self.log.append(records, decision.producer, now_ms, verification, is_atomic=decision.is_atomic)
             for record in records:
                 machine.replay(record, decision.producer)
+        for change in decision.soft_changes:
+            change()
         replies: list[Reply] = []
         others: list[Effect] = []
         for effect in decision.effects:
@@ -249,8 +272,27 @@ class Shard(Generic[R, M]):
 
     def _timer_due(self, name: TimerName) -> None:
         machine = self.machine
-        if machine is not None:
-            self.run(lambda now: machine.on_timer(name, now))
+        if machine is None:
+            return
+        is_carried_out = self.run(lambda now: machine.on_timer(name, now))
+        if not is_carried_out and self.machine is machine:
+            self._timers.set(name, self._node.monotonic_ms() + _TIMER_RETRY_MS)
+
+
+class ReloadBackoff:
+    """How long a machine that failed waits before it is loaded again: not at all, unless it has failed just before."""
+
+    def __init__(self) -> None:
+        self._related = 0
+        self._last_ms: int | None = None
+
+    def next_delay_ms(self, now_ms: int) -> int:
+        if self._last_ms is None or now_ms - self._last_ms > _RELOADS_ARE_RELATED_MS:
+            self._related = 0
+        delay_ms = min(_RELOAD_BACKOFF_MS * 2 ** (self._related - 1), _RELOAD_BACKOFF_MAX_MS) if self._related else 0
+        self._related = min(self._related + 1, 16)
+        self._last_ms = now_ms
+        return delay_ms
 
 
 Perform = Callable[[Shard[R, M], Effect], None]

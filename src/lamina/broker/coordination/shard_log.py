@@ -60,10 +60,16 @@ class ShardLog(Generic[R]):
     ) -> None:
         """All records as one batch, or as more where that is allowed and one would be too large.
 
-        Raises StorageError, or MessageTooLarge, before anything was written if the records belong together. A batch of
-        a producer's raises its error too, before anything was written: INVALID_PRODUCER_EPOCH, or INVALID_TXN_STATE if
-        it would begin a transaction and ``verification`` does not let it.
+        Raises MessageTooLarge before anything was written, or StorageError. A batch of a producer's raises its error
+        too, before anything was written: INVALID_PRODUCER_EPOCH, or INVALID_TXN_STATE if it would begin a transaction
+        and ``verification`` does not let it.
         """
+        for batch in self._batches(records, producer, now_ms, is_atomic=is_atomic):
+            self.partition.append_own(batch, now_ms, verification)
+
+    def _batches(
+        self, records: Sequence[R], producer: Producer | None, now_ms: int, *, is_atomic: bool
+    ) -> list[bytearray]:
         encode = self._encode
         producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         batch = build_batch(
@@ -76,13 +82,14 @@ class ShardLog(Generic[R]):
         )
         limit_bytes = self.partition.log.config.max_message_bytes
         if len(batch) <= limit_bytes:
-            self.partition.append_own(batch, now_ms, verification)
-            return
+            return [batch]
         if is_atomic or len(records) == 1:
             raise MessageTooLarge(f"{self.name} takes batches of {limit_bytes} bytes, this one has {len(batch)}")
         middle = len(records) // 2
-        self.append(records[:middle], producer, now_ms, verification, is_atomic=False)
-        self.append(records[middle:], producer, now_ms, verification, is_atomic=False)
+        return [
+            *self._batches(records[:middle], producer, now_ms, is_atomic=False),
+            *self._batches(records[middle:], producer, now_ms, is_atomic=False),
+        ]
 
     @property
     def start_offset(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
+from lamina.broker.coordination.shard import DecisionTooLarge
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import (
@@ -23,7 +24,7 @@ from lamina.broker.requests.offset_outcomes import (
 )
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
-from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError, MessageTooLarge
+from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError
 from lamina.wire.encoder import milliseconds
 
 API_KEY = 8
@@ -54,7 +55,7 @@ def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, messa
     shard = groups.shard_of(message.group_id)
     try:
         return then(shard.ask(lambda machine, waiter, now: machine.commit(commit, waiter, now)), respond)
-    except MessageTooLarge as error:
+    except DecisionTooLarge as error:
         raise InvalidCommitOffsetSize(str(error)) from error
 
 

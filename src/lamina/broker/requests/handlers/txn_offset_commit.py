@@ -11,6 +11,7 @@ from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.pending import then
+from lamina.broker.coordination.shard import DecisionTooLarge
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.handlers.offset_commit import sort_partitions
@@ -18,7 +19,7 @@ from lamina.broker.requests.offset_outcomes import answer_with, one_outcome
 from lamina.broker.requests.request import Request
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.coordinators.group_requests import TransactionalCommitRequest
-from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError, MessageTooLarge
+from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError
 
 API_KEY = 28
 _FIRST_WITH_LOADING = 2
@@ -54,7 +55,7 @@ async def handle(
     guard = await verification.verify_commit(shard.log.partition, commit)
     try:
         asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), guard)
-    except MessageTooLarge as error:
+    except DecisionTooLarge as error:
         raise InvalidCommitOffsetSize(str(error)) from error
     answer: Any = then(asked, respond)
     return await answer if hasattr(answer, "__await__") else answer
