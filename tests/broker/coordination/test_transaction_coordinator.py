@@ -1,15 +1,18 @@
 """Markers: when they are written, into what, and what a coordinator that loads makes of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lamina.broker.coordination import transaction_coordinator
 from lamina.broker.coordination.shard_log import ShardLog
 from lamina.broker.partitions.partition import Partition
+from lamina.coordinators.records.transaction_records import Status, TransactionRecord
 from lamina.coordinators.replaying import History
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, MessageTooLarge, StorageError
 from lamina.image.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
 from lamina.log.flushing import Waiter
 from lamina.wire.codec import SIZE_BYTES, encode_request
@@ -187,6 +190,51 @@ def test_an_exhausted_producer_gets_a_new_id(broker: InProcessBroker, orders: Tr
     assert orders.end(me, version=5) == (0, after), "a repetition gets the same answer"
     after = orders.transact(after, [b"b"], BUMPING)
     assert (after.epoch, committed(broker)) == (1, [b"a", b"b"])
+
+
+def test_a_transaction_ends_even_if_no_producer_id_can_be_had_for_a_while(
+    broker: InProcessBroker, orders: Transacting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    me = orders.started(5)
+    machine = broker.node.transactions.shard_of(orders.id).machine
+    assert machine is not None
+    machine._values[orders.id] = machine._values[orders.id]._replace(producer_epoch=32766)
+    assert orders.produce(Me(me.id, 32766), [b"a"], version=12) == 0
+    next_id, failures = broker.node.producer_ids.next, [OSError("the store is away"), StorageError("still away")]
+
+    async def unreliable() -> int:
+        if failures:
+            raise failures.pop()
+        return await next_id()
+
+    monkeypatch.setattr(broker.node.producer_ids, "next", unreliable)
+    monkeypatch.setattr(transaction_coordinator, "_MARKER_RETRY_SECONDS", 0)
+    assert orders.init(5).code == ErrorCode.CONCURRENT_TRANSACTIONS
+    broker.settle()
+    assert (failures, orders.state()) == ([], "CompleteAbort")
+    assert broker.node.unexpected_errors == 2
+    assert caplog.text.count("no producer id") == 2
+    assert orders.started(5).id != me.id
+
+
+def test_a_transaction_whose_end_the_log_refuses_for_a_while_ends_later(
+    broker: InProcessBroker, orders: Transacting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = open_transaction(orders)
+    shard, refusals = broker.node.transactions.shard_of(orders.id), 2
+    append = shard.log.append
+
+    def refuse_the_end(records: Sequence[TransactionRecord], *more: Any, **how: Any) -> None:
+        nonlocal refusals
+        if refusals and records[0].value is not None and records[0].value.status is Status.COMPLETE_COMMIT:
+            refusals -= 1
+            raise MessageTooLarge("a test")
+        append(records, *more, **how)
+
+    monkeypatch.setattr(shard.log, "append", refuse_the_end)
+    monkeypatch.setattr(transaction_coordinator, "_MARKER_RETRY_SECONDS", 0)
+    assert orders.end(me).code == 0
+    assert (refusals, orders.state()) == (0, "CompleteCommit")
 
 
 def test_a_transaction_that_runs_out_is_aborted(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.broker.coordination.internal_topics import make_internal_topic
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import Shard
+from lamina.broker.counters import Place
 from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
@@ -243,9 +244,9 @@ class TransactionCoordinator(Follower):
         flushing: list[Partition] = []
         if len(left) <= _PARTITIONS_AT_A_TIME:
             left, flushing = self._write_markers(left, effect)
-        if not left and not flushing and not effect.needs_producer_id:
+        is_written = not left and not flushing and not effect.needs_producer_id
+        if is_written and self._complete(shard, effect, None):
             # As nearly always: the producer may begin its next transaction at once.
-            self._markers_written(shard, shard.machine, effect, None)
             return
         task = self._node.loop.create_task(self._send_markers(shard, effect, left, flushing))
         self._sending[task] = effect
@@ -254,9 +255,10 @@ class TransactionCoordinator(Follower):
     async def _send_markers(
         self, shard: TransactionShardOnLog, effect: SendMarkers, left: set[TopicPartition], flushing: list[Partition]
     ) -> None:
-        """Until every partition has its marker, on disk where that is asked for."""
+        """Until every partition has its marker, on disk where that is asked for, and the transaction is complete."""
         machine, wait_seconds = shard.machine, _MARKER_RETRY_SECONDS
-        while True:
+        # A machine that was loaded again has sent its markers anew, or another broker does.
+        while shard.machine is machine:
             left |= (await self._node.flushed(flushing)).keys()
             waiting, left, flushing = sorted(left), set(), []
             for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
@@ -264,22 +266,33 @@ class TransactionCoordinator(Follower):
                 left |= failed
                 flushing += unflushed
                 await asyncio.sleep(0)
-            if not left and not flushing:
-                break
-            if left:
-                await asyncio.sleep(wait_seconds)
-                wait_seconds = min(2 * wait_seconds, _MARKER_RETRY_MAX_SECONDS)
-            if shard.machine is not machine:
-                # It was loaded again and has sent its markers anew, or another broker does.
+            if flushing and not left:
+                continue
+            if not left and await self._complete_with_producer_id(shard, machine, effect):
                 return
-        fresh = await self._node.producer_ids.next() if effect.needs_producer_id else None
-        self._markers_written(shard, machine, effect, fresh)
+            await asyncio.sleep(wait_seconds)
+            wait_seconds = min(2 * wait_seconds, _MARKER_RETRY_MAX_SECONDS)
 
-    def _markers_written(
-        self, shard: TransactionShardOnLog, machine: TransactionShard | None, effect: SendMarkers, fresh: int | None
-    ) -> None:
-        if machine is not None and shard.machine is machine:
-            shard.run(lambda now: machine.markers_written(effect.transactional_id, effect.producer, now, fresh))
+    async def _complete_with_producer_id(
+        self, shard: TransactionShardOnLog, machine: TransactionShard | None, effect: SendMarkers
+    ) -> bool:
+        """Complete the transaction, if the producer id can be had that its client needs to go on."""
+        fresh: int | None = None
+        if effect.needs_producer_id:
+            try:
+                fresh = await self._node.producer_ids.next()
+            except Exception as error:
+                self._node.count_unexpected(Place.COORDINATOR)
+                logger.error("%r: no producer id for its next transaction", effect.transactional_id, exc_info=error)
+                return False
+        return shard.machine is machine and self._complete(shard, effect, fresh)
+
+    def _complete(self, shard: TransactionShardOnLog, effect: SendMarkers, fresh: int | None) -> bool:
+        """Every partition has its marker. Returns whether the log could be told so."""
+        machine = shard.machine
+        return machine is not None and shard.run(
+            lambda now: machine.markers_written(effect.transactional_id, effect.producer, now, fresh)
+        )
 
     def _write_markers(
         self, partitions: Iterable[TopicPartition], effect: SendMarkers
