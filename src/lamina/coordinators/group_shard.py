@@ -22,6 +22,7 @@ from lamina.coordinators.group_requests import (
     GroupListing,
     HeartbeatRequest,
     JoinRequest,
+    LeaveAnswer,
     LeaveRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -155,7 +156,13 @@ class GroupShard:
         return group.heartbeat(request, waiter, now)
 
     def leave(self, request: LeaveRequest, waiter: Waiter, now: Now) -> GroupDecision:
-        group = self._member_group(request.group_id)
+        _check_group_id(request.group_id)
+        group = self._groups.get(request.group_id)
+        if group is None:
+            unknown = UnknownMemberId(f"there is no group {request.group_id}")
+            decision = GroupDecision(is_refusable=True)
+            decision.reply(waiter, LeaveAnswer(tuple((member, unknown) for member in request.members)))
+            return decision
         if isinstance(group, ConsumerGroup):
             return hosted_classic.leave(group, request, waiter, now, self._context(group))
         return group.leave(request, waiter, now)
@@ -203,8 +210,8 @@ class GroupShard:
     # Offsets
 
     def commit(self, request: OffsetCommitRequest, waiter: Waiter, now: Now) -> GroupDecision:
+        """Also for the group without a name, as clients of old used it."""
         group_id = request.group_id
-        _check_group_id(group_id)
         limit_bytes = self._context_of(group_id).settings.offset_metadata_max_bytes
         return offset_requests.commit(self.offsets, self._group(group_id), request, waiter, now, limit_bytes)
 
@@ -278,7 +285,6 @@ class GroupShard:
         return group.describe(self._context(group))
 
     def delete(self, group_id: str, waiter: Waiter) -> GroupDecision:
-        _check_group_id(group_id)
         group = self._required(group_id)
         group.check_delete()
         records = [*self.offsets.delete_all(group_id), *group.tombstones()]

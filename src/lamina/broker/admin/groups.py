@@ -6,7 +6,7 @@ from uuid import UUID
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin.answers import Refused, in_turns, json_answer, not_found, page, window
+from lamina.broker.admin.answers import Refused, json_answer, not_found, page, window
 from lamina.broker.admin.subject import Subject
 from lamina.broker.coordination.group_coordinator import GroupShardOnLog
 from lamina.coordinators.group_requests import (
@@ -28,15 +28,11 @@ _CONSUMER = "consumer"
 async def groups(subject: Subject, request: Request) -> Response:
     limit, after = window(request)
     found: list[GroupListing] = []
-    for listed in await in_turns(list(subject.node.groups.runtime), _listed):
-        found += listed
-    found = sorted(one for one in found if after is None or one.group_id > after)
+    # Groups that are being loaded, or whose log is offline, are not known.
+    async for some in subject.node.groups.loaded_listings():
+        found += [one for one in some if after is None or one.group_id > after]
+    found.sort()
     return await page("groups", found, limit, _summary, lambda one: one.group_id)
-
-
-def _listed(shard: GroupShardOnLog) -> list[GroupListing]:
-    """Groups that are being loaded, or whose log is offline, are not known."""
-    return [] if shard.machine is None else list(shard.machine.listings())
 
 
 def _summary(one: GroupListing) -> dict[str, Any]:

@@ -6,6 +6,8 @@ its shard decides.
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from lamina.broker.coordination.group_settings import group_settings
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_GROUPS_AT_A_TIME = 20
+_EXPIRED_AT_A_TIME = 20
+_LISTED_AT_A_TIME = 500
+"""Less than a millisecond's work each."""
 
 GroupShardOnLog = Shard[GroupRecord, GroupShard]
 
@@ -81,10 +85,17 @@ class GroupCoordinator(Follower):
         topic = self._node.image.topics.get(CONSUMER_OFFSETS)
         return 0 if topic is None else len(topic.partitions)
 
-    def listings(self) -> list[GroupListing]:
-        """All groups that have a coordinator; raises CoordinatorLoadInProgress while some are not known yet."""
-        led = [shard for shard in self.runtime if shard.machine is not None or shard.is_loading]
-        return [one for shard in led for one in shard.look(lambda machine: list(machine.listings()))]
+    def listings(self) -> AsyncIterator[list[GroupListing]]:
+        """All groups that have a coordinator, some at a time, so that many do not hold the loop up.
+
+        Raises CoordinatorLoadInProgress while some are not known yet.
+        """
+        led = [shard.look(GroupShard.listings) for shard in self.runtime if not shard.is_given_up]
+        return _in_turns(led)
+
+    def loaded_listings(self) -> AsyncIterator[list[GroupListing]]:
+        """As above, of those groups that are known now."""
+        return _in_turns([shard.machine.listings() for shard in self.runtime if shard.machine is not None])
 
     def describe(self, group_id: str) -> ClassicDescription:
         return self.shard_of(group_id).look(lambda machine: machine.describe(group_id))
@@ -144,7 +155,7 @@ class GroupCoordinator(Follower):
                 if machine is None:
                     break
                 shard.run(lambda now, m=machine, g=group_id: m.expire(g, now))  # type: ignore[misc]
-                if number % _GROUPS_AT_A_TIME == 0:
+                if number % _EXPIRED_AT_A_TIME == 0:
                     await asyncio.sleep(0)
 
     # What decisions go by
@@ -190,3 +201,10 @@ class GroupCoordinator(Follower):
         machine = shard.machine
         if machine is not None:
             shard.run(lambda now: machine.resolved(effect.group_id, results, now))
+
+
+async def _in_turns(listings: list[Iterator[GroupListing]]) -> AsyncIterator[list[GroupListing]]:
+    all_listings = chain.from_iterable(listings)
+    while some := list(islice(all_listings, _LISTED_AT_A_TIME)):
+        yield some
+        await asyncio.sleep(0)

@@ -101,7 +101,7 @@ class Groups:
             {"name": topic, "topic_id": self.topic_id(topic), "partition_indexes": [index]} for topic, index in keys
         ] or None
         if version < 8:
-            return self.broker.ask(FETCH_OFFSETS, version, group_id=GROUP, topics=topics, **more)
+            return self.broker.ask(FETCH_OFFSETS, version, **{"group_id": GROUP, "topics": topics, **more})
         group = {"group_id": GROUP, "topics": topics, "member_epoch": -1, **more}
         (answer,) = self.broker.ask(FETCH_OFFSETS, version, groups=[group], **more).groups
         return answer

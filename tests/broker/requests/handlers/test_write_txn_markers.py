@@ -38,12 +38,10 @@ def describe(broker: InProcessBroker, topic: str, *indexes: int) -> list[Any]:
     return list(answer.topics[0].partitions)
 
 
-def end(
-    broker: InProcessBroker, version: int = 1, *, topic: str = "t", indexes: tuple[int, ...] = (0,), **marker: Any
-) -> list[int]:
+def end(broker: InProcessBroker, *, topic: str = "t", indexes: tuple[int, ...] = (0,), **marker: Any) -> list[int]:
     asked = {"producer_id": 7, "producer_epoch": 0, "transaction_result": False, "coordinator_epoch": 0}
     asked |= {"topics": [{"name": topic, "partition_indexes": indexes}]} | marker
-    (told,) = broker.ask(WRITE_TXN_MARKERS, version, markers=[asked]).markers
+    (told,) = broker.ask(WRITE_TXN_MARKERS, 1, markers=[asked]).markers
     assert told.producer_id == asked["producer_id"]
     return [each.error_code for each in told.topics[0].partitions]
 
@@ -110,14 +108,6 @@ def test_older_epochs_are_fenced(broker: InProcessBroker) -> None:
     assert end(broker, producer_epoch=4) == [ErrorCode.INVALID_PRODUCER_EPOCH]
     assert end(broker, producer_epoch=5, coordinator_epoch=2) == [0]
     assert end(broker, producer_epoch=5, coordinator_epoch=1) == [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
-
-
-def test_a_late_marker_of_transaction_version_2_is_fenced(broker: InProcessBroker) -> None:
-    write(broker, epoch=5)
-    assert end(broker, 2, producer_epoch=5, transaction_version=2) == [ErrorCode.INVALID_PRODUCER_EPOCH]
-    assert end(broker, 2, producer_epoch=6, transaction_version=2) == [0]
-    assert end(broker, 2, producer_epoch=6, transaction_version=2) == [0]
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 2
 
 
 @pytest.mark.parametrize("wrong", [{"producer_id": -1}, {"producer_epoch": -1}])

@@ -1,7 +1,8 @@
 """DescribeGroups (key 15), versions 0-6.
 
 Behaviour: state, protocol and members of classic groups. A group that is not there, or is a consumer group, is Dead.
-Version notes: authorized operations from v3; from v6 a group that is not there is GROUP_ID_NOT_FOUND with a sentence.
+Version notes: authorized operations from v3, also of a group that is not there, unless it has an error; from v6 a group
+that is not there is GROUP_ID_NOT_FOUND with a sentence.
 """
 
 from typing import Any
@@ -28,8 +29,11 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         try:
             described.append(_group(group_shape, groups.describe(group_id), operations))
         except GroupIdNotFound as error:
-            is_told = request.api_version >= _FIRST_WITH_NOT_FOUND
-            described.append(_failed(group_shape, group_id, error if is_told else None, _DEAD))
+            if request.api_version >= _FIRST_WITH_NOT_FOUND:
+                described.append(_failed(group_shape, group_id, error, _DEAD))
+            else:
+                dead = ClassicDescription(group_id, _DEAD, "", "", (), -1, None)
+                described.append(_group(group_shape, dead, operations))
         except KafkaError as error:
             described.append(_failed(group_shape, group_id, error, ""))
     return shape(groups=tuple(described))
@@ -59,10 +63,10 @@ def _group(shape: Shape, described: ClassicDescription, operations: int) -> Any:
     )
 
 
-def _failed(shape: Shape, group_id: str, error: KafkaError | None, state: str) -> Any:
+def _failed(shape: Shape, group_id: str, error: KafkaError, state: str) -> Any:
     return shape(
-        error_code=ErrorCode.NONE if error is None else error.code,
-        error_message=None if error is None else str(error),
+        error_code=error.code,
+        error_message=str(error),
         group_id=group_id,
         group_state=state,
         protocol_type="",

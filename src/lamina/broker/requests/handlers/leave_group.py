@@ -1,6 +1,7 @@
 """LeaveGroup (key 13), versions 0-5.
 
-Behaviour: members leave, or an administrator removes them; each has its own outcome.
+Behaviour: members leave, or an administrator removes them; each has its own outcome, which is UNKNOWN_MEMBER_ID for all
+if there is no such group.
 Version notes: below v3 one member, whose error is the answer's own.
 """
 

@@ -1,11 +1,9 @@
-"""WriteTxnMarkers (key 27), versions 1-2.
+"""WriteTxnMarkers (key 27), version 1.
 
 Behaviour: a marker is written into each partition, on disk where `flush.messages` says so, which ends the producer's
 transaction there whatever its coordinator knows: this is how an operator aborts a transaction that hangs. An older
 producer epoch is INVALID_PRODUCER_EPOCH, an older coordinator epoch TRANSACTION_COORDINATOR_FENCED; a partition without
 an open transaction gets its marker all the same.
-Version notes: from v2 the transaction's version is told; from transaction version 2 on a marker with the epoch of the
-open transaction is a late one, and INVALID_PRODUCER_EPOCH.
 """
 
 import asyncio
@@ -18,6 +16,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
+from lamina.coordinators.transaction_settings import CLASSIC
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.topic import TopicPartition
 from lamina.wire.building import response_shape
@@ -58,7 +57,7 @@ def _write(
             marker.producer_epoch,
             marker.coordinator_epoch,
             is_commit=marker.transaction_result,
-            transaction_version=getattr(marker, "transaction_version", 0),
+            transaction_version=CLASSIC,
             now_ms=clocks.now_ms(),
         )
     except KafkaError as error:
@@ -97,4 +96,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _answer(request, message, lambda _, __: error.code)
 
 
-API = Api(API_KEY, "WriteTxnMarkers", range(1, 3), error_response)
+API = Api(API_KEY, "WriteTxnMarkers", range(1, 2), error_response)
