@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.broker.coordination.pending import then
+from lamina.broker.coordination.pending import Response
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import DecisionTooLarge, ReloadBackoff
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
@@ -130,14 +130,18 @@ class World:
         if loading is not None:
             self.loop.run_until_complete(asyncio.wait([loading], timeout=30))
 
-    def write(self, *notes: Note, **how: Any) -> Any:
-        return self.shard.ask(lambda machine, waiter, now: machine.write(waiter, *notes, **how))
+    def write(self, *notes: Note, **how: Any) -> Response:
+        response = self.shard.ask(lambda machine, waiter, now: machine.write(waiter, *notes, **how))
+        assert isinstance(response, Response)
+        return response
 
-    def wait(self, name: str, for_ms: int = 60_000) -> Any:
-        return self.shard.ask(lambda machine, waiter, now: machine.wait(waiter, name, now.monotonic_ms + for_ms))
+    def wait(self, name: str, for_ms: int = 60_000) -> Response:
+        response = self.shard.ask(lambda machine, waiter, now: machine.wait(waiter, name, now.monotonic_ms + for_ms))
+        assert isinstance(response, Response)
+        return response
 
-    def done(self, asked: Any) -> Any:
-        return self.loop.run_until_complete(asyncio.wait_for(asked, 30))
+    def done(self, response: Awaitable[Any]) -> Any:
+        return self.loop.run_until_complete(asyncio.wait_for(response, 30))
 
     @property
     def notes(self) -> dict[str, str]:
@@ -153,7 +157,8 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_a_decision_is_written_replayed_and_answered_in_one_turn(world: World) -> None:
-    assert world.write(("a", "1"), ("b", "2")) == 0, "the answer was decided before the records were replayed"
+    told = world.write(("a", "1"), ("b", "2")).then(lambda count: f"{count} before")
+    assert told == "0 before", "the answer was decided before the records were replayed"
     assert world.notes == {"a": "1", "b": "2"}
     assert world.partition.log.log_end_offset == 2
     header = read_header(world.partition.log.read(0, 1000).read())
@@ -168,14 +173,16 @@ def test_a_refusal_changes_nothing(world: World) -> None:
     with pytest.raises(InvalidRequest):
         world.shard.ask(refuse)
     assert world.shard.machine is machine
-    assert not world.shard._asked
+    assert not world.shard._pending
 
 
 def test_whoever_waits_is_answered_by_a_later_decision(world: World) -> None:
-    asked = world.wait("a")
-    assert not asked.done()
+    waiting = world.wait("a")
+    told = waiting.then(lambda text: f"it is {text}")
+    assert not waiting.is_ready
     world.write(("a", "here"))
-    assert world.done(then(asked, lambda text: f"it is {text}")) == "it is here"
+    assert isinstance(told, Awaitable)
+    assert world.done(told) == "it is here"
     assert not world.shard._timers, "the timer went with it"
 
 
@@ -190,17 +197,20 @@ def test_a_timer_that_was_put_off_comes_at_its_new_time_and_one_drawn_nearer_ear
     later = world.wait("late", for_ms=60_000)
     with pytest.raises(InvalidRequest):
         world.done(world.wait("early", for_ms=20))
-    assert not later.done()
+    assert not later.is_ready
     world.wait("late", for_ms=1)
     with pytest.raises(InvalidRequest):
         world.done(later)
 
 
 def test_whoever_stops_waiting_is_not_answered(world: World) -> None:
-    asked = world.wait("a")
-    asked.cancel()
+    waiting = asyncio.ensure_future(world.wait("a"), loop=world.loop)
+    world.loop.run_until_complete(asyncio.sleep(0))
+    waiting.cancel()
+    world.loop.run_until_complete(asyncio.sleep(0))
     world.write(("a", "1"))
-    assert not world.shard._asked
+    assert waiting.cancelled()
+    assert not world.shard._pending
 
 
 def test_an_append_that_fails_answers_everybody_and_nobody_is_coordinated_here_any_more(
@@ -239,7 +249,7 @@ def test_a_decision_that_has_changed_nothing_yet_is_refused_without_harm(world: 
     with pytest.raises(DecisionTooLarge):
         world.write(("a", "x" * 2_000_000), is_refusable=True)
     assert world.shard.machine is machine
-    assert not waiting.done()
+    assert not waiting.is_ready
     world.write(("a", "1"))
 
 
@@ -407,12 +417,12 @@ def test_what_cannot_be_read_takes_only_its_partition_offline(world: World, capl
 
 def test_a_flush_of_every_message_is_waited_for(world: World) -> None:
     world.partition.configure(replace(world.node.config_of(TOPIC), flush_messages=1), 1 << 20)
-    asked = world.write(("a", "1"))
-    assert isinstance(asked, asyncio.Future), "not answered in its turn"
+    written = world.write(("a", "1"))
+    assert not written.is_ready, "not answered in its turn"
     assert world.notes == {"a": "1"}, "but decided"
     looked = world.shard.ask(lambda machine, waiter, now: machine.write(waiter))
-    assert isinstance(looked, asyncio.Future), "nor is anybody told of what may be lost"
-    assert world.done(asked) == 0
+    assert not looked.is_ready, "nor is anybody told of what may be lost"
+    assert world.done(written) == 0
     assert world.done(looked) == 1
     assert world.partition.log.recovery_point == 1
 
@@ -523,5 +533,8 @@ def test_errors_of_machines_are_kafkas(world: World) -> None:
         decision.reply(waiter, InvalidRequest("as an answer"))
         return decision
 
+    response = world.shard.ask(answer_error)
     with pytest.raises(KafkaError, match="as an answer"):
-        world.shard.ask(answer_error)
+        response.then(lambda _: None)
+    with pytest.raises(KafkaError, match="as an answer"):
+        world.done(response)

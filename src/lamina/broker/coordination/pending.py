@@ -1,10 +1,10 @@
-"""What was asked of a machine and is not answered yet.
+"""Requests to a machine that have no answer yet.
 
 Owns who waits for which answer. Must not know what was asked, nor when an answer may go out.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from itertools import count
 from time import perf_counter_ns
 from typing import Any, TypeVar
@@ -18,59 +18,75 @@ T = TypeVar("T")
 _numbers = count(1)
 
 
-class Asked:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting: dict[Waiter, asyncio.Future[object]] = {}
+class Response:
+    """What a machine answers to one request: ready in the turn that asked, nearly always, or to be awaited by one task.
+
+    An answer that is an error is raised to whoever takes it.
+    """
+
+    __slots__ = ("_answer", "_future", "is_ready")
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self._answer: object = None
+        self._future: asyncio.Future[None] | None = None
+
+    def set(self, answer: object) -> None:
+        self._answer = answer
+        self.is_ready = True
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    def then(self, respond: Callable[[Any], T]) -> T | Awaitable[T]:
+        """``respond`` to the answer: at once if it is ready, so that a request needs no task, else when it comes."""
+        return respond(self._take()) if self.is_ready else self._respond(respond)
+
+    async def _respond(self, respond: Callable[[Any], T]) -> T:
+        return respond(await self)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.is_ready:
+            # What waits for other members, or for a commit, is parked, not slow.
+            began_ns, waits = perf_counter_ns(), WAITS.get()
+            self._future = asyncio.get_running_loop().create_future()
+            try:
+                yield from self._future
+            finally:
+                if waits is not None:
+                    waits.parked_ns += perf_counter_ns() - began_ns
+        return self._take()
+
+    def _take(self) -> object:
+        if isinstance(self._answer, KafkaError):
+            raise self._answer
+        return self._answer
+
+
+class Pending:
+    def __init__(self) -> None:
+        self._responses: dict[Waiter, Response] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._responses)
 
-    def begin(self) -> "tuple[Waiter, asyncio.Future[object]]":
+    def begin(self) -> tuple[Waiter, Response]:
         """Somebody waits from now on, for a reply to this number."""
-        waiter = next(_numbers)
-        future = self._waiting[waiter] = self._loop.create_future()
-        return waiter, future
+        waiter, response = next(_numbers), Response()
+        self._responses[waiter] = response
+        return waiter, response
 
     def withdraw(self, waiter: Waiter) -> None:
         """Whoever asked was told otherwise."""
-        future = self._waiting.pop(waiter, None)
-        if future is not None:
-            future.cancel()
+        self._responses.pop(waiter, None)
 
     def answer(self, replies: Iterable[Reply]) -> None:
         for waiter, answer in replies:
-            future = self._waiting.pop(waiter, None)
-            if future is None or future.done():
-                continue
-            if isinstance(answer, KafkaError):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+            response = self._responses.pop(waiter, None)
+            if response is not None:
+                response.set(answer)
 
     def refuse_all(self, reason: KafkaError) -> None:
         """Nobody will answer what was asked so far."""
-        waiting, self._waiting = self._waiting, {}
-        for future in waiting.values():
-            if not future.done():
-                future.set_exception(reason)
-                # Whoever asked may be told another reason already, and then does not look at this one.
-                future.exception()
-
-
-def then(asked: object | Awaitable[object], respond: Callable[[Any], T]) -> T | Awaitable[T]:
-    """``respond`` to what was asked, now if it is there, else when it comes."""
-    if isinstance(asked, asyncio.Future):
-        return _then(asked, respond)
-    return respond(asked)
-
-
-async def _then(asked: "asyncio.Future[object]", respond: Callable[[Any], T]) -> T:
-    """What waits for other members, or for a commit, is parked, not slow."""
-    began_ns, waits = perf_counter_ns(), WAITS.get()
-    try:
-        answer = await asked
-    finally:
-        if waits is not None:
-            waits.parked_ns += perf_counter_ns() - began_ns
-    return respond(answer)
+        responses, self._responses = self._responses, {}
+        for response in responses.values():
+            response.set(reason)

@@ -7,10 +7,10 @@ again from its log. Must not know what any machine decides.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lamina.broker.coordination.pending import Asked
+from lamina.broker.coordination.pending import Pending, Response
 from lamina.broker.coordination.shard_log import ShardLog
 from lamina.broker.coordination.shard_timers import ShardTimers
 from lamina.broker.counters import Place
@@ -61,7 +61,7 @@ class Shard(Generic[R, M]):
         self.machine: M | None = None
         """``None`` while it is being loaded."""
         self._timers = ShardTimers(node.loop, lambda: node.monotonic_ms(), self._timer_due)
-        self._asked = Asked(node.loop)
+        self._pending = Pending()
         self._loading: asyncio.Task[None] | None = None
         self._reloads = ReloadBackoff()
         self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
@@ -92,7 +92,7 @@ class Shard(Generic[R, M]):
             self._loading.cancel()
             self._loading = None
         self._timers.cancel_all()
-        self._asked.refuse_all(reason)
+        self._pending.refuse_all(reason)
 
     async def _load(self, delay_ms: int) -> None:
         if delay_ms:
@@ -138,21 +138,19 @@ class Shard(Generic[R, M]):
 
     def ask(
         self, decide: Callable[[M, Waiter, Now], Decision[R]], verification: Verification | None = None
-    ) -> object | Awaitable[object]:
-        """The answer, or what brings it. An answer that is an error is raised.
+    ) -> Response:
+        """Raises what forbids that anything is decided.
 
         ``verification`` lets records on behalf of a producer begin its transaction in this log.
         """
         machine = self._require()
-        waiter, future = self._asked.begin()
+        waiter, response = self._pending.begin()
         try:
             self._turn(machine, lambda now: decide(machine, waiter, now), verification)
         except BaseException:
-            self._asked.withdraw(waiter)
+            self._pending.withdraw(waiter)
             raise
-        if future.done():
-            return future.result()
-        return future
+        return response
 
     def run(self, decide: Callable[[Now], Decision[R]]) -> bool:
         """A decision that nobody waits for. Returns whether it was carried out."""
@@ -264,7 +262,7 @@ class Shard(Generic[R, M]):
         partition.when_committed(flushed)
 
     def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
-        self._asked.answer(replies)
+        self._pending.answer(replies)
         for effect in others:
             # A machine that was loaded again meanwhile wants by itself what its log says.
             if self.machine is machine:

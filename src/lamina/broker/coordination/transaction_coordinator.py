@@ -8,7 +8,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from lamina.broker.coordination.internal_topics import make_internal_topic
 from lamina.broker.coordination.runtime import Runtime
@@ -16,7 +17,7 @@ from lamina.broker.coordination.shard import Shard
 from lamina.broker.counters import Place
 from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
-from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers
+from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers, Waiter
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import Status, TransactionRecord
@@ -31,7 +32,7 @@ from lamina.coordinators.transaction_requests import (
     VerifyPartitionsRequest,
 )
 from lamina.coordinators.transaction_settings import BUMPING, TransactionSettings
-from lamina.coordinators.transactions import TransactionShard
+from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import (
     InvalidProducerEpoch,
     KafkaError,
@@ -64,6 +65,7 @@ _MARKER_RETRY_MAX_SECONDS = 5.0
 _PARTITIONS_AT_A_TIME = 64
 
 TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
+Q = TypeVar("Q", InitRequest, EndRequest)
 
 
 class TransactionCoordinator(Follower):
@@ -134,33 +136,23 @@ class TransactionCoordinator(Follower):
     # What may need a producer id
 
     async def init_producer_id(self, request: InitRequest) -> Producer:
-        return await self._with_producer_id(
-            request.transactional_id,
-            lambda machine, waiter, now, fresh: machine.init_producer_id(
-                request._replace(fresh_producer_id=fresh), waiter, now
-            ),
-        )
+        return await self._ask(TransactionShard.init_producer_id, request)
 
     async def end(self, request: EndRequest) -> Producer:
-        return await self._with_producer_id(
-            request.transactional_id,
-            lambda machine, waiter, now, fresh: machine.end_txn(request._replace(fresh_producer_id=fresh), waiter, now),
-        )
+        return await self._ask(TransactionShard.end_txn, request)
 
-    async def _with_producer_id(
-        self, transactional_id: str, decide: Callable[[TransactionShard, int, Now, int | None], Any]
+    async def _ask(
+        self, decide: Callable[[TransactionShard, Q, Waiter, Now], TransactionDecision], request: Q
     ) -> Producer:
-        """Ask; if a producer id is wanted that nobody had before, get one and ask again."""
-        fresh: int | None = None
+        """Ask; if a producer id is needed that nobody had before, get one and ask again."""
         while True:
-            shard = self.shard_of(transactional_id)
+            shard = self.shard_of(request.transactional_id)
             try:
-                asked: Any = shard.ask(lambda machine, waiter, now, f=fresh: decide(machine, waiter, now, f))  # type: ignore[misc]
-                answer: Producer = await asked if isinstance(asked, asyncio.Future) else asked
+                producer: Producer = await shard.ask(partial(_decide, decide, request))
             except ProducerIdNeeded:
-                fresh = await self._node.producer_ids.next()
+                request = request._replace(fresh_producer_id=await self._node.producer_ids.next())
             else:
-                return answer
+                return producer
 
     # Verifying
 
@@ -180,9 +172,7 @@ class TransactionCoordinator(Follower):
                 request = VerifyPartitionsRequest(transactional_id, producer, wanted)
                 return shard.look(lambda machine: machine.verify_partitions(request))
             added = AddPartitionsRequest(transactional_id, producer, wanted, BUMPING)
-            asked: Any = shard.ask(lambda machine, waiter, now: machine.add_partitions(added, waiter, now))
-            if isinstance(asked, asyncio.Future):
-                await asked
+            await shard.ask(lambda machine, waiter, now: machine.add_partitions(added, waiter, now))
         except KafkaError as error:
             return dict.fromkeys(wanted, error)
         return dict.fromkeys(wanted)
@@ -341,3 +331,13 @@ class TransactionCoordinator(Follower):
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
         self.runtime.close()
+
+
+def _decide(
+    decide: Callable[[TransactionShard, Q, Waiter, Now], TransactionDecision],
+    request: Q,
+    machine: TransactionShard,
+    waiter: Waiter,
+    now: Now,
+) -> TransactionDecision:
+    return decide(machine, request, waiter, now)

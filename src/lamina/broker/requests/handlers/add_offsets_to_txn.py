@@ -7,7 +7,6 @@ Version notes: PRODUCER_FENCED from v2. Clients of transaction version 2 do not 
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
@@ -29,9 +28,9 @@ def handle(groups: GroupCoordinator, transactions: TransactionCoordinator, reque
         request.api_version >= _FIRST_WITH_FENCED,
     )
     shard = transactions.shard_of(message.transactional_id)
-    return then(
-        shard.ask(lambda machine, waiter, now: machine.add_offsets(add, waiter, now)),
-        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE),
+    response = shard.ask(lambda machine, waiter, now: machine.add_offsets(add, waiter, now))
+    return response.then(
+        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE)
     )
 
 

@@ -5,7 +5,6 @@ UNKNOWN_TOPIC_OR_PARTITION, and then none is added: the others are OPERATION_NOT
 Version notes: up to v3 from clients, one transaction; v4 and v5 from brokers, several, which may only be verified.
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -61,11 +60,8 @@ async def _add(partitions: Partitions, transactions: TransactionCoordinator, req
         CLASSIC,
         request.api_version >= _FIRST_WITH_FENCED,
     )
-    asked: Any = transactions.shard_of(add.transactional_id).ask(
-        lambda machine, waiter, now: machine.add_partitions(add, waiter, now)
-    )
-    if isinstance(asked, asyncio.Future):
-        await asked
+    shard = transactions.shard_of(add.transactional_id)
+    await shard.ask(lambda machine, waiter, now: machine.add_partitions(add, waiter, now))
     return dict.fromkeys(keys, ErrorCode.NONE)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.group_requests import client_of
 from lamina.broker.requests.request import Request
@@ -38,10 +37,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         request.api_version,
     )
     shard = groups.shard_of(message.group_id)
-    return then(
-        shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now)),
-        lambda answer: _answer(request, answer),
-    )
+    response = shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now))
+    return response.then(lambda answer: _answer(request, answer))
 
 
 def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:

@@ -22,9 +22,7 @@ async def handle(groups: GroupCoordinator, request: Request, message: Any) -> An
         code = ErrorCode.NONE
         try:
             shard = groups.shard_of(group_id)
-            asked: Any = shard.ask(lambda machine, waiter, now, g=group_id: machine.delete(g, waiter))  # type: ignore[misc]
-            if asked is not None:
-                await asked
+            await shard.ask(lambda machine, waiter, now, g=group_id: machine.delete(g, waiter))  # type: ignore[misc]
         except KafkaError as error:
             code = error.code
         results.append(result_shape(group_id=group_id, error_code=code))

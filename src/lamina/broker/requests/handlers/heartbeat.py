@@ -6,7 +6,6 @@ Behaviour: a classic member is alive; REBALANCE_IN_PROGRESS tells it to join aga
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import HeartbeatRequest
@@ -21,9 +20,9 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         message.group_id, message.generation_id, message.member_id, getattr(message, "group_instance_id", None)
     )
     shard = groups.shard_of(message.group_id)
-    return then(
-        shard.ask(lambda machine, waiter, now: machine.heartbeat(heartbeat, waiter, now)),
-        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE),
+    response = shard.ask(lambda machine, waiter, now: machine.heartbeat(heartbeat, waiter, now))
+    return response.then(
+        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE)
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import uuid4
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.group_requests import client_of
 from lamina.broker.requests.request import Request
@@ -46,7 +45,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         reason=getattr(message, "reason", None) or "",
     )
     shard = groups.shard_of(message.group_id)
-    return then(shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now)), lambda a: _answer(request, a))
+    response = shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now))
+    return response.then(lambda answer: _answer(request, answer))
 
 
 def _answer(request: Request, answer: JoinAnswer) -> Any:

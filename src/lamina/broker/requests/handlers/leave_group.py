@@ -8,7 +8,6 @@ Version notes: below v3 one member, whose error is the answer's own.
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import LeaveAnswer, LeaveRequest, LeavingMember
@@ -29,9 +28,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         )
     leave = LeaveRequest(message.group_id, members)
     shard = groups.shard_of(message.group_id)
-    return then(
-        shard.ask(lambda machine, waiter, now: machine.leave(leave, waiter, now)), lambda a: _answer(request, a)
-    )
+    response = shard.ask(lambda machine, waiter, now: machine.leave(leave, waiter, now))
+    return response.then(lambda answer: _answer(request, answer))
 
 
 def _answer(request: Request, answer: LeaveAnswer) -> Any:

@@ -9,7 +9,6 @@ the consumer protocol from v9; v10 has topic ids in place of names, and an id th
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.coordination.shard import DecisionTooLarge
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
@@ -54,7 +53,7 @@ def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, messa
 
     shard = groups.shard_of(message.group_id)
     try:
-        return then(shard.ask(lambda machine, waiter, now: machine.commit(commit, waiter, now)), respond)
+        return shard.ask(lambda machine, waiter, now: machine.commit(commit, waiter, now)).then(respond)
     except DecisionTooLarge as error:
         raise InvalidCommitOffsetSize(str(error)) from error
 

@@ -7,7 +7,6 @@ does not exist UNKNOWN_TOPIC_OR_PARTITION.
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import answer_with, partition_count
@@ -36,7 +35,7 @@ def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, messa
         return answer_with(API_KEY, request, message, outcome, error_code=ErrorCode.NONE)
 
     shard = groups.shard_of(message.group_id)
-    return then(shard.ask(lambda machine, waiter, now: machine.delete_offsets(delete, waiter)), respond)
+    return shard.ask(lambda machine, waiter, now: machine.delete_offsets(delete, waiter)).then(respond)
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:

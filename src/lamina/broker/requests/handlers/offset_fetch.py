@@ -83,8 +83,11 @@ async def _fetch(
         getattr(group, "member_epoch", _NOTHING),
         require_stable,
     )
-    answer: Any = groups.shard_of(group.group_id).ask(lambda machine, waiter, now: machine.fetch_offsets(fetch, waiter))
-    return answer if isinstance(answer, tuple) else await answer
+    shard = groups.shard_of(group.group_id)
+    found: tuple[FetchedOffset, ...] = await shard.ask(
+        lambda machine, waiter, now: machine.fetch_offsets(fetch, waiter)
+    )
+    return found
 
 
 def _topics(

@@ -7,7 +7,6 @@ Version notes: from v5 a member says which protocol it believes in, and is told.
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
@@ -33,7 +32,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         {one.member_id: bytes(one.assignment) for one in message.assignments},
     )
     shard = groups.shard_of(message.group_id)
-    return then(shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now)), lambda a: _answer(request, a))
+    response = shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now))
+    return response.then(lambda answer: _answer(request, answer))
 
 
 def _answer(request: Request, answer: SyncAnswer) -> Any:

@@ -10,7 +10,6 @@ transaction here, before that AddOffsetsToTxn did so.
 from typing import Any
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
-from lamina.broker.coordination.pending import then
 from lamina.broker.coordination.shard import DecisionTooLarge
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
@@ -45,20 +44,17 @@ async def handle(
         tuple(one for _, one in known),
         request.api_version,
     )
-
-    def respond(errors: list[KafkaError | None]) -> Any:
-        for (key, one), error in zip(known, errors, strict=True):
-            outcome[key, one.partition] = ErrorCode.NONE if error is None else error.code
-        return answer_with(API_KEY, request, message, outcome)
-
     shard = groups.shard_of(message.group_id)
     guard = await verification.verify_commit(shard.log.partition, commit)
     try:
-        asked = shard.ask(lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), guard)
+        errors: list[KafkaError | None] = await shard.ask(
+            lambda machine, waiter, now: machine.commit_in_transaction(commit, waiter, now), guard
+        )
     except DecisionTooLarge as error:
         raise InvalidCommitOffsetSize(str(error)) from error
-    answer: Any = then(asked, respond)
-    return await answer if hasattr(answer, "__await__") else answer
+    for (key, one), refusal in zip(known, errors, strict=True):
+        outcome[key, one.partition] = ErrorCode.NONE if refusal is None else refusal.code
+    return answer_with(API_KEY, request, message, outcome)
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
