@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from lamina.coordinators.classic import ClassicGroup
 from lamina.coordinators.decision import CancelTimer, Decision, Now, Reply, SetTimer, TimerName
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import (
     Client,
     HeartbeatRequest,
@@ -15,7 +16,6 @@ from lamina.coordinators.group_requests import (
     SyncAnswer,
     SyncRequest,
 )
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.records.consumer_protocol import Subscription, write_subscription
 from lamina.coordinators.records.group_records import ClassicGroupKey, ClassicGroupValue, GroupRecord
 from lamina.errors import KafkaError

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina.coordinators import hosted_classic
-from lamina.coordinators.assignors.subscription import MemberSubscription
+from lamina.coordinators.assignors import MemberSubscription
 from lamina.coordinators.consumer import ConsumerGroup, GroupDecision
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import CancelTimer, Now, Reply, ResolveRegexes, SetTimer, TimerName
+from lamina.coordinators.group_context import GroupContext, GroupSettings
 from lamina.coordinators.group_requests import (
     Client,
     ConsumerHeartbeatAnswer,
@@ -22,10 +22,9 @@ from lamina.coordinators.group_requests import (
     SyncAnswer,
     SyncRequest,
 )
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.records.consumer_protocol import Subscription, write_subscription
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
-from lamina.coordinators.topic_naming import NamePartitions
+from lamina.coordinators.topic_partitions import NamePartitions
 from lamina.errors import KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
@@ -83,8 +82,8 @@ class World:
             self.make_topic(name, count)
 
     @property
-    def context(self) -> ConsumerContext:
-        return ConsumerContext(
+    def context(self) -> GroupContext:
+        return GroupContext(
             self.settings,
             self.image,
             self.image_version,

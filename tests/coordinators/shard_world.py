@@ -8,9 +8,8 @@ from typing import Any
 
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.classic import ClassicGroup
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import CancelTimer, Decision, Now, Producer, Reply, ResolveRegexes, SetTimer
-from lamina.coordinators.group_counts import GroupCounts
+from lamina.coordinators.group_context import GroupContext, GroupSettings
 from lamina.coordinators.group_requests import (
     Client,
     CommittedPartition,
@@ -26,8 +25,7 @@ from lamina.coordinators.group_requests import (
     OffsetFetchRequest,
     SyncRequest,
 )
-from lamina.coordinators.group_settings import GroupSettings
-from lamina.coordinators.group_shard import GroupShard
+from lamina.coordinators.group_shard import GroupCounts, GroupShard
 from lamina.coordinators.patterns import matching
 from lamina.coordinators.records.consumer_protocol import Subscription, write_assignment, write_subscription
 from lamina.coordinators.records.group_codec import decode_record, encode_record
@@ -75,8 +73,8 @@ class ShardWorld:
     def new(self) -> GroupShard:
         return GroupShard(self._context, self.counts)
 
-    def _context(self, group_id: str) -> ConsumerContext:
-        return ConsumerContext(self.settings, self.image, self.image_version, ASSIGNORS)
+    def _context(self, group_id: str) -> GroupContext:
+        return GroupContext(self.settings, self.image, self.image_version, ASSIGNORS)
 
     # Around the shard
 

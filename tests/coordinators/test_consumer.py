@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lamina.coordinators.consumer import ConsumerGroup
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import Client, ConsumerHeartbeatAnswer, GroupListing
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.reconciliation import MemberState
 from lamina.coordinators.records.group_records import (
     ConsumerGroupKey,

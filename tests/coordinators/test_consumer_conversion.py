@@ -2,9 +2,10 @@
 
 import pytest
 
-from lamina.coordinators.consumer import GroupDecision
+from lamina.coordinators.consumer import GroupDecision, upgrade_and_join
 from lamina.coordinators.conversion import ClassicGroupSnapshot, ClassicMemberSnapshot
 from lamina.coordinators.decision import Now
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import (
     ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
@@ -12,7 +13,6 @@ from lamina.coordinators.group_requests import (
     LeavingMember,
     SyncAnswer,
 )
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.records.consumer_protocol import write_assignment
 from lamina.coordinators.records.group_records import (
     ClassicGroupKey,
@@ -20,7 +20,6 @@ from lamina.coordinators.records.group_records import (
     ConsumerMemberKey,
     GroupRecord,
 )
-from lamina.coordinators.upgrade import heartbeat_to_classic
 from lamina.errors import (
     FencedInstanceId,
     GroupIdNotFound,
@@ -286,7 +285,7 @@ def classic_group(*, generation: int = 7, protocol_type: str = "consumer", user:
 
 def upgrade(world: World, group: ClassicGroupSnapshot) -> GroupDecision:
     request = ConsumerHeartbeatRequest(GROUP, "new", 0, None, None, 60_000, ("a",), None, None, {}, CLIENT, "")
-    _, decision = heartbeat_to_classic(group, request, 1, Now(0, world.now_ms), world.context)
+    _, decision = upgrade_and_join(group, request, 1, Now(0, world.now_ms), world.context)
     return decision
 
 

@@ -9,11 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_member import LEAVING_FOR_A_MOMENT_EPOCH, ConsumerMember
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, LeavingMember, SyncAnswer
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.records.consumer_protocol import read_assignment
-from lamina.coordinators.topic_naming import by_id
-from lamina.coordinators.topic_partitions import each
+from lamina.coordinators.topic_partitions import by_id, each
 from lamina.errors import FencedInstanceId, FencedMemberEpoch, IllegalGeneration, UnknownMemberId, UnreleasedInstanceId
 from tests.coordinators.consumer_world import GROUP, World, durable
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.records.group_records import GroupRecord, RegexKey, RegexValue
 from lamina.errors import InvalidRegularExpression
 from tests.coordinators.consumer_world import GROUP, World, durable

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lamina.coordinators.assignors.subscription import MemberSubscription
+from lamina.coordinators.assignors import MemberSubscription
 from lamina.coordinators.consumer_member import SAID_NOTHING, ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
 from lamina.coordinators.subscribed_topics import known_topics, metadata_hash

@@ -4,8 +4,7 @@ import pytest
 
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.records.transaction_records import Status
-from lamina.coordinators.transaction_requests import NO_PRODUCER
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, NO_PRODUCER
 from lamina.coordinators.transaction_transitions import LAST_CLIENT_EPOCH, MAX_EPOCH
 from lamina.errors import (
     ConcurrentTransactions,

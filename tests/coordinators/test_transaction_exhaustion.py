@@ -1,8 +1,14 @@
 """More transactions on one transactional id than a producer id has epochs."""
 
 from lamina.coordinators.decision import Now, Producer, Reply, SendMarkers
-from lamina.coordinators.transaction_requests import AddPartitionsRequest, EndRequest, InitRequest, ProducerIdNeeded
-from lamina.coordinators.transaction_settings import BUMPING, TransactionSettings
+from lamina.coordinators.transaction_requests import (
+    BUMPING,
+    AddPartitionsRequest,
+    EndRequest,
+    InitRequest,
+    ProducerIdNeeded,
+    TransactionSettings,
+)
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 
 TRANSACTIONS = 40_000

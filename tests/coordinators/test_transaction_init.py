@@ -4,8 +4,14 @@ import pytest
 
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.records.transaction_records import Status, TransactionValue
-from lamina.coordinators.transaction_requests import InitRequest, ProducerIdNeeded, expected_producer
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC, TransactionSettings
+from lamina.coordinators.transaction_requests import (
+    BUMPING,
+    CLASSIC,
+    InitRequest,
+    ProducerIdNeeded,
+    TransactionSettings,
+    expected_producer,
+)
 from lamina.coordinators.transaction_transitions import LAST_CLIENT_EPOCH, MAX_EPOCH
 from lamina.errors import (
     ConcurrentTransactions,

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from lamina.coordinators.decision import Producer, SendMarkers
 from lamina.coordinators.records.transaction_records import Status
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC, TransactionSettings
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, TransactionSettings
 from lamina.coordinators.transaction_transitions import ENDING, LAST_CLIENT_EPOCH
 from lamina.errors import (
     ConcurrentTransactions,

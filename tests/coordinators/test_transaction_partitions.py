@@ -3,8 +3,7 @@
 import pytest
 
 from lamina.coordinators.decision import Producer
-from lamina.coordinators.transaction_requests import told_to_writer
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, told_to_writer
 from lamina.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,

@@ -14,8 +14,7 @@ from lamina.coordinators.records.transaction_records import (
     TransactionValue,
 )
 from lamina.coordinators.replaying import End, Machine, Put, replay
-from lamina.coordinators.transaction_requests import ProducerIdNeeded
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC, TransactionSettings
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, ProducerIdNeeded, TransactionSettings
 from lamina.coordinators.transaction_transitions import ENDING, LAST_CLIENT_EPOCH
 from lamina.coordinators.transactions import ABORT_TIMED_OUT, REMOVE_EXPIRED, TransactionShard
 from lamina.errors import ProducerFenced, TransactionalIdNotFound

@@ -7,6 +7,7 @@ from lamina.coordinators.decision import Now, Producer, Reply, SendMarkers, SetT
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import TopicPartition, TransactionRecord, TransactionValue
 from lamina.coordinators.transaction_requests import (
+    BUMPING,
     AddOffsetsRequest,
     AddPartitionsRequest,
     EndRequest,
@@ -14,10 +15,10 @@ from lamina.coordinators.transaction_requests import (
     ListAnswer,
     ListRequest,
     ProducerIdNeeded,
+    TransactionSettings,
     Verified,
     VerifyPartitionsRequest,
 )
-from lamina.coordinators.transaction_settings import BUMPING, TransactionSettings
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import KafkaError
 

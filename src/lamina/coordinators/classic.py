@@ -4,9 +4,10 @@ Owns what a group is asked, and by whom time is told to it. Must not know offset
 bytes mean.
 """
 
-from lamina.coordinators import classic_assigning, classic_joining, classic_leaving
-from lamina.coordinators.classic_member import ClassicMember
+from lamina.coordinators import classic_assigning, classic_joining
+from lamina.coordinators.classic_members import ClassicMember
 from lamina.coordinators.classic_rebalance import (
+    complete_if_joined,
     complete_without_pending,
     on_join_timer,
     on_sync_timer,
@@ -19,13 +20,15 @@ from lamina.coordinators.group_requests import (
     ClassicDescription,
     HeartbeatRequest,
     JoinRequest,
+    LeaveAnswer,
     LeaveRequest,
+    LeavingMember,
     SyncRequest,
 )
 from lamina.coordinators.offsets import Expiry
+from lamina.coordinators.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from lamina.coordinators.records.group_records import ClassicGroupKey, GroupRecord
-from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE
-from lamina.errors import NonEmptyGroup, RebalanceInProgress, UnknownMemberId
+from lamina.errors import KafkaError, NonEmptyGroup, RebalanceInProgress, UnknownMemberId
 
 
 class ClassicGroup(ClassicState):
@@ -60,7 +63,36 @@ class ClassicGroup(ClassicState):
         return decision
 
     def leave(self, request: LeaveRequest, waiter: Waiter, now: Now) -> GroupDecision:
-        return classic_leaving.leave(self, request, waiter, now)
+        """Several members at a time, each with an answer of its own."""
+        decision = GroupDecision()
+        outcomes: list[tuple[LeavingMember, KafkaError | None]] = []
+        count = len(self.members)
+        for leaving in request.members:
+            try:
+                self._leave(leaving, decision)
+                outcomes.append((leaving, None))
+            except KafkaError as error:
+                outcomes.append((leaving, error))
+        if len(self.members) < count:
+            rebalance(self, now, decision)
+        else:
+            # Who was told an id and leaves was no member, but may have been waited for.
+            complete_if_joined(self, now, decision)
+        decision.reply(waiter, LeaveAnswer(tuple(outcomes)))
+        return decision
+
+    def _leave(self, leaving: LeavingMember, decision: GroupDecision) -> None:
+        members = self.members
+        if leaving.member_id in members.pending:
+            self.forget_pending(leaving.member_id, decision)
+        elif leaving.member_id or leaving.instance_id is None:
+            self.remove(members.require(leaving.member_id, leaving.instance_id), decision)
+        else:
+            # An administrator removes a static member by its instance alone.
+            static = members.of_instance(leaving.instance_id)
+            if static is None:
+                raise UnknownMemberId(f"no member has the instance id {leaving.instance_id}")
+            self.remove(static, decision)
 
     def on_timer(self, name: TimerName, now: Now) -> GroupDecision:
         decision = GroupDecision()

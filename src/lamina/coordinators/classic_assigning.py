@@ -5,7 +5,7 @@ Must not know what the bytes of an assignment mean.
 
 from collections.abc import Callable
 
-from lamina.coordinators.classic_member import ClassicMember
+from lamina.coordinators.classic_members import ClassicMember
 from lamina.coordinators.classic_rebalance import rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.decision import Effect, Now, Waiter

@@ -7,7 +7,7 @@ not know how the others are waited for.
 from collections.abc import Callable
 from dataclasses import replace
 
-from lamina.coordinators.classic_member import ClassicMember
+from lamina.coordinators.classic_members import ClassicMember
 from lamina.coordinators.classic_rebalance import complete_if_joined, rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.decision import Now, Waiter

@@ -8,13 +8,12 @@ restart finds the group as it was then. Must not know when a transition is due.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lamina.coordinators.classic_member import ClassicMember, from_stored
-from lamina.coordinators.classic_members import ClassicMembers
+from lamina.coordinators.classic_members import ClassicMember, ClassicMembers, from_stored
 from lamina.coordinators.decision import Decision, Now, TimerName
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import JoinAnswer
-from lamina.coordinators.group_settings import GroupSettings
+from lamina.coordinators.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from lamina.coordinators.records.group_records import ClassicGroupKey, ClassicGroupValue, GroupRecord
-from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE
 from lamina.errors import IllegalGeneration, KafkaError, UnknownMemberId
 
 GroupDecision = Decision[GroupRecord]

@@ -7,12 +7,13 @@ other groups.
 
 from collections.abc import Iterable, Mapping
 
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import JOINING_EPOCH, LEAVING_FOR_A_MOMENT_EPOCH, ConsumerMember
 from lamina.coordinators.consumer_records import current_record, group_tombstones
 from lamina.coordinators.consumer_state import ConsumerState
 from lamina.coordinators.consumer_step import ConsumerSoftState, ConsumerStep
+from lamina.coordinators.conversion import ClassicGroupSnapshot, upgrade
 from lamina.coordinators.decision import Decision, Now, TimerName, Waiter
+from lamina.coordinators.group_context import GroupContext
 from lamina.coordinators.group_requests import (
     ConsumerDescription,
     ConsumerHeartbeatAnswer,
@@ -22,7 +23,7 @@ from lamina.coordinators.group_requests import (
 )
 from lamina.coordinators.heartbeat_rules import check_epoch, check_heartbeat, is_full, is_leaving
 from lamina.coordinators.offsets import Expiry
-from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
+from lamina.coordinators.records.group_records import ClassicGroupKey, GroupRecord, TopicIdPartitions
 from lamina.coordinators.target import preferred_assignor
 from lamina.coordinators.topic_partitions import NO_PARTITIONS
 from lamina.errors import (
@@ -52,7 +53,7 @@ class ConsumerGroup:
     # The consumer protocol
 
     def heartbeat(
-        self, request: ConsumerHeartbeatRequest, waiter: Waiter, now: Now, context: ConsumerContext
+        self, request: ConsumerHeartbeatRequest, waiter: Waiter, now: Now, context: GroupContext
     ) -> GroupDecision:
         check_heartbeat(request, context.settings)
         step = self.step(now, context)
@@ -77,7 +78,7 @@ class ConsumerGroup:
         return step.decision
 
     def _speaker(
-        self, request: ConsumerHeartbeatRequest, member_id: str, context: ConsumerContext, step: ConsumerStep
+        self, request: ConsumerHeartbeatRequest, member_id: str, context: GroupContext, step: ConsumerStep
     ) -> ConsumerMember:
         """The member that a heartbeat comes from, as it was before; a new one has said nothing yet."""
         if request.member_epoch == JOINING_EPOCH:
@@ -87,7 +88,7 @@ class ConsumerGroup:
         return member
 
     def _joiner(
-        self, request: ConsumerHeartbeatRequest, member_id: str, context: ConsumerContext, step: ConsumerStep
+        self, request: ConsumerHeartbeatRequest, member_id: str, context: GroupContext, step: ConsumerStep
     ) -> ConsumerMember:
         """A member may join again, whatever its epoch: it has given up everything. So may a static one that retries."""
         self.check_room(member_id, request.instance_id, context)
@@ -113,7 +114,7 @@ class ConsumerGroup:
         step.decision.reply(waiter, ConsumerHeartbeatAnswer(member.member_id, request.member_epoch, 0, None))
         return step.decision
 
-    def resolved(self, results: Mapping[str, Iterable[str]], now: Now, context: ConsumerContext) -> GroupDecision:
+    def resolved(self, results: Mapping[str, Iterable[str]], now: Now, context: GroupContext) -> GroupDecision:
         """The topics that expressions stand for, as an earlier decision wanted to know; none if that failed."""
         step = self.step(now, context)
         step.take_resolved(results)
@@ -123,7 +124,7 @@ class ConsumerGroup:
 
     # Time
 
-    def loaded(self, now: Now, context: ConsumerContext) -> GroupDecision:
+    def loaded(self, now: Now, context: GroupContext) -> GroupDecision:
         """Every member gets a full session timeout, and those that are revoking their time to do so."""
         step = self.step(now, context)
         for member in self.state.members.values():
@@ -133,7 +134,7 @@ class ConsumerGroup:
             step.set_rebalance_timer(member)
         return step.decision
 
-    def on_timer(self, name: TimerName, now: Now, context: ConsumerContext) -> GroupDecision:
+    def on_timer(self, name: TimerName, now: Now, context: GroupContext) -> GroupDecision:
         """Fence a member that was not heard of in time, or did not do in time what it was told."""
         step = self.step(now, context)
         match name:
@@ -154,7 +155,7 @@ class ConsumerGroup:
     def listing(self) -> GroupListing:
         return GroupListing(self.group_id, "consumer", self.state.name, "consumer", len(self.state.members))
 
-    def describe(self, context: ConsumerContext) -> ConsumerDescription:
+    def describe(self, context: GroupContext) -> ConsumerDescription:
         def known(partitions: TopicIdPartitions) -> TopicIdPartitions:
             names = context.image.topic_names
             return {topic_id: some for topic_id, some in partitions.items() if topic_id in names}
@@ -221,7 +222,7 @@ class ConsumerGroup:
 
     # Members
 
-    def check_room(self, member_id: str, instance_id: str | None, context: ConsumerContext) -> None:
+    def check_room(self, member_id: str, instance_id: str | None, context: GroupContext) -> None:
         """A full group takes nobody but its own members and whoever takes a member's place."""
         is_known = member_id in self.state.members or instance_id in self.state.static_members
         if len(self.state.members) >= context.settings.consumer_max_size and not is_known:
@@ -241,7 +242,7 @@ class ConsumerGroup:
             raise FencedInstanceId(f"instance id {instance_id!r} belongs to member {member.member_id}")
         return member
 
-    def step(self, now: Now, context: ConsumerContext) -> ConsumerStep:
+    def step(self, now: Now, context: GroupContext) -> ConsumerStep:
         return ConsumerStep(self.state, self.soft, now, context)
 
 
@@ -250,3 +251,27 @@ def _check_current(member: ConsumerMember, epoch: int) -> None:
         return
     message = f"member {member.member_id} is at epoch {member.epoch}, not at {epoch}"
     raise IllegalGeneration(message) if member.is_classic else StaleMemberEpoch(message)
+
+
+def upgrade_and_join(
+    group: ClassicGroupSnapshot,
+    request: ConsumerHeartbeatRequest,
+    waiter: Waiter,
+    now: Now,
+    context: GroupContext,
+) -> tuple[ConsumerGroup, GroupDecision]:
+    """The first heartbeat of the consumer protocol in a classic group: the group becomes a consumer group.
+
+    Returns that group, and records to delete the classic one, to make this and to let the member join it. A group
+    without members is deleted whatever its type, and the migration policy is not asked.
+    """
+    check_heartbeat(request, context.settings)
+    decision = GroupDecision([GroupRecord(ClassicGroupKey(group.group_id), None)], is_refusable=True)
+    if group.members:
+        decision.records += upgrade(group, context.image, context.settings)
+    upgraded = ConsumerGroup(group.group_id)
+    for record in decision.records:
+        upgraded.replay(record)
+    decision.add(upgraded.loaded(now, context))
+    decision.add(upgraded.heartbeat(request, waiter, now, context))
+    return upgraded, decision

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import ConsumerMember
 from lamina.coordinators.consumer_records import (
     current_record,
@@ -24,6 +23,7 @@ from lamina.coordinators.consumer_records import (
 from lamina.coordinators.consumer_state import ConsumerState
 from lamina.coordinators.conversion import downgrade, may_downgrade
 from lamina.coordinators.decision import Decision, Now, ResolveRegexes, TimerName
+from lamina.coordinators.group_context import GroupContext
 from lamina.coordinators.patterns import compile_pattern
 from lamina.coordinators.reconciliation import is_reconciled, reconcile
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
@@ -48,7 +48,7 @@ class ConsumerSoftState:
 
 
 class ConsumerStep:
-    def __init__(self, state: ConsumerState, soft: ConsumerSoftState, now: Now, context: ConsumerContext) -> None:
+    def __init__(self, state: ConsumerState, soft: ConsumerSoftState, now: Now, context: GroupContext) -> None:
         self.decision: Decision[GroupRecord] = Decision(is_refusable=True)
         self._state = state
         self._soft = soft

@@ -17,9 +17,14 @@ from lamina.coordinators.consumer_records import (
     target_record,
 )
 from lamina.coordinators.decision import Now
-from lamina.coordinators.group_settings import GroupSettings
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.reconciliation import MemberState
-from lamina.coordinators.records.consumer_protocol import read_assignment, read_subscription, write_assignment
+from lamina.coordinators.records.consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
 from lamina.coordinators.records.group_records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -31,8 +36,7 @@ from lamina.coordinators.records.group_records import (
     TopicIdPartitions,
 )
 from lamina.coordinators.subscribed_topics import NOTHING_SUBSCRIBED_HASH
-from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE, by_id, by_name
-from lamina.coordinators.topic_partitions import NO_PARTITIONS
+from lamina.coordinators.topic_partitions import NO_PARTITIONS, by_id, by_name
 from lamina.errors import GroupIdNotFound, KafkaError
 from lamina.image.image import Image
 

@@ -5,16 +5,16 @@ else, as simple consumers leave it, is not kept: it is an empty classic group wh
 how members agree.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from lamina.coordinators import hosted_classic, offset_requests
 from lamina.coordinators.classic import ClassicGroup
 from lamina.coordinators.classic_state import State
-from lamina.coordinators.consumer import ConsumerGroup
-from lamina.coordinators.consumer_context import ConsumerContext
+from lamina.coordinators.consumer import ConsumerGroup, upgrade_and_join
 from lamina.coordinators.consumer_member import JOINING_EPOCH
 from lamina.coordinators.decision import Now, Producer, TimerName, Waiter
-from lamina.coordinators.group_counts import GroupCounts
+from lamina.coordinators.group_context import GroupContext
 from lamina.coordinators.group_requests import (
     ClassicDescription,
     ConsumerDescription,
@@ -40,7 +40,6 @@ from lamina.coordinators.records.group_records import (
     OffsetKey,
     OffsetValue,
 )
-from lamina.coordinators.upgrade import heartbeat_to_classic
 from lamina.errors import (
     GroupIdNotFound,
     InvalidGroupId,
@@ -49,8 +48,17 @@ from lamina.errors import (
 )
 
 
+class GroupCounts:
+    """What groups did since the broker started."""
+
+    def __init__(self) -> None:
+        self.committed_offsets = 0
+        self.rebalances: Counter[str] = Counter()
+        """By the group's type: generations of classic groups, epochs of consumer groups."""
+
+
 class GroupShard:
-    def __init__(self, context_of: Callable[[str], ConsumerContext], counts: GroupCounts) -> None:
+    def __init__(self, context_of: Callable[[str], GroupContext], counts: GroupCounts) -> None:
         self._context_of = context_of
         """What decisions about a group go by: its settings, the topics that there are."""
         self._groups: dict[str, Group] = {}
@@ -185,13 +193,13 @@ class GroupShard:
         if request.member_epoch != JOINING_EPOCH and (group is None or not group.members):
             raise GroupIdNotFound(f"there is no consumer group {request.group_id}")
         if group is not None and group.members:
-            converted, decision = heartbeat_to_classic(group.snapshot(), request, waiter, now, context)
+            upgraded, decision = upgrade_and_join(group.snapshot(), request, waiter, now, context)
             decision.effects = [*group.give_up(), *decision.effects]
         else:
-            converted = ConsumerGroup(request.group_id)
+            upgraded = ConsumerGroup(request.group_id)
             decision = GroupDecision([] if group is None else group.tombstones(), is_refusable=True)
-            decision.add(converted.heartbeat(request, waiter, now, context))
-        decision.soft_changes.append(lambda: self._take_soft_state(converted))
+            decision.add(upgraded.heartbeat(request, waiter, now, context))
+        decision.soft_changes.append(lambda: self._take_soft_state(upgraded))
         return decision
 
     def _take_soft_state(self, decided: ConsumerGroup) -> None:
@@ -320,7 +328,7 @@ class GroupShard:
     def _new_classic(self, group_id: str) -> ClassicGroup:
         return ClassicGroup(group_id, self._context_of(group_id).settings)
 
-    def _context(self, group: ConsumerGroup) -> ConsumerContext:
+    def _context(self, group: ConsumerGroup) -> GroupContext:
         return self._context_of(group.group_id)
 
 

@@ -9,8 +9,8 @@ from lamina.coordinators.consumer_member import (
     LEAVING_FOR_A_MOMENT_EPOCH,
     ConsumerMember,
 )
+from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest
-from lamina.coordinators.group_settings import GroupSettings
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.coordinators.topic_partitions import is_subset
 from lamina.errors import FencedMemberEpoch, InvalidRequest, UnsupportedAssignor

@@ -6,10 +6,10 @@ others. Must not know the classic machine.
 """
 
 from lamina.coordinators.consumer import ConsumerGroup, GroupDecision
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.consumer_member import ConsumerMember, topic_set
 from lamina.coordinators.consumer_step import ConsumerStep
 from lamina.coordinators.decision import Now, Waiter
+from lamina.coordinators.group_context import GroupContext
 from lamina.coordinators.group_requests import (
     HeartbeatRequest,
     JoinAnswer,
@@ -21,10 +21,14 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
 )
 from lamina.coordinators.reconciliation import MemberState
-from lamina.coordinators.records.consumer_protocol import Subscription, read_subscription, write_assignment
+from lamina.coordinators.records.consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    Subscription,
+    read_subscription,
+    write_assignment,
+)
 from lamina.coordinators.records.group_records import ClassicMemberMetadata, ConsumerMemberValue
-from lamina.coordinators.topic_naming import CONSUMER_PROTOCOL_TYPE, by_id, by_name
-from lamina.coordinators.topic_partitions import difference, each
+from lamina.coordinators.topic_partitions import by_id, by_name, difference, each
 from lamina.errors import (
     IllegalGeneration,
     InconsistentGroupProtocol,
@@ -36,9 +40,7 @@ from lamina.errors import (
 )
 
 
-def join(
-    group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now, context: ConsumerContext
-) -> GroupDecision:
+def join(group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now, context: GroupContext) -> GroupDecision:
     settings = context.settings
     if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
         raise InvalidSessionTimeout(f"a session timeout of {request.session_timeout_ms} ms is not allowed")
@@ -63,9 +65,7 @@ def join(
     return step.decision
 
 
-def sync(
-    group: ConsumerGroup, request: SyncRequest, waiter: Waiter, now: Now, context: ConsumerContext
-) -> GroupDecision:
+def sync(group: ConsumerGroup, request: SyncRequest, waiter: Waiter, now: Now, context: GroupContext) -> GroupDecision:
     member, classic = _classic_member(group, request.member_id, request.instance_id, request.generation)
     name, metadata = classic.protocols[0]
     step = group.step(now, context)
@@ -85,7 +85,7 @@ def sync(
 
 
 def heartbeat(
-    group: ConsumerGroup, request: HeartbeatRequest, waiter: Waiter, now: Now, context: ConsumerContext
+    group: ConsumerGroup, request: HeartbeatRequest, waiter: Waiter, now: Now, context: GroupContext
 ) -> GroupDecision:
     member, classic = _classic_member(group, request.member_id, request.instance_id, request.generation)
     step = group.step(now, context)
@@ -98,7 +98,7 @@ def heartbeat(
 
 
 def leave(
-    group: ConsumerGroup, request: LeaveRequest, waiter: Waiter, now: Now, context: ConsumerContext
+    group: ConsumerGroup, request: LeaveRequest, waiter: Waiter, now: Now, context: GroupContext
 ) -> GroupDecision:
     """Anybody's members, whatever protocol they speak: an administrator may remove them."""
     step = group.step(now, context)
@@ -128,7 +128,7 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
         raise InconsistentGroupProtocol(f"group {group.group_id} does not support the member's protocols")
 
 
-def _subscription(request: JoinRequest, context: ConsumerContext) -> Subscription:
+def _subscription(request: JoinRequest, context: GroupContext) -> Subscription:
     try:
         return read_subscription(request.protocols[0][1])
     except KafkaError as error:

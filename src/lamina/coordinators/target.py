@@ -7,7 +7,7 @@ topics' sizes. Must not know how members get there.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from lamina.coordinators.assignors.subscription import Assignor, MemberSubscription
+from lamina.coordinators.assignors import Assignor, MemberSubscription
 from lamina.coordinators.consumer_member import ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
 from lamina.coordinators.topic_partitions import NO_PARTITIONS, normal

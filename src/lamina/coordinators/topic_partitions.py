@@ -1,4 +1,4 @@
-"""Sets of partitions by topic id, and what can be done with them.
+"""Sets of partitions by topic id, as consumer groups speak of them, and by name, as the classic protocol does.
 
 Results have ascending partitions and no topic without any, so that equal sets are equal mappings. Must not know
 groups.
@@ -7,7 +7,9 @@ groups.
 from collections.abc import Iterable, Iterator, Mapping
 
 from lamina.coordinators.records.group_records import TopicIdPartitions
+from lamina.image.image import Image
 
+NamePartitions = Mapping[str, tuple[int, ...]]
 NO_PARTITIONS: TopicIdPartitions = {}
 
 
@@ -47,3 +49,21 @@ def is_subset(left: TopicIdPartitions, right: TopicIdPartitions) -> bool:
 
 def overlap(left: TopicIdPartitions, right: TopicIdPartitions) -> bool:
     return any(not set(some).isdisjoint(right.get(topic_id, ())) for topic_id, some in left.items())
+
+
+# By name
+
+
+def by_id(partitions: NamePartitions, image: Image) -> TopicIdPartitions:
+    """Topics that do not exist any more are left out."""
+    return gathered(
+        (image.topics[name].id, partition)
+        for name, some in partitions.items()
+        if name in image.topics
+        for partition in some
+    )
+
+
+def by_name(partitions: TopicIdPartitions, image: Image) -> NamePartitions:
+    names = image.topic_names
+    return {names[topic_id]: some for topic_id, some in partitions.items() if topic_id in names}

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.records.transaction_records import NO_PRODUCER_ID, Status, TransactionValue
-from lamina.coordinators.transaction_requests import NO_PRODUCER, EndRequest, ProducerIdNeeded, fenced
-from lamina.coordinators.transaction_settings import BUMPING
+from lamina.coordinators.transaction_requests import BUMPING, NO_PRODUCER, EndRequest, ProducerIdNeeded, fenced
 from lamina.coordinators.transaction_transitions import (
     ENDING,
     LAST_CLIENT_EPOCH,

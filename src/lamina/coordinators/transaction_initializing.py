@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.records.transaction_records import Status, TransactionValue
-from lamina.coordinators.transaction_requests import InitRequest, ProducerIdNeeded, fenced
-from lamina.coordinators.transaction_settings import BUMPING
+from lamina.coordinators.transaction_requests import BUMPING, InitRequest, ProducerIdNeeded, fenced
 from lamina.coordinators.transaction_transitions import (
     ENDING,
     aborted_by_fence,

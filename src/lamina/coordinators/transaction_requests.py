@@ -1,10 +1,11 @@
-"""What the transaction coordinator is asked and what it answers, whatever version of the protocol it came in.
+"""What the transaction coordinator is asked, what it answers and what it goes by, whatever version of the protocol.
 
 Errors are raised as :class:`~lamina.errors.KafkaError`, or are the answer of a request that had to wait. Must not
 know the wire.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lamina.coordinators.decision import Producer
@@ -20,6 +21,23 @@ from lamina.errors import (
 )
 
 NO_PRODUCER = Producer(-1, -1)
+
+CLASSIC = 0
+"""What a client speaks that adds partitions itself and keeps its epoch from one transaction to the next."""
+BUMPING = 2
+"""Transaction version 2 (KIP-890): every end raises the epoch, and partitions are added by the brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """The broker's settings and the level of a feature. Defaults are Kafka's."""
+
+    max_timeout_ms: int = 15 * 60 * 1000
+    abort_timed_out_interval_ms: int = 10_000
+    id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
+    remove_expired_interval_ms: int = 60 * 60 * 1000
+    transaction_version: int = BUMPING
+    """The finalized level of ``transaction.version``."""
 
 
 class ProducerIdNeeded(CoordinatorLoadInProgress):

@@ -12,7 +12,7 @@ from lamina.coordinators.records.transaction_records import (
     TopicPartition,
     TransactionValue,
 )
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC
 
 MAX_EPOCH = 2**15 - 1
 LAST_CLIENT_EPOCH = MAX_EPOCH - 1

@@ -21,6 +21,8 @@ from lamina.coordinators.transaction_ending import end
 from lamina.coordinators.transaction_initializing import initialize
 from lamina.coordinators.transaction_listing import describe, list_transactions
 from lamina.coordinators.transaction_requests import (
+    BUMPING,
+    CLASSIC,
     AddOffsetsRequest,
     AddPartitionsRequest,
     EndRequest,
@@ -29,11 +31,11 @@ from lamina.coordinators.transaction_requests import (
     ListRequest,
     ProducerIdNeeded,
     TransactionDescription,
+    TransactionSettings,
     Verified,
     VerifyPartitionsRequest,
     fenced,
 )
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC, TransactionSettings
 from lamina.coordinators.transaction_transitions import (
     ENDING,
     IDLE,

@@ -1,18 +1,22 @@
-"""What holds for one group: its own value, else the broker's.
+"""Which values the settings of groups can have, on a broker and on one group, and which of the two holds.
 
-Owns which values a group can have. Must not know what a group does with them.
+Kafka does not compare the settings of the classic protocol, so neither is that done here. Must not know what a group
+does with them.
 """
 
 from collections.abc import Mapping
 from typing import TypeVar
 
 from lamina.settings.definition import Setting, SettingError
-from lamina.settings.group import CONSUMER_HEARTBEAT_INTERVAL_MS, CONSUMER_SESSION_TIMEOUT_MS
 from lamina.settings.groups import (
+    CONSUMER_HEARTBEAT_INTERVAL_MS,
+    CONSUMER_SESSION_TIMEOUT_MS,
+    GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
     GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
     GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
     GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
     GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+    GROUP_CONSUMER_SESSION_TIMEOUT_MS,
 )
 from lamina.settings.lists import GROUP_SETTINGS
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
@@ -26,6 +30,36 @@ _RANGES = {
         GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
     ),
 }
+
+_AT_MOST: tuple[tuple[Setting[int], Setting[int]], ...] = (
+    (GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS, GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS),
+    (GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS, GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS),
+    (GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS, GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS),
+    (GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS, GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS),
+    (GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS, GROUP_CONSUMER_SESSION_TIMEOUT_MS),
+    (GROUP_CONSUMER_SESSION_TIMEOUT_MS, GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS),
+)
+"""The first may not be above the second."""
+
+
+# Of a broker
+
+
+def check_group_limits(settings: BrokerSettings) -> None:
+    """Raise SettingError, with both names, for two values that do not go together."""
+    for low, high in _AT_MOST:
+        if settings[low] > settings[high]:
+            raise SettingError(f"{_shown(settings, low)}: must be at most {_shown(settings, high)}")
+    interval, session = GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS, GROUP_CONSUMER_SESSION_TIMEOUT_MS
+    if settings[interval] >= settings[session]:
+        raise SettingError(f"{_shown(settings, interval)}: must be less than {_shown(settings, session)}")
+
+
+def _shown(settings: BrokerSettings, setting: Setting[int]) -> str:
+    return f"{setting.name} = {settings[setting]}"
+
+
+# Of one group
 
 
 def check_group_names(overrides: Mapping[str, str]) -> None:

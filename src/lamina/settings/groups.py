@@ -3,7 +3,7 @@
 Owns the broker's settings for the group coordinator, and what can be set on one group. Must not know how they are read.
 """
 
-from lamina.settings.definition import broker_setting
+from lamina.settings.definition import broker_setting, group_setting
 from lamina.settings.kinds import INT, LIST, LONG, SHORT, STRING, Rule, at_least, one_of
 
 GROUP_MIN_SESSION_TIMEOUT_MS = broker_setting(
@@ -125,4 +125,19 @@ OFFSETS_TOPIC_COMPRESSION_CODEC = broker_setting(
     0,
     "How batches of `__consumer_offsets` are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     rule=Rule("between 0 and 4", lambda codec: 0 <= codec <= 4),
+)
+
+# On one group, with the broker's as defaults
+
+CONSUMER_SESSION_TIMEOUT_MS = group_setting(
+    "consumer.session.timeout.ms",
+    INT,
+    GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+    "How long a member may be silent, between `group.consumer.min.session.timeout.ms` and its max.",
+)
+CONSUMER_HEARTBEAT_INTERVAL_MS = group_setting(
+    "consumer.heartbeat.interval.ms",
+    INT,
+    GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+    "How often members are told to be heard of, between `group.consumer.min.heartbeat.interval.ms` and its max.",
 )

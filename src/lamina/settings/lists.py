@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lamina.settings import broker, cleaner, group, groups, log, network, spark, topic, topics, transactions
+from lamina.settings import broker, cleaner, groups, log, network, spark, topic, topics, transactions
 from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
@@ -36,7 +36,6 @@ AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("Spark", spark),
     ("Every topic's default", log),
     ("One topic", topic),
-    ("One group", group),
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from lamina.settings.cleaner_limits import cleaner_limits
 from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
-from lamina.settings.group_limits import check_group_limits
+from lamina.settings.group_config import check_group_limits
 from lamina.settings.listeners import admin_listeners, advertised_admin_listeners, advertised_listeners
 from lamina.settings.lists import (
     BROKER_SETTINGS,

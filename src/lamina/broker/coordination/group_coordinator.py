@@ -6,11 +6,10 @@ its shard decides.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from lamina.broker.coordination.group_settings import group_settings
 from lamina.broker.coordination.internal_topics import make_internal_topic
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import Shard
@@ -18,12 +17,10 @@ from lamina.broker.counters import Place
 from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.assignors import ASSIGNORS
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Effect, ResolveRegexes
-from lamina.coordinators.group_counts import GroupCounts
+from lamina.coordinators.group_context import GroupContext, GroupSettings
 from lamina.coordinators.group_requests import ClassicDescription, ConsumerDescription, GroupListing
-from lamina.coordinators.group_settings import GroupSettings
-from lamina.coordinators.group_shard import GroupShard
+from lamina.coordinators.group_shard import GroupCounts, GroupShard
 from lamina.coordinators.patterns import matching
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
@@ -33,7 +30,20 @@ from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS
 from lamina.records.batch import Codec
+from lamina.settings.group_config import group_value
 from lamina.settings.groups import (
+    CONSUMER_HEARTBEAT_INTERVAL_MS,
+    CONSUMER_SESSION_TIMEOUT_MS,
+    GROUP_CONSUMER_ASSIGNORS,
+    GROUP_CONSUMER_MAX_SIZE,
+    GROUP_CONSUMER_MIGRATION_POLICY,
+    GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS,
+    GROUP_INITIAL_REBALANCE_DELAY_MS,
+    GROUP_MAX_SESSION_TIMEOUT_MS,
+    GROUP_MAX_SIZE,
+    GROUP_MIN_SESSION_TIMEOUT_MS,
+    OFFSET_METADATA_MAX_BYTES,
+    OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
     OFFSETS_TOPIC_NUM_PARTITIONS,
     OFFSETS_TOPIC_REPLICATION_FACTOR,
@@ -46,6 +56,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_MINUTE_MS = 60_000
 _EXPIRED_AT_A_TIME = 20
 _LISTED_AT_A_TIME = 500
 """Less than a millisecond's work each."""
@@ -160,11 +171,11 @@ class GroupCoordinator(Follower):
 
     # What decisions go by
 
-    def _context_of(self, group_id: str) -> ConsumerContext:
+    def _context_of(self, group_id: str) -> GroupContext:
         image = self._node.image
         overrides = image.configs_of(ConfigResource(ResourceType.GROUP, group_id))
-        return ConsumerContext(
-            group_settings(self._node.settings, overrides) if overrides else self._usual_settings(),
+        return GroupContext(
+            _group_settings(self._node.settings, overrides) if overrides else self._usual_settings(),
             image,
             self._image_version,
             ASSIGNORS,
@@ -174,7 +185,7 @@ class GroupCoordinator(Follower):
         """Of groups on which nothing is set; looked up once, until the broker's settings change."""
         settings = self._node.settings
         if self._usual is None or self._usual[0] is not settings:
-            self._usual = (settings, group_settings(settings, {}))
+            self._usual = (settings, _group_settings(settings, {}))
         return self._usual[1]
 
     # Regular expressions
@@ -208,3 +219,20 @@ async def _in_turns(listings: list[Iterator[GroupListing]]) -> AsyncIterator[lis
     while some := list(islice(all_listings, _LISTED_AT_A_TIME)):
         yield some
         await asyncio.sleep(0)
+
+
+def _group_settings(settings: BrokerSettings, overrides: Mapping[str, str]) -> GroupSettings:
+    return GroupSettings(
+        min_session_timeout_ms=settings[GROUP_MIN_SESSION_TIMEOUT_MS],
+        max_session_timeout_ms=settings[GROUP_MAX_SESSION_TIMEOUT_MS],
+        initial_rebalance_delay_ms=settings[GROUP_INITIAL_REBALANCE_DELAY_MS],
+        max_size=settings[GROUP_MAX_SIZE],
+        offset_metadata_max_bytes=settings[OFFSET_METADATA_MAX_BYTES],
+        offsets_retention_ms=settings[OFFSETS_RETENTION_MINUTES] * _MINUTE_MS,
+        consumer_session_timeout_ms=group_value(CONSUMER_SESSION_TIMEOUT_MS, settings, overrides),
+        consumer_heartbeat_interval_ms=group_value(CONSUMER_HEARTBEAT_INTERVAL_MS, settings, overrides),
+        consumer_max_size=settings[GROUP_CONSUMER_MAX_SIZE],
+        consumer_assignors=settings[GROUP_CONSUMER_ASSIGNORS],
+        consumer_migration_policy=settings[GROUP_CONSUMER_MIGRATION_POLICY],
+        consumer_regex_refresh_interval_ms=settings[GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS],
+    )

@@ -22,6 +22,7 @@ from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import Status, TransactionRecord
 from lamina.coordinators.transaction_requests import (
+    BUMPING,
     AddPartitionsRequest,
     EndRequest,
     InitRequest,
@@ -29,9 +30,9 @@ from lamina.coordinators.transaction_requests import (
     ListRequest,
     ProducerIdNeeded,
     TransactionDescription,
+    TransactionSettings,
     VerifyPartitionsRequest,
 )
-from lamina.coordinators.transaction_settings import BUMPING, TransactionSettings
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import (
     InvalidProducerEpoch,

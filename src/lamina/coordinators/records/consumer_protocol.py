@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from lamina.coordinators.records.fields import UNREADABLE, Reader, Writer, corrupt
 
+CONSUMER_PROTOCOL_TYPE = "consumer"
 _INT16 = Struct(">h")
 _NO_GENERATION = -1
 

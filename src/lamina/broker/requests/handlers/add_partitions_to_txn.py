@@ -13,8 +13,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
-from lamina.coordinators.transaction_requests import AddPartitionsRequest
-from lamina.coordinators.transaction_settings import CLASSIC
+from lamina.coordinators.transaction_requests import CLASSIC, AddPartitionsRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.topic import TopicPartition
 from lamina.wire.building import Shape, response_shape

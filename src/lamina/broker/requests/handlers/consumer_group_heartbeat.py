@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.group_requests import client_of
+from lamina.broker.requests.handlers.join_group import client_of
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError

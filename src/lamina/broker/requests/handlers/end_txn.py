@@ -12,8 +12,7 @@ from lamina.broker.coordination.transaction_coordinator import TransactionCoordi
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
-from lamina.coordinators.transaction_requests import NO_PRODUCER, EndRequest
-from lamina.coordinators.transaction_settings import BUMPING, CLASSIC
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, NO_PRODUCER, EndRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 

@@ -11,9 +11,8 @@ from uuid import uuid4
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.group_requests import client_of
 from lamina.broker.requests.request import Request
-from lamina.coordinators.group_requests import JoinAnswer, JoinRequest
+from lamina.coordinators.group_requests import Client, JoinAnswer, JoinRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
@@ -47,6 +46,12 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     shard = groups.shard_of(message.group_id)
     response = shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now))
     return response.then(lambda answer: _answer(request, answer))
+
+
+def client_of(request: Request) -> Client:
+    """Who asks, as the group coordinator stores it."""
+    host, _, _ = request.client.peer.rpartition(":")
+    return Client(request.client_id or "", f"/{host}")
 
 
 def _answer(request: Request, answer: JoinAnswer) -> Any:

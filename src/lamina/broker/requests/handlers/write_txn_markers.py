@@ -16,7 +16,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
-from lamina.coordinators.transaction_settings import CLASSIC
+from lamina.coordinators.transaction_requests import CLASSIC
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.topic import TopicPartition
 from lamina.wire.building import response_shape

@@ -1,14 +1,18 @@
-"""What the group coordinator goes by, in one object per group: the broker's settings and the group's own.
+"""What the decisions of groups go by beside the group itself: settings, topics, assignors.
 
-Must not know where they come from.
+Whoever runs groups makes one context for each decision. Must not know any group, nor where settings come from.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from lamina.coordinators.assignors import Assignor
+from lamina.image.image import Image
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Defaults are Kafka's."""
+    """The broker's, and where a group has its own, the group's. Defaults are Kafka's."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -23,3 +27,12 @@ class GroupSettings:
     """The first is the default."""
     consumer_migration_policy: str = "bidirectional"
     consumer_regex_refresh_interval_ms: int = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupContext:
+    settings: GroupSettings
+    image: Image
+    image_version: int
+    """Grows with every image that has a topic that the one before had not."""
+    assignors: Mapping[str, Assignor]

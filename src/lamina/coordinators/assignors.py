@@ -1,22 +1,43 @@
-"""The uniform assignor: everybody gets as many partitions as possible alike, and keeps what it has.
+"""Which member of a consumer group reads which partition: pure functions of subscriptions and what is assigned now.
 
-When all members subscribe to the same topics, their numbers of partitions differ by at most one and as few partitions
-move as that allows. Otherwise what is free goes to whoever has least of those who may have it, and then partitions
-move from the one who has most to the one who has least as long as a move makes the two more alike.
+Must not know how members get there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heapreplace
+from typing import NamedTuple
 
-from lamina.coordinators.assignors.subscription import MemberSubscription
 from lamina.coordinators.records.group_records import TopicIdPartitions
 
 _Partition = tuple[bytes, int]
 
 
-def assign(
+class MemberSubscription(NamedTuple):
+    topics: frozenset[bytes]
+    """Ids of topics that exist."""
+    instance_id: str | None
+    rack_id: str | None
+    assigned: TopicIdPartitions
+    """What the member shall have until now."""
+
+
+Assignor = Callable[[Mapping[str, MemberSubscription], Mapping[bytes, int]], Mapping[str, TopicIdPartitions]]
+"""Members and the number of partitions of each topic → partitions of each member. Every partition of a topic that
+anybody subscribes to has exactly one owner, who subscribes to it."""
+
+
+# Uniform
+
+
+def assign_uniform(
     members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]
 ) -> dict[str, TopicIdPartitions]:
+    """Everybody gets as many partitions as possible alike, and keeps what it has.
+
+    When all members subscribe to the same topics, their numbers of partitions differ by at most one and as few
+    partitions move as that allows. Otherwise what is free goes to whoever has least of those who may have it, and then
+    partitions move from the one who has most to the one who has least as long as a move makes the two more alike.
+    """
     held = _keep(members, partition_counts)
     topics = sorted({topic for subscription in members.values() for topic in subscription.topics})
     taken = {partition for partitions in held.values() for partition in partitions}
@@ -114,3 +135,40 @@ def _by_topic(partitions: list[_Partition]) -> TopicIdPartitions:
     for topic, index in sorted(partitions):
         assigned[topic] = (*assigned.get(topic, ()), index)
     return assigned
+
+
+# Range
+
+
+def assign_ranges(
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]
+) -> dict[str, TopicIdPartitions]:
+    """Of each topic every subscriber gets a run of neighbouring partitions.
+
+    Runs of one topic differ in length by at most one. Topics with the same subscribers and as many partitions are cut
+    alike, so that whoever reads partition 3 of one reads partition 3 of the other: what joins of streams rely on.
+    """
+    subscribers: dict[bytes, list[str]] = {}
+    for member in sorted(members, key=lambda member: _place(member, members[member])):
+        for topic in members[member].topics:
+            subscribers.setdefault(topic, []).append(member)
+    assignment: dict[str, dict[bytes, tuple[int, ...]]] = {member: {} for member in members}
+    for topic in sorted(subscribers):
+        quota, extra = divmod(partition_counts[topic], len(subscribers[topic]))
+        begin = 0
+        for number, member in enumerate(subscribers[topic]):
+            end = begin + quota + (number < extra)
+            if begin < end:
+                assignment[member][topic] = tuple(range(begin, end))
+            begin = end
+    return dict(assignment)
+
+
+def _place(member: str, subscription: MemberSubscription) -> tuple[bool, str]:
+    """Static members come first, in an order that a restart does not change."""
+    instance_id = subscription.instance_id
+    return (True, member) if instance_id is None else (False, instance_id)
+
+
+ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_ranges}
+"""By the names that members and settings use."""

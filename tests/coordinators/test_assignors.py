@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.coordinators.assignors import ASSIGNORS, ranges, uniform
-from lamina.coordinators.assignors.subscription import MemberSubscription
+from lamina.coordinators.assignors import ASSIGNORS, MemberSubscription, _keep, assign_ranges, assign_uniform
 from lamina.coordinators.records.group_records import TopicIdPartitions
 
 Members = dict[str, MemberSubscription]
@@ -65,7 +64,7 @@ def test_every_partition_of_a_subscribed_topic_has_one_owner_who_subscribes_to_i
 @given(worlds())
 def test_range_gives_runs_that_differ_by_at_most_one(world: tuple[Members, Counts]) -> None:
     members, counts = world
-    assignment = ranges.assign(members, counts)
+    assignment = assign_ranges(members, counts)
     for t in counts:
         runs = [assignment[m].get(t, ()) for m, subscription in members.items() if t in subscription.topics]
         assert all(run == tuple(range(run[0], run[0] + len(run))) for run in runs if run)
@@ -80,7 +79,7 @@ def test_range_cuts_topics_with_as_many_partitions_alike_and_puts_static_members
         "b": MemberSubscription(both, "second", None, {}),
         "c": MemberSubscription(both, "first", None, {}),
     }
-    assignment = ranges.assign(members, {topic(1): 4, topic(2): 4})
+    assignment = assign_ranges(members, {topic(1): 4, topic(2): 4})
     assert assignment["c"] == {topic(1): (0, 1), topic(2): (0, 1)}
     assert assignment["b"] == {topic(1): (2,), topic(2): (2,)}
     assert assignment["a"] == {topic(1): (3,), topic(2): (3,)}
@@ -88,7 +87,7 @@ def test_range_cuts_topics_with_as_many_partitions_alike_and_puts_static_members
 
 @given(worlds(alike=True))
 def test_uniform_gives_everybody_alike_where_all_subscribe_to_the_same(world: tuple[Members, Counts]) -> None:
-    number = sizes(uniform.assign(*world)).values()
+    number = sizes(assign_uniform(*world)).values()
     assert max(number) - min(number) <= 1
 
 
@@ -96,8 +95,8 @@ def test_uniform_gives_everybody_alike_where_all_subscribe_to_the_same(world: tu
 def test_uniform_moves_no_more_than_balance_asks_for(world: tuple[Members, Counts]) -> None:
     """What everybody has beyond its share, and no more; those who have most get the larger shares."""
     members, counts = world
-    kept_before = uniform._keep(members, counts)
-    assignment = uniform.assign(members, counts)
+    kept_before = _keep(members, counts)
+    assignment = assign_uniform(members, counts)
     moved = sum(index not in assignment[member].get(t, ()) for member, kept in kept_before.items() for t, index in kept)
     total = sum(sizes(assignment).values())
     quota, extra = divmod(total, len(members))
@@ -108,7 +107,7 @@ def test_uniform_moves_no_more_than_balance_asks_for(world: tuple[Members, Count
 @given(worlds())
 def test_uniform_leaves_no_move_that_would_make_two_members_more_alike(world: tuple[Members, Counts]) -> None:
     members, counts = world
-    assignment = uniform.assign(members, counts)
+    assignment = assign_uniform(members, counts)
     load = sizes(assignment)
     for giver, mine in assignment.items():
         for t in mine:
@@ -120,9 +119,9 @@ def test_uniform_leaves_no_move_that_would_make_two_members_more_alike(world: tu
 @given(worlds())
 def test_uniform_assigned_again_changes_nothing(world: tuple[Members, Counts]) -> None:
     members, counts = world
-    first = uniform.assign(members, counts)
+    first = assign_uniform(members, counts)
     again = {member: subscription._replace(assigned=first[member]) for member, subscription in members.items()}
-    assert uniform.assign(again, counts) == first
+    assert assign_uniform(again, counts) == first
 
 
 def test_nobody_gets_nothing() -> None:
