@@ -8,13 +8,13 @@ from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import (
     Client,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
-    LeaveAnswer,
+    JoinResponse,
     LeaveRequest,
+    LeaveResponse,
     LeavingMember,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from lamina.coordinators.records.consumer_protocol import Subscription, write_subscription
 from lamina.coordinators.records.group_records import ClassicGroupKey, ClassicGroupValue, GroupRecord
@@ -86,10 +86,10 @@ class World:
                     self.timers[name] = at_monotonic_ms
                 case CancelTimer(name):
                     self.timers.pop(name, None)
-                case Reply(waiter, answer):
+                case Reply(waiter, response):
                     assert waiter in self.waiting, "nobody waits for this answer"
                     self.waiting.remove(waiter)
-                    self.replies[waiter] = answer
+                    self.replies[waiter] = response
                 case _:
                     raise AssertionError(effect)
 
@@ -184,36 +184,36 @@ class World:
             GROUP, self.group.generation if generation is None else generation, member_id, instance
         )
         waiter = self.ask(lambda waiter, now: self.group.heartbeat(request, waiter, now))
-        answer = self.replies[waiter]
-        assert answer is None or isinstance(answer, KafkaError)
-        return answer
+        response = self.replies[waiter]
+        assert response is None or isinstance(response, KafkaError)
+        return response
 
     def leave(self, *members: tuple[str, str | None]) -> list[KafkaError | None]:
         request = LeaveRequest(GROUP, tuple(LeavingMember(*member) for member in members))
         waiter = self.ask(lambda waiter, now: self.group.leave(request, waiter, now))
-        answer = self.replies[waiter]
-        assert isinstance(answer, LeaveAnswer)
-        assert [leaving[:2] for leaving, _ in answer.members] == list(members)
-        return [error for _, error in answer.members]
+        response = self.replies[waiter]
+        assert isinstance(response, LeaveResponse)
+        assert [leaving[:2] for leaving, _ in response.members] == list(members)
+        return [error for _, error in response.members]
 
     # Answers
 
     def error(self, waiter: int) -> type[KafkaError] | None:
-        answer = self.replies[waiter]
-        if isinstance(answer, JoinAnswer) and answer.error is not None:
-            return type(answer.error)
-        return type(answer) if isinstance(answer, KafkaError) else None
+        response = self.replies[waiter]
+        if isinstance(response, JoinResponse) and response.error is not None:
+            return type(response.error)
+        return type(response) if isinstance(response, KafkaError) else None
 
-    def joined(self, waiter: int) -> JoinAnswer:
-        answer = self.replies[waiter]
-        assert isinstance(answer, JoinAnswer), answer
-        assert answer.error is None
-        return answer
+    def joined(self, waiter: int) -> JoinResponse:
+        response = self.replies[waiter]
+        assert isinstance(response, JoinResponse), response
+        assert response.error is None
+        return response
 
     def assigned(self, waiter: int) -> bytes:
-        answer = self.replies[waiter]
-        assert isinstance(answer, SyncAnswer), answer
-        return answer.assignment
+        response = self.replies[waiter]
+        assert isinstance(response, SyncResponse), response
+        return response.assignment
 
     # Together
 

@@ -11,16 +11,16 @@ from lamina.coordinators.decision import CancelTimer, Now, Reply, ResolveRegexes
 from lamina.coordinators.group_context import GroupContext, GroupSettings
 from lamina.coordinators.group_requests import (
     Client,
-    ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
+    ConsumerHeartbeatResponse,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
-    LeaveAnswer,
+    JoinResponse,
     LeaveRequest,
+    LeaveResponse,
     LeavingMember,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from lamina.coordinators.records.consumer_protocol import Subscription, write_subscription
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
@@ -137,8 +137,8 @@ class World:
                 case ResolveRegexes(group_id, regexes):
                     assert group_id == GROUP
                     self.asked.append(regexes)
-                case Reply(waiter, answer):
-                    self.replies[waiter] = answer
+                case Reply(waiter, response):
+                    self.replies[waiter] = response
         return decision.records
 
     def pass_time(self, milliseconds: int) -> None:
@@ -187,7 +187,7 @@ class World:
         group_id: str = GROUP,
         client: Client = CLIENT,
         api_version: int = 1,
-    ) -> tuple[ConsumerHeartbeatAnswer, list[GroupRecord]]:
+    ) -> tuple[ConsumerHeartbeatResponse, list[GroupRecord]]:
         request = ConsumerHeartbeatRequest(
             group_id,
             member_id,
@@ -203,11 +203,11 @@ class World:
             "made-by-broker",
             api_version,
         )
-        answer, records = self._ask(self.group.heartbeat, request)
-        assert isinstance(answer, ConsumerHeartbeatAnswer)
-        return answer, records
+        response, records = self._ask(self.group.heartbeat, request)
+        assert isinstance(response, ConsumerHeartbeatResponse)
+        return response, records
 
-    def join(self, member_id: str, *topics: str, **fields: Any) -> ConsumerHeartbeatAnswer:
+    def join(self, member_id: str, *topics: str, **fields: Any) -> ConsumerHeartbeatResponse:
         fields.setdefault("rebalance_timeout_ms", 60_000)
         return self.beat(member_id, 0, topics=topics, owned={}, **fields)[0]
 
@@ -215,7 +215,7 @@ class World:
         return self.group.state.members[member_id].epoch
 
     def assigned(self, member_id: str) -> TopicIdPartitions:
-        return self.group.state.members[member_id].has.assigned
+        return self.group.state.members[member_id].current_assignment.assigned
 
     def settle(self) -> None:
         """Every member does what it is told, until nothing changes."""
@@ -237,7 +237,7 @@ class World:
         metadata: bytes | None = None,
         session_timeout_ms: int = 45_000,
         requires_known_member_id: bool = True,
-    ) -> tuple[JoinAnswer, list[GroupRecord]]:
+    ) -> tuple[JoinResponse, list[GroupRecord]]:
         data = subscription(topics, owned) if metadata is None else metadata
         request = JoinRequest(
             GROUP,
@@ -252,28 +252,28 @@ class World:
             requires_known_member_id,
             True,
         )
-        answer, records = self._ask(lambda *args: hosted_classic.join(self.group, *args), request)
-        assert isinstance(answer, JoinAnswer)
-        return answer, records
+        response, records = self._ask(lambda *args: hosted_classic.join(self.group, *args), request)
+        assert isinstance(response, JoinResponse)
+        return response, records
 
-    def classic_sync(self, member_id: str, generation: int, **fields: Any) -> SyncAnswer | KafkaError:
+    def classic_sync(self, member_id: str, generation: int, **fields: Any) -> SyncResponse | KafkaError:
         request = SyncRequest(GROUP, generation, member_id, None, "consumer", "range", {})._replace(**fields)
-        answer, records = self._ask(lambda *args: hosted_classic.sync(self.group, *args), request)
+        response, records = self._ask(lambda *args: hosted_classic.sync(self.group, *args), request)
         assert not records
-        assert isinstance(answer, SyncAnswer | KafkaError)
-        return answer
+        assert isinstance(response, SyncResponse | KafkaError)
+        return response
 
     def classic_beat(self, member_id: str, generation: int, instance_id: str | None = None) -> KafkaError | None:
         request = HeartbeatRequest(GROUP, generation, member_id, instance_id)
-        answer, _ = self._ask(lambda *args: hosted_classic.heartbeat(self.group, *args), request)
-        assert answer is None or isinstance(answer, KafkaError)
-        return answer
+        response, _ = self._ask(lambda *args: hosted_classic.heartbeat(self.group, *args), request)
+        assert response is None or isinstance(response, KafkaError)
+        return response
 
-    def classic_leave(self, *members: LeavingMember) -> tuple[LeaveAnswer, list[GroupRecord]]:
+    def classic_leave(self, *members: LeavingMember) -> tuple[LeaveResponse, list[GroupRecord]]:
         request = LeaveRequest(GROUP, members)
-        answer, records = self._ask(lambda *args: hosted_classic.leave(self.group, *args), request)
-        assert isinstance(answer, LeaveAnswer)
-        return answer, records
+        response, records = self._ask(lambda *args: hosted_classic.leave(self.group, *args), request)
+        assert isinstance(response, LeaveResponse)
+        return response, records
 
 
 def durable(group: ConsumerGroup) -> dict[str, object]:

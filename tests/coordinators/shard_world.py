@@ -13,11 +13,11 @@ from lamina.coordinators.group_context import GroupContext, GroupSettings
 from lamina.coordinators.group_requests import (
     Client,
     CommittedPartition,
-    ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
+    ConsumerHeartbeatResponse,
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     LeavingMember,
     OffsetCommitRequest,
@@ -45,14 +45,14 @@ class Waiting:
     """A request that is not answered yet."""
 
     def __init__(self) -> None:
-        self.answers: list[Any] = []
+        self.responses: list[Any] = []
 
     @property
-    def answer(self) -> Any:
-        (answer,) = self.answers
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
+    def response(self) -> Any:
+        (response,) = self.responses
+        if isinstance(response, KafkaError):
+            raise response
+        return response
 
 
 class ShardWorld:
@@ -94,7 +94,7 @@ class ShardWorld:
             change()
         for effect in decision.effects:
             if isinstance(effect, Reply):
-                self._waiting.pop(effect.waiter).answers.append(effect.answer)
+                self._waiting.pop(effect.waiter).responses.append(effect.response)
             elif isinstance(effect, SetTimer):
                 self.timers[effect.name] = effect.at_monotonic_ms
             elif isinstance(effect, CancelTimer):
@@ -152,7 +152,7 @@ class ShardWorld:
             assert durable(self.loaded()) == durable(self.shard)
             raise
         self.carry_out(decision)
-        return waiting.answer if waiting.answers else waiting
+        return waiting.response if waiting.responses else waiting
 
     def pass_ms(self, duration_ms: int) -> None:
         """Let time pass; timers fire when they are due, in order."""
@@ -202,7 +202,7 @@ class ShardWorld:
         )
         return self.ask(lambda waiter: self.shard.join(request, waiter, self.now))
 
-    def sync(self, joined: JoinAnswer, assignments: Mapping[str, Mapping[str, tuple[int, ...]]] | None = None) -> Any:
+    def sync(self, joined: JoinResponse, assignments: Mapping[str, Mapping[str, tuple[int, ...]]] | None = None) -> Any:
         written = {member: write_assignment(given, 1) for member, given in (assignments or {}).items()}
         request = SyncRequest(GROUP, joined.generation, joined.member_id, None, None, None, written)
         return self.ask(lambda waiter: self.shard.sync(request, waiter, self.now))
@@ -215,9 +215,9 @@ class ShardWorld:
         request = LeaveRequest(GROUP, (LeavingMember(member_id, instance),))
         return self.ask(lambda waiter: self.shard.leave(request, waiter, self.now))
 
-    def stable(self, *topics: str, assigned: Mapping[str, tuple[int, ...]] | None = None, **how: Any) -> JoinAnswer:
+    def stable(self, *topics: str, assigned: Mapping[str, tuple[int, ...]] | None = None, **how: Any) -> JoinResponse:
         """One classic member that has joined and was assigned."""
-        joined: JoinAnswer = self.join("", *topics, **how)
+        joined: JoinResponse = self.join("", *topics, **how)
         self.sync(joined, {joined.member_id: assigned or {}})
         return joined
 
@@ -230,7 +230,7 @@ class ShardWorld:
         owned: Mapping[bytes, tuple[int, ...]] | None = None,
         instance: str | None = None,
         group: str = GROUP,
-    ) -> ConsumerHeartbeatAnswer:
+    ) -> ConsumerHeartbeatResponse:
         is_joining = epoch == 0
         request = ConsumerHeartbeatRequest(
             group,
@@ -246,10 +246,10 @@ class ShardWorld:
             CLIENT,
             "new",
         )
-        answer: ConsumerHeartbeatAnswer = self.ask(
+        response: ConsumerHeartbeatResponse = self.ask(
             lambda waiter: self.shard.consumer_heartbeat(request, waiter, self.now)
         )
-        return answer
+        return response
 
     def commit(
         self,
@@ -319,4 +319,4 @@ def durable(shard: GroupShard) -> Any:
         for producer_id, keys in shard.offsets._pending.items()
         if keys
     }
-    return groups, shard.offsets._committed, pending, shard.offsets._open
+    return groups, shard.offsets._committed, pending, shard.offsets._pending_counts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.coordinators.group_requests import JoinAnswer, JoinedMember
+from lamina.coordinators.group_requests import JoinedMember, JoinResponse
 from lamina.errors import (
     GroupMaxSizeReached,
     InconsistentGroupProtocol,
@@ -32,9 +32,9 @@ def test_a_new_dynamic_member_is_told_its_id_and_joins_with_it() -> None:
     world = World(delay_ms=0)
     first = world.ask_to_join(gets="a", two_step=True)
     assert world.error(first) is MemberIdRequired
-    answer = world.replies[first]
-    assert isinstance(answer, JoinAnswer)
-    assert answer.member_id == "a"
+    response = world.replies[first]
+    assert isinstance(response, JoinResponse)
+    assert response.member_id == "a"
     assert world.state == "Empty"
     second = world.ask_to_join("a", two_step=True)
     assert world.joined(second).member_id == "a"
@@ -147,8 +147,10 @@ def test_the_first_generation_waits_for_others_to_come() -> None:
     world.pass_time(DELAY_MS - 1)
     assert first in world.waiting
     world.pass_time(1)
-    answer = world.joined(first)
-    assert answer == JoinAnswer("a", 1, "consumer", "range", "a", members=(JoinedMember("a", None, subscribed("t")),))
+    response = world.joined(first)
+    assert response == JoinResponse(
+        "a", 1, "consumer", "range", "a", members=(JoinedMember("a", None, subscribed("t")),)
+    )
     assert world.state == "CompletingRebalance"
 
 
@@ -210,9 +212,9 @@ def test_a_new_member_makes_all_others_join_again() -> None:
     third = world.ask_to_join(gets="c")
     assert world.heartbeat("a") is not None
     first, second = world.ask_to_join("a"), world.ask_to_join("b")
-    answers = [world.joined(waiter) for waiter in (first, second, third)]
-    assert {answer.generation for answer in answers} == {2}
-    assert {answer.leader for answer in answers} == {"a"}
+    responses = [world.joined(waiter) for waiter in (first, second, third)]
+    assert {response.generation for response in responses} == {2}
+    assert {response.leader for response in responses} == {"a"}
 
 
 def test_members_that_do_not_join_again_in_time_are_lost() -> None:
@@ -306,8 +308,8 @@ def test_other_protocols_begin_again_while_the_generation_is_assigned() -> None:
 def test_a_follower_that_joins_a_stable_group_again_is_told_what_it_was() -> None:
     world = World()
     world.form("a", "b")
-    answer = world.joined(world.ask_to_join("b"))
-    assert (answer.generation, answer.leader, answer.members) == (1, "a", ())
+    response = world.joined(world.ask_to_join("b"))
+    assert (response.generation, response.leader, response.members) == (1, "a", ())
     assert world.state == "Stable"
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lamina.coordinators.classic import ClassicGroup
-from lamina.coordinators.group_requests import JoinAnswer, SyncAnswer
+from lamina.coordinators.group_requests import JoinResponse, SyncResponse
 from lamina.coordinators.records.consumer_protocol import Subscription, read_subscription, write_subscription
 from lamina.errors import (
     FencedInstanceId,
@@ -186,34 +186,34 @@ class ClassicGroupModel(RuleBasedStateMachine):
 
     def receive(self, consumer: Consumer) -> None:
         assert consumer.waiter is not None
-        answer = self.world.replies.get(consumer.waiter)
+        response = self.world.replies.get(consumer.waiter)
         consumer.waiter = None
-        if isinstance(answer, SyncAnswer):
+        if isinstance(response, SyncResponse):
             expected = self.assigned[consumer.generation].get(consumer.member_id, b"")
-            assert answer.assignment == expected
-        if answer is None or consumer.loses_next:
+            assert response.assignment == expected
+        if response is None or consumer.loses_next:
             # Whoever loses one answer after the other is not heard of in time.
             if self.world.now_ms - consumer.lost_ms < 2 * SESSION_MS:
                 consumer.is_kept, consumer.is_late = False, True
             consumer.loses_next = False
             consumer.lost_ms = self.world.now_ms
             consumer.next_ms = self.world.now_ms + RETRY_MS
-        elif isinstance(answer, JoinAnswer) and answer.error is None:
-            self.told(consumer, answer)
-        elif isinstance(answer, JoinAnswer):
-            assert isinstance(answer.error, MemberIdRequired)
-            consumer.member_id = answer.member_id
-        elif isinstance(answer, SyncAnswer):
-            self.take(consumer, answer.assignment)
+        elif isinstance(response, JoinResponse) and response.error is None:
+            self.told(consumer, response)
+        elif isinstance(response, JoinResponse):
+            assert isinstance(response.error, MemberIdRequired)
+            consumer.member_id = response.member_id
+        elif isinstance(response, SyncResponse):
+            self.take(consumer, response.assignment)
         else:
-            assert isinstance(answer, KafkaError)
-            self.refused(consumer, answer)
+            assert isinstance(response, KafkaError)
+            self.refused(consumer, response)
 
-    def told(self, consumer: Consumer, answer: JoinAnswer) -> None:
-        assert answer.generation >= consumer.generation or not consumer.is_kept
-        consumer.member_id, consumer.generation, consumer.phase = answer.member_id, answer.generation, "syncing"
-        is_to_assign = answer.leader == answer.member_id and not answer.skip_assignment
-        consumer.leads = tuple((one.member_id, one.metadata) for one in answer.members) if is_to_assign else None
+    def told(self, consumer: Consumer, response: JoinResponse) -> None:
+        assert response.generation >= consumer.generation or not consumer.is_kept
+        consumer.member_id, consumer.generation, consumer.phase = response.member_id, response.generation, "syncing"
+        is_to_assign = response.leader == response.member_id and not response.skip_assignment
+        consumer.leads = tuple((one.member_id, one.metadata) for one in response.members) if is_to_assign else None
         consumer.is_kept = not consumer.is_slow and not consumer.is_late
 
     def take(self, consumer: Consumer, assignment: bytes) -> None:

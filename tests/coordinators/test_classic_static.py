@@ -23,9 +23,9 @@ def come_back(world: World, instance: str, **how: object) -> int:
 def test_a_follower_comes_back_without_a_rebalance() -> None:
     world = World()
     world.form_static("i", "j")
-    answer = world.joined(come_back(world, "j"))
-    assert (answer.member_id, answer.generation, answer.leader) == ("j-2", 1, "i-1")
-    assert (answer.members, answer.skip_assignment) == ((), False)
+    response = world.joined(come_back(world, "j"))
+    assert (response.member_id, response.generation, response.leader) == ("j-2", 1, "i-1")
+    assert (response.members, response.skip_assignment) == ((), False)
     assert world.state == "Stable"
     assert world.assigned(world.ask_to_sync("j-2", instance="j")) == b"j-1 in 1"
 
@@ -43,18 +43,18 @@ def test_the_new_id_is_stored_at_once() -> None:
 def test_a_leader_that_comes_back_is_told_to_skip_the_assignment() -> None:
     world = World()
     world.form_static("i", "j")
-    answer = world.joined(come_back(world, "i"))
-    assert (answer.leader, answer.skip_assignment) == ("i-2", True)
-    assert [member.member_id for member in answer.members] == ["i-2", "j-1"]
+    response = world.joined(come_back(world, "i"))
+    assert (response.leader, response.skip_assignment) == ("i-2", True)
+    assert [member.member_id for member in response.members] == ["i-2", "j-1"]
     assert world.group.members.leader == "i-2"
 
 
 def test_a_leader_that_comes_back_and_cannot_skip_is_told_that_it_does_not_lead() -> None:
     world = World()
     world.form_static("i", "j")
-    answer = world.joined(come_back(world, "i", may_skip=False))
-    assert (answer.member_id, answer.leader, answer.members) == ("i-2", "i-1", ())
-    assert not answer.skip_assignment
+    response = world.joined(come_back(world, "i", may_skip=False))
+    assert (response.member_id, response.leader, response.members) == ("i-2", "i-1", ())
+    assert not response.skip_assignment
 
 
 def test_a_member_that_comes_back_with_another_subscription_does_not_cause_a_rebalance() -> None:
@@ -68,8 +68,8 @@ def test_a_member_that_comes_back_with_another_subscription_does_not_cause_a_reb
 def test_a_member_that_comes_back_and_changes_the_vote_causes_a_rebalance() -> None:
     world = World()
     world.form_static("i", protocols=RANGE_OR_STICKY)
-    answer = world.joined(come_back(world, "i", protocols=STICKY_OR_RANGE))
-    assert (answer.generation, answer.protocol, answer.skip_assignment) == (2, "sticky", False)
+    response = world.joined(come_back(world, "i", protocols=STICKY_OR_RANGE))
+    assert (response.generation, response.protocol, response.skip_assignment) == (2, "sticky", False)
     assert world.state == "CompletingRebalance"
 
 
@@ -134,9 +134,9 @@ def test_a_static_member_that_is_away_stays_in_the_next_generation() -> None:
     world.assign()
     joining = world.ask_to_join("b", protocols=RANGE_OR_STICKY)
     world.pass_time(REBALANCE_MS)
-    answer = world.joined(joining)
-    assert answer.leader == "b"
-    assert [member.member_id for member in answer.members] == ["i-1", "b"]
+    response = world.joined(joining)
+    assert response.leader == "b"
+    assert [member.member_id for member in response.members] == ["i-1", "b"]
     world.assign()
     assert world.state == "Stable"
     assert world.joined(come_back(world, "i")).generation == 2

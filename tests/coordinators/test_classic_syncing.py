@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.coordinators.group_requests import SyncAnswer
+from lamina.coordinators.group_requests import SyncResponse
 from lamina.errors import (
     FencedInstanceId,
     IllegalGeneration,
@@ -21,7 +21,7 @@ def test_followers_wait_for_the_leader_and_everybody_is_told_its_part() -> None:
     second = world.ask_to_sync("b")
     assert second in world.waiting
     first = world.ask_to_sync("a", {"a": b"1", "b": b"2", "c": b"3"})
-    assert world.replies[first] == SyncAnswer("consumer", "range", b"1")
+    assert world.replies[first] == SyncResponse("consumer", "range", b"1")
     assert world.assigned(second) == b"2"
     assert world.state == "Stable"
     assert world.assigned(world.ask_to_sync("c")) == b"3"

@@ -6,7 +6,7 @@ import pytest
 
 from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.group_context import GroupSettings
-from lamina.coordinators.group_requests import Client, ConsumerHeartbeatAnswer, GroupListing
+from lamina.coordinators.group_requests import Client, ConsumerHeartbeatResponse, GroupListing
 from lamina.coordinators.reconciliation import MemberState
 from lamina.coordinators.records.group_records import (
     ConsumerGroupKey,
@@ -50,15 +50,15 @@ def kinds(records: list[GroupRecord]) -> list[str]:
 
 def test_the_first_member_gets_every_partition_at_epoch_one() -> None:
     world = World(a=3)
-    answer = world.join("m", "a")
-    assert answer == ConsumerHeartbeatAnswer("m", 1, 5_000, world.ids(a=(0, 1, 2)))
+    response = world.join("m", "a")
+    assert response == ConsumerHeartbeatResponse("m", 1, 5_000, world.ids(a=(0, 1, 2)))
     assert world.group.state.name == "Stable"
 
 
 def test_joining_writes_member_epoch_target_and_assignment_in_this_order() -> None:
     world = World(a=2)
     _, records = world.beat("m", 0, topics=("b", "a", "a"), owned={}, rebalance_timeout_ms=60_000, rack_id="r")
-    said = ConsumerMemberValue(None, "r", "client", "/127.0.0.1", ("a", "b"), None, 60_000, None)
+    subscription = ConsumerMemberValue(None, "r", "client", "/127.0.0.1", ("a", "b"), None, 60_000, None)
     assert kinds(records) == [
         "ConsumerMemberKey",
         "ConsumerGroupKey",
@@ -67,7 +67,7 @@ def test_joining_writes_member_epoch_target_and_assignment_in_this_order() -> No
         "CurrentAssignmentKey",
     ]
     assert records == [
-        GroupRecord(ConsumerMemberKey(GROUP, "m"), said),
+        GroupRecord(ConsumerMemberKey(GROUP, "m"), subscription),
         GroupRecord(ConsumerGroupKey(GROUP), ConsumerGroupValue(1, world.group.state.metadata_hash)),
         GroupRecord(TargetAssignmentKey(GROUP, "m"), TargetAssignmentValue(world.ids(a=(0, 1)))),
         GroupRecord(TargetEpochKey(GROUP), TargetEpochValue(1)),
@@ -82,8 +82,8 @@ def test_a_member_without_an_id_is_given_one_in_version_0() -> None:
 
 def test_a_member_may_join_without_any_topic() -> None:
     world = World(a=1)
-    assert world.join("m") == ConsumerHeartbeatAnswer("m", 1, 5_000, {})
-    assert world.join("n") == ConsumerHeartbeatAnswer("n", 1, 5_000, {})
+    assert world.join("m") == ConsumerHeartbeatResponse("m", 1, 5_000, {})
+    assert world.join("n") == ConsumerHeartbeatResponse("n", 1, 5_000, {})
 
 
 def test_a_member_that_joins_again_after_the_answer_was_lost_is_told_everything_again() -> None:
@@ -147,14 +147,14 @@ def test_a_full_group_takes_only_its_own_members_and_those_who_take_their_place(
 def test_a_heartbeat_without_news_writes_nothing_and_tells_no_assignment() -> None:
     world = World(a=1)
     world.join("m", "a")
-    assert world.beat("m", 1) == (ConsumerHeartbeatAnswer("m", 1, 5_000, None), [])
+    assert world.beat("m", 1) == (ConsumerHeartbeatResponse("m", 1, 5_000, None), [])
 
 
 def test_a_full_heartbeat_is_told_the_assignment_again() -> None:
     world = World(a=1)
     world.join("m", "a")
-    answer, records = world.beat("m", 1, topics=("a",), owned=world.ids(a=(0,)), rebalance_timeout_ms=60_000)
-    assert (answer.assignment, records) == (world.ids(a=(0,)), [])
+    response, records = world.beat("m", 1, topics=("a",), owned=world.ids(a=(0,)), rebalance_timeout_ms=60_000)
+    assert (response.assignment, records) == (world.ids(a=(0,)), [])
 
 
 @pytest.mark.parametrize("left_out", ["topics", "owned", "rebalance_timeout_ms"])
@@ -170,8 +170,8 @@ def test_fields_that_are_left_out_stay_as_they_were() -> None:
     world = World(a=1)
     world.join("m", "a", rack_id="r", assignor="range")
     _, records = world.beat("m", 1, client=Client("renamed", "/127.0.0.2"))
-    said = ConsumerMemberValue(None, "r", "renamed", "/127.0.0.2", ("a",), None, 60_000, "range")
-    assert records == [GroupRecord(ConsumerMemberKey(GROUP, "m"), said)]
+    subscription = ConsumerMemberValue(None, "r", "renamed", "/127.0.0.2", ("a",), None, 60_000, "range")
+    assert records == [GroupRecord(ConsumerMemberKey(GROUP, "m"), subscription)]
 
 
 def test_unknown_members_are_told_so() -> None:
@@ -219,14 +219,14 @@ def test_the_previous_epoch_with_nothing_foreign_is_a_lost_answer() -> None:
 def test_nothing_is_assigned_before_it_was_revoked_elsewhere() -> None:
     world = World(a=2)
     world.join("m", "a")
-    answer = world.join("n", "a")
-    assert answer == ConsumerHeartbeatAnswer("n", 2, 5_000, {})
-    assert world.group.state.members["n"].has.state == UNRELEASED
+    response = world.join("n", "a")
+    assert response == ConsumerHeartbeatResponse("n", 2, 5_000, {})
+    assert world.group.state.members["n"].current_assignment.state == UNRELEASED
     assert world.group.state.name == "Reconciling"
 
     told = world.beat("m", 1, owned=world.ids(a=(0, 1)))[0]
-    assert told == ConsumerHeartbeatAnswer("m", 1, 5_000, world.ids(a=(0,)))
-    assert world.group.state.members["m"].has == CurrentAssignmentValue(
+    assert told == ConsumerHeartbeatResponse("m", 1, 5_000, world.ids(a=(0,)))
+    assert world.group.state.members["m"].current_assignment == CurrentAssignmentValue(
         1, 1, UNREVOKED, world.ids(a=(0,)), world.ids(a=(1,))
     )
     assert world.beat("n", 2, owned={})[0].assignment is None
@@ -241,8 +241,8 @@ def test_a_member_that_already_gave_up_what_it_must_moves_on_at_once() -> None:
     world = World(a=2)
     world.join("m", "a")
     world.join("n", "a")
-    answer = world.beat("m", 1, owned=world.ids(a=(0,)))[0]
-    assert answer == ConsumerHeartbeatAnswer("m", 2, 5_000, world.ids(a=(0,)))
+    response = world.beat("m", 1, owned=world.ids(a=(0,)))[0]
+    assert response == ConsumerHeartbeatResponse("m", 2, 5_000, world.ids(a=(0,)))
 
 
 def test_only_targets_that_changed_are_written() -> None:
@@ -259,10 +259,10 @@ def test_a_changed_subscription_bumps_the_epoch_and_an_equal_one_does_not() -> N
     world = World(a=1, b=1)
     world.join("m", "a")
     assert world.beat("m", 1, topics=("a", "a"))[1] == []
-    answer, _ = world.beat("m", 1, topics=("b",), owned=world.ids(a=(0,)))
-    assert (answer.member_epoch, answer.assignment) == (1, {})
-    answer, _ = world.beat("m", 1, owned={})
-    assert (answer.member_epoch, answer.assignment) == (2, world.ids(b=(0,)))
+    response, _ = world.beat("m", 1, topics=("b",), owned=world.ids(a=(0,)))
+    assert (response.member_epoch, response.assignment) == (1, {})
+    response, _ = world.beat("m", 1, owned={})
+    assert (response.member_epoch, response.assignment) == (2, world.ids(b=(0,)))
 
 
 def test_another_assignor_alone_does_not_rebalance() -> None:
@@ -286,12 +286,12 @@ def test_new_deleted_and_growing_topics_rebalance_at_the_next_heartbeat() -> Non
     world = World(a=1)
     world.join("m", "a", "b")
     world.make_topic("b", 2)
-    assert world.beat("m", 1)[0] == ConsumerHeartbeatAnswer("m", 2, 5_000, world.ids(a=(0,), b=(0, 1)))
+    assert world.beat("m", 1)[0] == ConsumerHeartbeatResponse("m", 2, 5_000, world.ids(a=(0,), b=(0, 1)))
     world.grow_topic("a", 2)
-    assert world.beat("m", 2)[0] == ConsumerHeartbeatAnswer("m", 3, 5_000, world.ids(a=(0, 1), b=(0, 1)))
+    assert world.beat("m", 2)[0] == ConsumerHeartbeatResponse("m", 3, 5_000, world.ids(a=(0, 1), b=(0, 1)))
     gone = world.ids(b=(0, 1))
     world.delete_topic("b")
-    assert world.beat("m", 3)[0] == ConsumerHeartbeatAnswer("m", 3, 5_000, world.ids(a=(0, 1)))
+    assert world.beat("m", 3)[0] == ConsumerHeartbeatResponse("m", 3, 5_000, world.ids(a=(0, 1)))
     assert world.beat("m", 3, owned={**world.ids(a=(0, 1)), **gone})[0].member_epoch == 3
     assert world.beat("m", 3, owned=world.ids(a=(0, 1)))[0].member_epoch == 4
 
@@ -309,7 +309,7 @@ def test_topics_that_nobody_subscribes_to_do_not_matter() -> None:
     world = World(a=1)
     world.join("m", "a")
     world.make_topic("z", 1)
-    assert world.beat("m", 1) == (ConsumerHeartbeatAnswer("m", 1, 5_000, None), [])
+    assert world.beat("m", 1) == (ConsumerHeartbeatResponse("m", 1, 5_000, None), [])
 
 
 # Leaving
@@ -320,8 +320,8 @@ def test_a_member_that_leaves_is_removed_in_reverse_order_and_the_epoch_grows() 
     world.join("m", "a")
     world.join("n", "a")
     world.settle()
-    answer, records = world.beat("m", -1)
-    assert answer == ConsumerHeartbeatAnswer("m", -1, 0, None)
+    response, records = world.beat("m", -1)
+    assert response == ConsumerHeartbeatResponse("m", -1, 0, None)
     assert kinds(records) == [
         "-CurrentAssignmentKey",
         "-TargetAssignmentKey",
@@ -330,7 +330,7 @@ def test_a_member_that_leaves_is_removed_in_reverse_order_and_the_epoch_grows() 
     ]
     assert world.group.state.name == "Assigning"
     assert {name for name in world.timers if "m" in name[1:]} == set()
-    assert world.beat("n", 2)[0] == ConsumerHeartbeatAnswer("n", 3, 5_000, world.ids(a=(0, 1)))
+    assert world.beat("n", 2)[0] == ConsumerHeartbeatResponse("n", 3, 5_000, world.ids(a=(0, 1)))
 
 
 def test_a_group_without_members_is_empty_and_goes_on_from_its_epoch() -> None:
@@ -349,14 +349,14 @@ def test_a_static_member_leaves_for_a_moment_and_its_successor_gets_the_same() -
     world.join("m", "a", instance_id="i")
     world.join("n", "a")
     world.settle()
-    answer, records = world.beat("m", -2, instance_id="i")
-    assert answer == ConsumerHeartbeatAnswer("m", -2, 0, None)
+    response, records = world.beat("m", -2, instance_id="i")
+    assert response == ConsumerHeartbeatResponse("m", -2, 0, None)
     assert kinds(records) == ["CurrentAssignmentKey"]
     assert records == [
         GroupRecord(CurrentAssignmentKey(GROUP, "m"), CurrentAssignmentValue(-2, 1, STABLE, world.ids(a=(0,)), {}))
     ]
-    answer, records = world.beat("m2", 0, topics=("a",), owned={}, instance_id="i", rebalance_timeout_ms=60_000)
-    assert answer == ConsumerHeartbeatAnswer("m2", 2, 5_000, world.ids(a=(0,)))
+    response, records = world.beat("m2", 0, topics=("a",), owned={}, instance_id="i", rebalance_timeout_ms=60_000)
+    assert response == ConsumerHeartbeatResponse("m2", 2, 5_000, world.ids(a=(0,)))
     assert kinds(records) == [
         "-CurrentAssignmentKey",
         "-TargetAssignmentKey",
@@ -374,7 +374,7 @@ def test_a_successor_with_another_subscription_rebalances() -> None:
     world = World(a=1, b=1)
     world.join("m", "a", instance_id="i")
     world.beat("m", -2, instance_id="i")
-    assert world.join("m2", "b", instance_id="i") == ConsumerHeartbeatAnswer("m2", 2, 5_000, world.ids(b=(0,)))
+    assert world.join("m2", "b", instance_id="i") == ConsumerHeartbeatResponse("m2", 2, 5_000, world.ids(b=(0,)))
     assert set(world.group.state.members) == {"m2"}
 
 
@@ -382,7 +382,7 @@ def test_a_static_member_may_come_back_under_its_own_id() -> None:
     world = World(a=1)
     world.join("m", "a", instance_id="i")
     world.beat("m", -2, instance_id="i")
-    assert world.join("m", "a", instance_id="i") == ConsumerHeartbeatAnswer("m", 1, 5_000, world.ids(a=(0,)))
+    assert world.join("m", "a", instance_id="i") == ConsumerHeartbeatResponse("m", 1, 5_000, world.ids(a=(0,)))
 
 
 def test_an_instance_id_in_use_is_not_given_away() -> None:
@@ -538,7 +538,7 @@ def test_a_member_in_a_state_of_a_later_version_has_to_join_again() -> None:
     world.group.replay(GroupRecord(CurrentAssignmentKey(GROUP, "m"), strange))
     with pytest.raises(FencedMemberEpoch, match="unknown state"):
         world.beat("m", 1, owned=world.ids(a=(0,)))
-    assert world.join("m", "a") == ConsumerHeartbeatAnswer("m", 1, 5_000, world.ids(a=(0,)))
+    assert world.join("m", "a") == ConsumerHeartbeatResponse("m", 1, 5_000, world.ids(a=(0,)))
 
 
 # Looking, offsets, deletion

@@ -7,11 +7,11 @@ from lamina.coordinators.conversion import ClassicGroupSnapshot, ClassicMemberSn
 from lamina.coordinators.decision import Now
 from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import (
-    ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
-    JoinAnswer,
+    ConsumerHeartbeatResponse,
+    JoinResponse,
     LeavingMember,
-    SyncAnswer,
+    SyncResponse,
 )
 from lamina.coordinators.records.consumer_protocol import write_assignment
 from lamina.coordinators.records.group_records import (
@@ -57,24 +57,24 @@ def mixed_world() -> World:
 def test_a_classic_member_is_told_its_id_first() -> None:
     world = World(a=1)
     world.join("new", "a")
-    answer, records = world.classic_join("", "a")
-    assert (answer.member_id, records) == ("made-by-broker", [])
-    assert isinstance(answer.error, MemberIdRequired)
+    response, records = world.classic_join("", "a")
+    assert (response.member_id, records) == ("made-by-broker", [])
+    assert isinstance(response.error, MemberIdRequired)
     assert world.classic_join("", "a", requires_known_member_id=False)[0].generation == 2
 
 
 def test_a_classic_member_gets_its_share_by_joining_syncing_and_joining_again() -> None:
     world = World(a=2)
     world.join("new", "a")
-    answer, _ = world.classic_join("old", "a")
-    assert answer == JoinAnswer("old", 2, "consumer", "range")
-    assert world.classic_sync("old", 2) == SyncAnswer("consumer", "range", assigned_bytes())
+    response, _ = world.classic_join("old", "a")
+    assert response == JoinResponse("old", 2, "consumer", "range")
+    assert world.classic_sync("old", 2) == SyncResponse("consumer", "range", assigned_bytes())
     assert world.classic_beat("old", 2) is None, "what it shall have is not free yet"
     world.beat("new", 1, owned=world.ids(a=(0, 1)))
     world.beat("new", 1, owned=world.ids(a=(0,)))
     assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
     assert world.classic_join("old", "a")[0].generation == 2
-    assert world.classic_sync("old", 2) == SyncAnswer("consumer", "range", assigned_bytes(a=(1,)))
+    assert world.classic_sync("old", 2) == SyncResponse("consumer", "range", assigned_bytes(a=(1,)))
     assert world.classic_beat("old", 2) is None
 
 
@@ -82,9 +82,9 @@ def test_a_classic_member_gives_up_partitions_by_joining_without_them() -> None:
     world = mixed_world()
     world.classic_join("another", "a")
     assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
-    answer, _ = world.classic_join("old", "a", owned={"a": (1,)})
-    assert answer.generation == 2, "it still owns what it shall give up"
-    assert world.classic_sync("old", 2) == SyncAnswer("consumer", "range", assigned_bytes())
+    response, _ = world.classic_join("old", "a", owned={"a": (1,)})
+    assert response.generation == 2, "it still owns what it shall give up"
+    assert world.classic_sync("old", 2) == SyncResponse("consumer", "range", assigned_bytes())
     assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
     assert world.classic_join("old", "a", owned={})[0].generation == 3
 
@@ -95,7 +95,7 @@ def test_a_classic_member_is_called_when_topics_change() -> None:
     assert isinstance(world.classic_beat("old", 2), RebalanceInProgress)
     assert world.group.state.epoch == 3
     assert world.classic_join("old", "a", owned={"a": (1,)})[0].generation == 3
-    assert world.classic_sync("old", 3) == SyncAnswer("consumer", "range", assigned_bytes(a=(1, 3)))
+    assert world.classic_sync("old", 3) == SyncResponse("consumer", "range", assigned_bytes(a=(1, 3)))
 
 
 def test_a_classic_member_that_is_called_has_its_rebalance_timeout_to_join() -> None:
@@ -171,8 +171,8 @@ def test_a_classic_member_that_moves_to_the_consumer_protocol_keeps_its_place() 
     world.classic_join("", "a", instance_id="i")
     world.beat("new", 1, owned=world.ids(a=(1,)))
     world.classic_join("made-by-broker", "a", instance_id="i")
-    answer = world.join("moved", "a", instance_id="i")
-    assert answer.assignment == world.ids(a=(0,))
+    response = world.join("moved", "a", instance_id="i")
+    assert response.assignment == world.ids(a=(0,))
     assert set(world.group.state.members) == {"new", "moved"}
     assert world.group.state.classic_count == 0
     assert {name[1] for name in world.timers} == {"session"}
@@ -184,13 +184,13 @@ def test_members_leave_by_id_by_instance_and_with_an_error_each() -> None:
     world.classic_join("old", "a")
     world.classic_join("", "a", instance_id="i")
     epoch = world.group.state.epoch
-    answer, records = world.classic_leave(
+    response, records = world.classic_leave(
         LeavingMember("old", None),
         LeavingMember("", "i"),
         LeavingMember("nobody", None),
         LeavingMember("other", "i"),
     )
-    assert [(identity.member_id, type(error)) for identity, error in answer.members] == [
+    assert [(identity.member_id, type(error)) for identity, error in response.members] == [
         ("old", type(None)),
         ("made-by-broker", type(None)),
         ("nobody", UnknownMemberId),
@@ -257,8 +257,8 @@ def test_a_static_member_that_comes_back_with_the_classic_protocol_may_make_the_
     world = World(a=2)
     world.join("new", "a", instance_id="i")
     world.classic_join("old", "a")
-    answer, records = world.classic_join("", "a", instance_id="i")
-    assert answer.member_id == "made-by-broker"
+    response, records = world.classic_join("", "a", instance_id="i")
+    assert response.member_id == "made-by-broker"
     value = records[-1].value
     assert isinstance(value, ClassicGroupValue)
     assert {member.member_id: member.assignment for member in value.members} == {
@@ -294,7 +294,7 @@ def test_a_classic_group_becomes_a_consumer_group_with_the_same_assignment() -> 
     decision = upgrade(world, classic_group())
     assert decision.records[0] == GroupRecord(ClassicGroupKey(GROUP), None)
     world.carry_out(decision)
-    assert world.replies[1] == ConsumerHeartbeatAnswer("new", 8, 5_000, {})
+    assert world.replies[1] == ConsumerHeartbeatResponse("new", 8, 5_000, {})
     assert (world.assigned("x"), world.assigned("y")) == (world.ids(a=(0,)), world.ids(a=(1,)))
     assert (world.epoch("x"), world.group.state.epoch) == (7, 8)
     assert world.timers[(GROUP, "session", "x")] == world.now_ms + 30_000
@@ -337,7 +337,7 @@ def test_a_classic_group_without_members_gives_way_whatever_the_policy() -> None
     decision = upgrade(world, ClassicGroupSnapshot(GROUP, "connect", None, 4, ()))
     assert decision.records[0] == GroupRecord(ClassicGroupKey(GROUP), None)
     world.carry_out(decision)
-    assert world.replies[1] == ConsumerHeartbeatAnswer("new", 1, 5_000, world.ids(a=(0,)))
+    assert world.replies[1] == ConsumerHeartbeatResponse("new", 1, 5_000, world.ids(a=(0,)))
 
 
 def test_a_classic_member_that_waited_to_sync_in_an_upgraded_group_is_told_to_join_again() -> None:
@@ -357,9 +357,9 @@ def test_a_classic_member_that_moves_to_the_consumer_protocol_under_its_id_has_n
 
 def test_a_group_whose_members_have_no_protocol_in_common_stays_a_consumer_group() -> None:
     world = mixed_world()
-    said = world.group.state.members["old"].said
-    assert said.classic is not None
-    other = said._replace(classic=said.classic._replace(protocols=(("sticky", b""),)))
+    subscription = world.group.state.members["old"].subscription
+    assert subscription.classic is not None
+    other = subscription._replace(classic=subscription.classic._replace(protocols=(("sticky", b""),)))
     world.group.replay(GroupRecord(ConsumerMemberKey(GROUP, "older"), other))
     world.beat("new", -1)
     assert set(world.group.state.members) == {"old", "older"}

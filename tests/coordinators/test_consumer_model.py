@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_member import LEAVING_FOR_A_MOMENT_EPOCH, ConsumerMember
 from lamina.coordinators.group_context import GroupSettings
-from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, LeavingMember, SyncAnswer
+from lamina.coordinators.group_requests import ConsumerHeartbeatResponse, LeavingMember, SyncResponse
 from lamina.coordinators.records.consumer_protocol import read_assignment
 from lamina.coordinators.topic_partitions import by_id, each
 from lamina.errors import FencedInstanceId, FencedMemberEpoch, IllegalGeneration, UnknownMemberId, UnreleasedInstanceId
@@ -44,10 +44,10 @@ class Client:
         self.epoch, self.assignment, self.told = 0, frozenset(), None
         self.owned.clear()
 
-    def take(self, answer: ConsumerHeartbeatAnswer) -> None:
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            self.take_assignment(frozenset(each(answer.assignment)))
+    def take(self, response: ConsumerHeartbeatResponse) -> None:
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.take_assignment(frozenset(each(response.assignment)))
 
     def take_assignment(self, assignment: Owned) -> None:
         """Have what is new at once, and what is to be given up until it is."""
@@ -126,7 +126,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         client = data.draw(st.sampled_from([client for client in self.clients if client.instance_id]))
         if client.is_silent or client.member_id not in self._members():
             return
-        held = self._members()[client.member_id].has.assigned
+        held = self._members()[client.member_id].current_assignment.assigned
         client.start_again()
         self.world.beat(client.member_id, LEAVING_FOR_A_MOMENT_EPOCH, instance_id=client.instance_id)
         assert self.world.assigned(client.member_id) == held
@@ -197,16 +197,16 @@ class ConsumerGroupModel(RuleBasedStateMachine):
                 name = self.world.image.topic_names.get(topic_id)
                 if name is not None:
                     owned[name] = (*owned.get(name, ()), partition)
-            answer, _ = self.world.classic_join(client.member_id, *client.topics, owned=owned)
+            response, _ = self.world.classic_join(client.member_id, *client.topics, owned=owned)
             client.told = None
             if lost == "answer":
                 return
-            client.epoch = answer.generation
+            client.epoch = response.generation
             synced = self.world.classic_sync(client.member_id, client.epoch)
         except (IllegalGeneration, UnknownMemberId):
             client.start_again()
         else:
-            if isinstance(synced, SyncAnswer):
+            if isinstance(synced, SyncResponse):
                 client.told = frozenset(client.owned)
                 partitions = by_id(read_assignment(synced.assignment).partitions, self.world.image)
                 client.take_assignment(frozenset(each(partitions)))
@@ -222,7 +222,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
             by_topic.setdefault(topic_id, []).append(partition)
         says_owned = is_full or owned != client.told
         try:
-            answer, _ = self.world.beat(
+            response, _ = self.world.beat(
                 client.member_id,
                 client.epoch,
                 topics=client.topics if is_full else None,
@@ -240,7 +240,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
             if lost == "answer":
                 client.told = None
             else:
-                client.take(answer)
+                client.take(response)
 
     # Promises
 

@@ -3,19 +3,19 @@
 import pytest
 
 from lamina.coordinators.group_context import GroupSettings
-from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer
+from lamina.coordinators.group_requests import ConsumerHeartbeatResponse
 from lamina.coordinators.records.group_records import GroupRecord, RegexKey, RegexValue
 from lamina.errors import InvalidRegularExpression
 from tests.coordinators.consumer_world import GROUP, World, durable
 
 
-def with_regex(world: World, member_id: str, regex: str) -> ConsumerHeartbeatAnswer:
+def with_regex(world: World, member_id: str, regex: str) -> ConsumerHeartbeatResponse:
     return world.beat(member_id, 0, regex=regex, owned={}, rebalance_timeout_ms=60_000)[0]
 
 
 def test_an_expression_is_resolved_apart_and_counts_from_the_next_heartbeat() -> None:
     world = World(a=1, ab=1, b=1)
-    assert with_regex(world, "m", "a.*") == ConsumerHeartbeatAnswer("m", 1, 5_000, {})
+    assert with_regex(world, "m", "a.*") == ConsumerHeartbeatResponse("m", 1, 5_000, {})
     assert world.asked == [("a.*",)]
     started_at_ms = world.now.wall_ms
     world.pass_time(100)
@@ -23,7 +23,7 @@ def test_an_expression_is_resolved_apart_and_counts_from_the_next_heartbeat() ->
     assert records[0] == GroupRecord(RegexKey(GROUP, "a.*"), RegexValue(("a", "ab"), 3, started_at_ms))
     assert len(records) == 2, "and the group's epoch"
     assert world.group.state.epoch == 2
-    assert world.beat("m", 1)[0] == ConsumerHeartbeatAnswer("m", 2, 5_000, world.ids(a=(0,), ab=(0,)))
+    assert world.beat("m", 1)[0] == ConsumerHeartbeatResponse("m", 2, 5_000, world.ids(a=(0,), ab=(0,)))
     assert [name for name in ("a", "ab", "b") if world.group.is_subscribed_to(name)] == ["a", "ab"]
 
 
@@ -80,7 +80,7 @@ def test_new_topics_have_expressions_resolved_again() -> None:
     world.beat("m", 2)
     assert world.asked == [("a.*",)]
     world.resolve()
-    assert world.beat("m", 2)[0] == ConsumerHeartbeatAnswer("m", 3, 5_000, world.ids(a=(0,), ab=(0,)))
+    assert world.beat("m", 2)[0] == ConsumerHeartbeatResponse("m", 3, 5_000, world.ids(a=(0,), ab=(0,)))
 
 
 def test_a_resolution_that_finds_the_same_does_not_rebalance() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.coordinators.decision import Decision, Producer
-from lamina.coordinators.group_requests import JoinAnswer
+from lamina.coordinators.group_requests import JoinResponse
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import (
     FencedInstanceId,
@@ -63,7 +63,7 @@ def test_nobody_is_a_member_of_a_group_that_is_not_there(world: ShardWorld) -> N
     with pytest.raises(UnknownMemberId):
         world.join("m", "t")
     with pytest.raises(UnknownMemberId):
-        world.sync(JoinAnswer("m", 1))
+        world.sync(JoinResponse("m", 1))
     with pytest.raises(UnknownMemberId):
         world.heartbeat("m", 1)
     ((_, error),) = world.leave("m").members
@@ -475,7 +475,7 @@ def test_whoever_waits_in_a_group_that_is_upgraded_is_told_to_join_again(world: 
     assert isinstance(waiting, Waiting)
     world.consumer("n", 0, "t")
     with pytest.raises(RebalanceInProgress):
-        _ = waiting.answer
+        _ = waiting.response
 
 
 # Regular expressions
@@ -559,7 +559,7 @@ class Anything:
     def __init__(self) -> None:
         self.world = ShardWorld()
         self.world.topic("t")
-        self.told: dict[str, JoinAnswer] = {}
+        self.told: dict[str, JoinResponse] = {}
         self.epochs: dict[str, int] = {}
         self.owned: dict[str, Any] = {}
         self.waiting: dict[str, Waiting] = {}
@@ -568,16 +568,16 @@ class Anything:
         with suppress(KafkaError):
             getattr(self, step[0].replace(" ", "_"))(*step[1:])
         for name, waiting in list(self.waiting.items()):
-            if waiting.answers:
+            if waiting.responses:
                 del self.waiting[name]
-                if isinstance(waiting.answers[0], JoinAnswer):
-                    self.told[name] = waiting.answers[0]
+                if isinstance(waiting.responses[0], JoinResponse):
+                    self.told[name] = waiting.responses[0]
 
-    def _joined(self, name: str, answer: Any) -> None:
-        if isinstance(answer, Waiting):
-            self.waiting[name] = answer
+    def _joined(self, name: str, response: Any) -> None:
+        if isinstance(response, Waiting):
+            self.waiting[name] = response
         else:
-            self.told[name] = answer
+            self.told[name] = response
 
     def join(self, name: str, knows_id: bool, instance: str | None) -> None:
         self._joined(name, self.world.join("", "t", new_id=name, knows_id=knows_id, instance=instance))
@@ -586,12 +586,12 @@ class Anything:
         self._joined(name, self.world.join(name, *topics))
 
     def sync(self, name: str) -> None:
-        joined = self.told.get(name, JoinAnswer(name, 1))
+        joined = self.told.get(name, JoinResponse(name, 1))
         everybody = [one.member_id for one in joined.members]
         self.world.sync(joined, {one: {"t": (index,)} for index, one in enumerate(everybody)})
 
     def heartbeat(self, name: str) -> None:
-        self.world.heartbeat(name, self.told.get(name, JoinAnswer(name, 1)).generation)
+        self.world.heartbeat(name, self.told.get(name, JoinResponse(name, 1)).generation)
 
     def leave(self, name: str) -> None:
         self.world.leave(name)
@@ -600,16 +600,16 @@ class Anything:
         said = self.epochs.get(name, 1) if epoch is None else epoch
         topics = () if regex is not None or said != 0 else ("t",)
         owned = self.owned.get(name) if said > 0 else None
-        answer = self.world.consumer(name, said, *topics, regex=regex if said == 0 else None, owned=owned)
-        self.epochs[name] = answer.member_epoch
-        if answer.assignment is not None:
-            self.owned[name] = answer.assignment
+        response = self.world.consumer(name, said, *topics, regex=regex if said == 0 else None, owned=owned)
+        self.epochs[name] = response.member_epoch
+        if response.assignment is not None:
+            self.owned[name] = response.assignment
 
     def static_consumer(self, name: str, epoch: int) -> None:
         topics = ("t",) if epoch == 0 else ()
-        answer = self.world.consumer(name, epoch, *topics, instance="static")
-        self.epochs[name] = answer.member_epoch
-        self.owned[name] = answer.assignment or {}
+        response = self.world.consumer(name, epoch, *topics, instance="static")
+        self.epochs[name] = response.member_epoch
+        self.owned[name] = response.assignment or {}
 
     def commit(self, name: str) -> None:
         generation = max(self.epochs.get(name, -1), self.told[name].generation if name in self.told else -1)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lamina.coordinators.assignors import MemberSubscription
-from lamina.coordinators.consumer_member import SAID_NOTHING, ConsumerMember
+from lamina.coordinators.consumer_member import NO_SUBSCRIPTION, ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
 from lamina.coordinators.subscribed_topics import known_topics, metadata_hash
 from lamina.coordinators.target import compute_target, preferred_assignor
@@ -20,8 +20,10 @@ A, B = topic("a", 2), topic("b", 1)
 
 
 def member(name: str, *topics: str, regex: str | None = None, assignor: str | None = None) -> ConsumerMember:
-    said = SAID_NOTHING._replace(topics=topics, regex=regex, assignor=assignor, instance_id=f"i-{name}", rack_id="r")
-    return ConsumerMember(name, said)
+    subscription = NO_SUBSCRIPTION._replace(
+        topics=topics, regex=regex, assignor=assignor, instance_id=f"i-{name}", rack_id="r"
+    )
+    return ConsumerMember(name, subscription)
 
 
 def test_an_assignor_is_given_topic_ids_racks_and_the_target_so_far() -> None:

@@ -111,17 +111,17 @@ def test_an_end_with_another_epoch_is_fenced(version: int, epoch: int) -> None:
 
 @RESULTS
 def test_a_classic_client_keeps_its_epoch_and_is_told_none(is_commit: bool) -> None:
-    world, producer, answer = ended(CLASSIC, is_commit=is_commit)
-    assert answer == NO_PRODUCER
+    world, producer, response = ended(CLASSIC, is_commit=is_commit)
+    assert response == NO_PRODUCER
     assert world.shard.describe(ID).producer == producer
     world.add(producer, PARTITION, version=CLASSIC)
 
 
 @RESULTS
 def test_a_classic_end_that_is_repeated_gets_the_same_success(is_commit: bool) -> None:
-    world, producer, answer = ended(CLASSIC, is_commit=is_commit)
+    world, producer, response = ended(CLASSIC, is_commit=is_commit)
     before = len(world.log)
-    assert world.end(producer, is_commit=is_commit, version=CLASSIC) == answer
+    assert world.end(producer, is_commit=is_commit, version=CLASSIC) == response
     assert len(world.log) == before
     with pytest.raises(InvalidTransactionState):
         world.end(producer, is_commit=not is_commit, version=CLASSIC)

@@ -21,13 +21,13 @@ def carry_out(shard: TransactionShard, decision: TransactionDecision) -> tuple[o
         shard.replay(record)
     for change in decision.soft_changes:
         change()
-    answer, sent = None, None
+    response, sent = None, None
     for effect in decision.effects:
         if isinstance(effect, Reply):
-            answer = effect.answer
+            response = effect.response
         elif isinstance(effect, SendMarkers):
             sent = effect
-    return answer, sent
+    return response, sent
 
 
 def test_40_000_transactions_of_version_2_take_two_producer_ids() -> None:

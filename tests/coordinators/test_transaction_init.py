@@ -141,9 +141,9 @@ def test_a_producer_that_goes_on_gets_the_next_epoch() -> None:
 def test_a_producer_that_goes_on_and_asks_again_gets_the_same_answer() -> None:
     world = World()
     producer = world.init()
-    answer = world.init(expected=producer)
-    assert world.init(expected=producer) == answer
-    assert world.init(expected=producer) == answer
+    response = world.init(expected=producer)
+    assert world.init(expected=producer) == response
+    assert world.init(expected=producer) == response
 
 
 def test_a_zombie_that_goes_on_is_fenced() -> None:

@@ -56,9 +56,9 @@ def test_without_filters_all_are_listed() -> None:
 def test_states_filter_and_unknown_ones_are_named() -> None:
     world = made()
     assert ids(world, ListRequest(states=frozenset({"Ongoing", "Empty"}))) == ("orders-1", "orders-2")
-    answer = world.listed(ListRequest(states=frozenset({"Ongoing", "ongoing", "Open"})))
-    assert answer.unknown_states == ("Open", "ongoing")
-    assert [one.transactional_id for one in answer.listings] == ["orders-2"]
+    response = world.listed(ListRequest(states=frozenset({"Ongoing", "ongoing", "Open"})))
+    assert response.unknown_states == ("Open", "ongoing")
+    assert [one.transactional_id for one in response.listings] == ["orders-2"]
     assert ids(world, ListRequest(states=frozenset({"Open"}))) == ()
 
 

@@ -141,14 +141,14 @@ class Transactions(RuleBasedStateMachine):
                     self.owner = client
 
         try:
-            answer = self._try(ask, fault)
+            response = self._try(ask, fault)
         except ConcurrentTransactions:
             return
         except FENCED:
             client.start_anew(None)
             return
-        if answer is not None:
-            client.start_anew(answer)
+        if response is not None:
+            client.start_anew(response)
 
     @precondition(lambda self: any(client.who for client in self.clients))
     @rule(which=st.integers(0, 1), partition=st.sampled_from(PARTITIONS), fault=FAULTS, is_late=st.booleans())
@@ -204,20 +204,20 @@ class Transactions(RuleBasedStateMachine):
         if is_late and client.version == BUMPING:
             self.late.append((client, client.who, transaction, transaction.wish))
         try:
-            answer = self._try(lambda: self._end(client, client.who, transaction), fault)
+            response = self._try(lambda: self._end(client, client.who, transaction), fault)
         except ConcurrentTransactions:
             return
         except (*FENCED, InvalidTransactionState):
             client.start_anew(None)
             return
-        if answer is not None:
-            client.start_anew(answer if client.version == BUMPING else client.who)
+        if response is not None:
+            client.start_anew(response if client.version == BUMPING else client.who)
 
     def _end(self, client: Client, who: Producer | None, transaction: Transaction) -> Producer:
         assert who is not None
         assert transaction.wish is not None
         try:
-            answer = self.world.end(who, is_commit=transaction.wish, version=client.version)
+            response = self.world.end(who, is_commit=transaction.wish, version=client.version)
         except Crash:
             value = self.world.value()
             assert value is not None
@@ -225,9 +225,9 @@ class Transactions(RuleBasedStateMachine):
                 transaction.is_committed = transaction.wish
             raise
         assert client is self.owner
-        assert answer.epoch <= LAST_CLIENT_EPOCH
+        assert response.epoch <= LAST_CLIENT_EPOCH
         transaction.is_committed = transaction.wish
-        return answer
+        return response
 
     @precondition(lambda self: self.owner is not None and self.owner.who is not None)
     @rule(partition=st.sampled_from(PARTITIONS), is_commit=st.booleans(), is_late=st.booleans())
@@ -257,7 +257,7 @@ class Transactions(RuleBasedStateMachine):
             return None
         self.world.crash_at = fault.removeprefix("crash ") if fault.startswith("crash") else ""
         try:
-            answer = ask()
+            response = ask()
         except Crash:
             return None
         finally:
@@ -265,7 +265,7 @@ class Transactions(RuleBasedStateMachine):
         if fault == "twice":
             with contextlib.suppress(KafkaError):
                 ask()
-        return None if fault == "answer lost" else answer
+        return None if fault == "answer lost" else response
 
     # The broker
 

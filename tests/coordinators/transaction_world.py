@@ -12,8 +12,8 @@ from lamina.coordinators.transaction_requests import (
     AddPartitionsRequest,
     EndRequest,
     InitRequest,
-    ListAnswer,
     ListRequest,
+    ListResponse,
     ProducerIdNeeded,
     TransactionSettings,
     Verified,
@@ -75,7 +75,7 @@ class World:
             self.shard.replay(record, None)
         for change in decision.soft_changes:
             change()
-        answer: object = None
+        response: object = None
         for effect in decision.effects:
             if isinstance(effect, SendMarkers):
                 self.to_send.append(effect)
@@ -84,10 +84,10 @@ class World:
             else:
                 assert isinstance(effect, Reply)
                 assert effect.waiter == WAITER
-                answer = effect.answer
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
+                response = effect.response
+        if isinstance(response, KafkaError):
+            raise response
+        return response
 
     def _check_epoch(self, record: TransactionRecord) -> None:
         """Epochs only grow, and a new producer id is one that nobody had."""
@@ -143,9 +143,9 @@ class World:
             request = InitRequest(transactional_id, timeout_ms, expected, knows_fenced, fresh_producer_id)
             return self.carry_out(self.shard.init_producer_id(request, WAITER, self.now))
 
-        answer = self._with_producer_id(ask)
-        assert isinstance(answer, Producer)
-        return answer
+        response = self._with_producer_id(ask)
+        assert isinstance(response, Producer)
+        return response
 
     def add(
         self,
@@ -178,9 +178,9 @@ class World:
             request = EndRequest(transactional_id, producer, is_commit, version, knows_fenced, fresh_producer_id)
             return self.carry_out(self.shard.end_txn(request, WAITER, self.now))
 
-        answer = self._with_producer_id(ask)
-        assert isinstance(answer, Producer)
-        return answer
+        response = self._with_producer_id(ask)
+        assert isinstance(response, Producer)
+        return response
 
     def commit(self, producer: Producer, version: int = BUMPING) -> Producer:
         return self.end(producer, is_commit=True, version=version)
@@ -209,7 +209,7 @@ class World:
 
     # Admins
 
-    def listed(self, request: ListRequest) -> ListAnswer:
+    def listed(self, request: ListRequest) -> ListResponse:
         return self.shard.list_transactions(request, self.now)
 
     def set_level(self, transaction_version: int) -> None:

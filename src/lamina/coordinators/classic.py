@@ -20,8 +20,8 @@ from lamina.coordinators.group_requests import (
     ClassicDescription,
     HeartbeatRequest,
     JoinRequest,
-    LeaveAnswer,
     LeaveRequest,
+    LeaveResponse,
     LeavingMember,
     SyncRequest,
 )
@@ -39,7 +39,7 @@ class ClassicGroup(ClassicState):
             return decision
         self.take_up(self.stored)
         for member in self.members:
-            self.expect(member, now, decision)
+            self.renew_session(member, now, decision)
         if len(self.members) > self.settings.max_size:
             # The limit was lowered: those who join again first stay.
             rebalance(self, now, decision)
@@ -57,7 +57,7 @@ class ClassicGroup(ClassicState):
         member = self.members.require(request.member_id, request.instance_id)
         self.check_generation(request.generation)
         decision = GroupDecision()
-        self.expect(member, now, decision)
+        self.renew_session(member, now, decision)
         is_rebalancing = self.state is State.PREPARING_REBALANCE
         decision.reply(waiter, RebalanceInProgress(f"{self.group_id} is rebalancing") if is_rebalancing else None)
         return decision
@@ -78,7 +78,7 @@ class ClassicGroup(ClassicState):
         else:
             # Who was told an id and leaves was no member, but may have been waited for.
             complete_if_joined(self, now, decision)
-        decision.reply(waiter, LeaveAnswer(tuple(outcomes)))
+        decision.reply(waiter, LeaveResponse(tuple(outcomes)))
         return decision
 
     def _leave(self, leaving: LeavingMember, decision: GroupDecision) -> None:
@@ -139,7 +139,7 @@ class ClassicGroup(ClassicState):
     def committed(self, member: ClassicMember, now: Now, decision: GroupDecision) -> None:
         """A commit shows that the member is alive."""
         if self.state in (State.STABLE, State.PREPARING_REBALANCE):
-            self.expect(member, now, decision)
+            self.renew_session(member, now, decision)
 
     def expiry(self) -> Expiry | None:
         """How its offsets grow old; ``None`` while they must not."""
@@ -210,7 +210,7 @@ class ClassicGroup(ClassicState):
         """The group was a consumer group until now; it has taken up its members, who have a session from here on."""
         decision = GroupDecision()
         for member in self.members:
-            self.expect(member, now, decision)
+            self.renew_session(member, now, decision)
         if not is_stable and self.state is State.STABLE:
             rebalance(self, now, decision)
         return decision

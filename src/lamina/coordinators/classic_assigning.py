@@ -9,7 +9,7 @@ from lamina.coordinators.classic_members import ClassicMember
 from lamina.coordinators.classic_rebalance import rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.decision import Effect, Now, Waiter
-from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
+from lamina.coordinators.group_requests import SyncRequest, SyncResponse
 from lamina.errors import InconsistentGroupProtocol, RebalanceInProgress, UnknownServerError
 
 
@@ -23,8 +23,8 @@ def sync(group: ClassicState, request: SyncRequest, waiter: Waiter, now: Now) ->
     decision = GroupDecision()
     group.has_synced(member, decision)
     if group.state is State.STABLE:
-        group.expect(member, now, decision)
-        decision.reply(waiter, _answer(group, member))
+        group.renew_session(member, now, decision)
+        decision.reply(waiter, _response(group, member))
         return decision
     if member.syncs is not None:
         decision.reply(member.syncs, RebalanceInProgress("the member has asked again meanwhile"))
@@ -34,9 +34,9 @@ def sync(group: ClassicState, request: SyncRequest, waiter: Waiter, now: Now) ->
     return decision
 
 
-def _check_same(what: str, said: str | None, chosen: str | None) -> None:
-    if said is not None and chosen is not None and said != chosen:
-        raise InconsistentGroupProtocol(f"the {what} of the group is {chosen}, not {said}")
+def _check_same(what: str, named: str | None, chosen: str | None) -> None:
+    if named is not None and chosen is not None and named != chosen:
+        raise InconsistentGroupProtocol(f"the {what} of the group is {chosen}, not {named}")
 
 
 def _assign(group: ClassicState, request: SyncRequest, now: Now, decision: GroupDecision) -> None:
@@ -44,13 +44,13 @@ def _assign(group: ClassicState, request: SyncRequest, now: Now, decision: Group
     decision.if_too_large = _taken_back(group, [(one, one.syncs) for one in waiting], now, tuple(decision.effects))
     for member in group.members:
         member.assignment = request.assignments.get(member.member_id, b"")
-    group.enter(State.STABLE, now)
+    group.transition_to(State.STABLE, now)
     decision.records.append(group.record())
     for member in group.members:
         if member.syncs is not None:
-            decision.reply(member.syncs, _answer(group, member))
+            decision.reply(member.syncs, _response(group, member))
             member.syncs = None
-            group.expect(member, now, decision)
+            group.renew_session(member, now, decision)
 
 
 def _taken_back(
@@ -61,16 +61,16 @@ def _taken_back(
     def take_back() -> GroupDecision:
         decision = GroupDecision(effects=list(effects))
         error = UnknownServerError(f"the assignment of {group.group_id} is too large to be stored")
-        group.enter(State.COMPLETING_REBALANCE, now)
+        group.transition_to(State.COMPLETING_REBALANCE, now)
         for member, waiter in waiting:
             assert waiter is not None
             decision.reply(waiter, error)
-            group.expect(member, now, decision)
+            group.renew_session(member, now, decision)
         rebalance(group, now, decision)
         return decision
 
     return take_back
 
 
-def _answer(group: ClassicState, member: ClassicMember) -> SyncAnswer:
-    return SyncAnswer(group.protocol_type, group.protocol, member.assignment)
+def _response(group: ClassicState, member: ClassicMember) -> SyncResponse:
+    return SyncResponse(group.protocol_type, group.protocol, member.assignment)

@@ -11,7 +11,7 @@ from lamina.coordinators.classic_members import ClassicMember
 from lamina.coordinators.classic_rebalance import complete_if_joined, rebalance
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, State
 from lamina.coordinators.decision import Now, Waiter
-from lamina.coordinators.group_requests import JoinAnswer, JoinRequest
+from lamina.coordinators.group_requests import JoinRequest, JoinResponse
 from lamina.errors import (
     FencedInstanceId,
     GroupMaxSizeReached,
@@ -29,7 +29,7 @@ def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) ->
     decision = GroupDecision()
     members = group.members
     known = members.get(request.member_id)
-    if not _has_room(group, known):
+    if not _accepts(group, known):
         _turn_away(group, request, known, waiter, now, decision)
         return decision
     _check_protocols(group, request)
@@ -47,7 +47,7 @@ def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) ->
 # Who may
 
 
-def _has_room(group: ClassicState, known: ClassicMember | None) -> bool:
+def _accepts(group: ClassicState, known: ClassicMember | None) -> bool:
     """As in Kafka, a static member that comes back without its id counts as new, although its place is kept."""
     members, limit = group.members, group.settings.max_size
     if len(members) < limit:
@@ -105,7 +105,7 @@ def _join_new(
         at_ms = now.monotonic_ms + request.session_timeout_ms
         decision.set_timer(group.timer("pending", request.new_member_id), at_ms)
         error = MemberIdRequired("join again with the member id that comes with this answer")
-        decision.reply(waiter, JoinAnswer(request.new_member_id, error=error))
+        decision.reply(waiter, JoinResponse(request.new_member_id, error=error))
     else:
         _add(group, request, request.new_member_id, waiter, now, decision)
 
@@ -148,10 +148,10 @@ def _rejoin(
     is_same = member.protocols == request.protocols
     if is_same and (group.state is State.COMPLETING_REBALANCE or (group.state is State.STABLE and not is_leader)):
         # It only missed the answer; the generation stands.
-        group.expect(member, now, decision)
-        decision.reply(waiter, group.join_answer(member))
+        group.renew_session(member, now, decision)
+        decision.reply(waiter, group.join_response(member))
         return
-    member.listen(request)
+    member.update(request)
     if member.joins is not None:
         decision.reply(member.joins, RebalanceInProgress("the member has joined again meanwhile"))
     member.joins = waiter
@@ -174,23 +174,23 @@ def _replace(
     group.has_synced(member, decision)
     decision.cancel_timer(group.timer("session", member.member_id))
     group.members.rename(member, request.new_member_id)
-    member.listen(request)
+    member.update(request)
     member.is_new = False
-    group.expect(member, now, decision)
+    group.renew_session(member, now, decision)
     if group.state is not State.STABLE or group.members.vote() != group.protocol:
         member.joins = waiter
         rebalance(group, now, decision)
         return
-    group.know_topics()
+    group.update_subscribed_topics()
     decision.if_too_large = undo
     decision.records.append(group.record())
-    answer = group.join_answer(member)
+    response = group.join_response(member)
     if request.may_skip_assignment:
-        answer = answer._replace(skip_assignment=member.member_id == group.members.leader)
+        response = response._replace(skip_assignment=member.member_id == group.members.leader)
     else:
         # A client that cannot be told to skip must not believe that it leads: it would assign anew.
-        answer = answer._replace(leader=old_leader or "", members=())
-    decision.reply(waiter, answer)
+        response = response._replace(leader=old_leader or "", members=())
+    decision.reply(waiter, response)
 
 
 def _undo_replacing(group: ClassicState, member: ClassicMember, waiter: Waiter) -> Callable[[], GroupDecision]:
@@ -203,7 +203,7 @@ def _undo_replacing(group: ClassicState, member: ClassicMember, waiter: Waiter) 
         member.rebalance_timeout_ms, member.session_timeout_ms = old.rebalance_timeout_ms, old.session_timeout_ms
         if was_syncing:
             group.syncing.add(member.member_id)
-        group.know_topics()
+        group.update_subscribed_topics()
         decision = GroupDecision()
         decision.reply(waiter, UnknownServerError(f"{group.group_id} is too large to be stored"))
         return decision

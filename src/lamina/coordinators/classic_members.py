@@ -36,7 +36,7 @@ class ClassicMember:
     def is_waiting(self) -> bool:
         return self.joins is not None or self.syncs is not None
 
-    def listen(self, request: JoinRequest) -> None:
+    def update(self, request: JoinRequest) -> None:
         """Take over what the member says of itself now."""
         self.client = request.client
         self.rebalance_timeout_ms = request.rebalance_timeout_ms

@@ -22,7 +22,7 @@ def rebalance(group: ClassicState, now: Now, decision: GroupDecision) -> None:
     group.syncing.clear()
     decision.cancel_timer(group.timer("sync"))
     was_empty = group.state is State.EMPTY
-    group.enter(State.PREPARING_REBALANCE, now)
+    group.transition_to(State.PREPARING_REBALANCE, now)
     if was_empty:
         _await_first(group, now, decision)
         return
@@ -37,7 +37,7 @@ def _take_back_assignments(group: ClassicState, now: Now, decision: GroupDecisio
             decision.reply(member.syncs, RebalanceInProgress(f"{group.group_id} is rebalancing"))
             member.syncs = None
             # While it waited nothing was expected of it, and its session may have run out.
-            group.expect(member, now, decision)
+            group.renew_session(member, now, decision)
 
 
 def _await_first(group: ClassicState, now: Now, decision: GroupDecision) -> None:
@@ -90,20 +90,20 @@ def _complete_join(group: ClassicState, now: Now, decision: GroupDecision) -> No
         return
     group.protocol = None
     group.subscribed_topics = None
-    group.enter(State.EMPTY, now)
+    group.transition_to(State.EMPTY, now)
     decision.records.append(group.record())
 
 
 def _begin_generation(group: ClassicState, now: Now, decision: GroupDecision) -> None:
     group.protocol = group.members.vote()
-    group.know_topics()
-    group.enter(State.COMPLETING_REBALANCE, now)
+    group.update_subscribed_topics()
+    group.transition_to(State.COMPLETING_REBALANCE, now)
     for member in group.members:
         member.is_new = False
         if member.joins is not None:
-            decision.reply(member.joins, group.join_answer(member))
+            decision.reply(member.joins, group.join_response(member))
             member.joins = None
-        group.expect(member, now, decision)
+        group.renew_session(member, now, decision)
         group.syncing.add(member.member_id)
     decision.set_timer(group.timer("sync"), now.monotonic_ms + group.members.rebalance_timeout_ms)
 

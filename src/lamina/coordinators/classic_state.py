@@ -11,7 +11,7 @@ from enum import StrEnum
 from lamina.coordinators.classic_members import ClassicMember, ClassicMembers, from_stored
 from lamina.coordinators.decision import Decision, Now, TimerName
 from lamina.coordinators.group_context import GroupSettings
-from lamina.coordinators.group_requests import JoinAnswer
+from lamina.coordinators.group_requests import JoinResponse
 from lamina.coordinators.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from lamina.coordinators.records.group_records import ClassicGroupKey, ClassicGroupValue, GroupRecord
 from lamina.errors import IllegalGeneration, KafkaError, UnknownMemberId
@@ -87,20 +87,20 @@ class ClassicState:
         if stored.leader is not None and stored.leader in self.members:
             self.members.leader = stored.leader
         self.state = State.STABLE if self.members else State.EMPTY
-        self.know_topics()
+        self.update_subscribed_topics()
 
     # Steps
 
-    def enter(self, state: State, now: Now) -> None:
+    def transition_to(self, state: State, now: Now) -> None:
         self.state = state
         self.state_since_ms = now.wall_ms
 
-    def know_topics(self) -> None:
+    def update_subscribed_topics(self) -> None:
         self.subscribed_topics = None
         if self.protocol is not None and self.protocol_type == CONSUMER_PROTOCOL_TYPE:
             self.subscribed_topics = self.members.subscribed_topics(self.protocol)
 
-    def expect(self, member: ClassicMember, now: Now, decision: GroupDecision) -> None:
+    def renew_session(self, member: ClassicMember, now: Now, decision: GroupDecision) -> None:
         """The member was heard of; it has a session's time until the next."""
         decision.set_timer(self.timer("session", member.member_id), now.monotonic_ms + member.session_timeout_ms)
 
@@ -129,10 +129,12 @@ class ClassicState:
 
     # Looking
 
-    def join_answer(self, member: ClassicMember) -> JoinAnswer:
+    def join_response(self, member: ClassicMember) -> JoinResponse:
         leader = self.members.leader or ""
         members = tuple(one.joined(self.protocol) for one in self.members) if member.member_id == leader else ()
-        return JoinAnswer(member.member_id, self.generation, self.protocol_type, self.protocol, leader, members=members)
+        return JoinResponse(
+            member.member_id, self.generation, self.protocol_type, self.protocol, leader, members=members
+        )
 
     def check_generation(self, generation: int) -> None:
         if generation != self.generation:

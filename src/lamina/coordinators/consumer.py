@@ -16,8 +16,8 @@ from lamina.coordinators.decision import Decision, Now, TimerName, Waiter
 from lamina.coordinators.group_context import GroupContext
 from lamina.coordinators.group_requests import (
     ConsumerDescription,
-    ConsumerHeartbeatAnswer,
     ConsumerHeartbeatRequest,
+    ConsumerHeartbeatResponse,
     DescribedConsumer,
     GroupListing,
 )
@@ -60,24 +60,24 @@ class ConsumerGroup:
         if is_leaving(request):
             return self._leave(request, waiter, step)
         member_id = request.member_id or request.new_member_id
-        member = self._speaker(request, member_id, context, step)
+        member = self._sender(request, member_id, context, step)
         updated = step.advance(member, member.after(request), request.owned)
         if member.is_classic:
             step.cancel_timers(member)
         step.set_timer("session", member_id, context.settings.consumer_session_timeout_ms)
-        is_told = is_full(request) or updated.has.assigned != member.has.assigned
+        is_told = is_full(request) or updated.current_assignment.assigned != member.current_assignment.assigned
         step.decision.reply(
             waiter,
-            ConsumerHeartbeatAnswer(
+            ConsumerHeartbeatResponse(
                 member_id,
                 updated.epoch,
                 context.settings.consumer_heartbeat_interval_ms,
-                updated.has.assigned if is_told else None,
+                updated.current_assignment.assigned if is_told else None,
             ),
         )
         return step.decision
 
-    def _speaker(
+    def _sender(
         self, request: ConsumerHeartbeatRequest, member_id: str, context: GroupContext, step: ConsumerStep
     ) -> ConsumerMember:
         """The member that a heartbeat comes from, as it was before; a new one has said nothing yet."""
@@ -91,7 +91,7 @@ class ConsumerGroup:
         self, request: ConsumerHeartbeatRequest, member_id: str, context: GroupContext, step: ConsumerStep
     ) -> ConsumerMember:
         """A member may join again, whatever its epoch: it has given up everything. So may a static one that retries."""
-        self.check_room(member_id, request.instance_id, context)
+        self.check_size(member_id, request.instance_id, context)
         incumbent = self.state.static_member(request.instance_id)
         if incumbent is None:
             return self.state.members.get(member_id) or ConsumerMember(member_id)
@@ -107,11 +107,13 @@ class ConsumerGroup:
     def _leave(self, request: ConsumerHeartbeatRequest, waiter: Waiter, step: ConsumerStep) -> GroupDecision:
         member = self.known(request.member_id, request.instance_id)
         if request.member_epoch == LEAVING_FOR_A_MOMENT_EPOCH:
-            gone = member.has._replace(member_epoch=LEAVING_FOR_A_MOMENT_EPOCH, pending_revocation=NO_PARTITIONS)
-            step.decision.records.append(current_record(self.group_id, member._replace(has=gone)))
+            gone = member.current_assignment._replace(
+                member_epoch=LEAVING_FOR_A_MOMENT_EPOCH, pending_revocation=NO_PARTITIONS
+            )
+            step.decision.records.append(current_record(self.group_id, member._replace(current_assignment=gone)))
         else:
             step.remove((member,))
-        step.decision.reply(waiter, ConsumerHeartbeatAnswer(member.member_id, request.member_epoch, 0, None))
+        step.decision.reply(waiter, ConsumerHeartbeatResponse(member.member_id, request.member_epoch, 0, None))
         return step.decision
 
     def resolved(self, results: Mapping[str, Iterable[str]], now: Now, context: GroupContext) -> GroupDecision:
@@ -128,7 +130,7 @@ class ConsumerGroup:
         """Every member gets a full session timeout, and those that are revoking their time to do so."""
         step = self.step(now, context)
         for member in self.state.members.values():
-            classic = member.said.classic
+            classic = member.subscription.classic
             timeout_ms = context.settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
             step.set_timer("session", member.member_id, timeout_ms)
             step.set_rebalance_timer(member)
@@ -164,13 +166,13 @@ class ConsumerGroup:
             DescribedConsumer(
                 member.member_id,
                 member.instance_id,
-                member.said.rack_id,
+                member.subscription.rack_id,
                 member.epoch,
-                member.said.client_id,
-                member.said.client_host,
-                member.said.topics,
-                member.said.regex,
-                known(member.has.assigned),
+                member.subscription.client_id,
+                member.subscription.client_host,
+                member.subscription.topics,
+                member.subscription.regex,
+                known(member.current_assignment.assigned),
                 known(self.state.target_of(member.member_id)),
                 0 if member.is_classic else 1,
             )
@@ -222,7 +224,7 @@ class ConsumerGroup:
 
     # Members
 
-    def check_room(self, member_id: str, instance_id: str | None, context: GroupContext) -> None:
+    def check_size(self, member_id: str, instance_id: str | None, context: GroupContext) -> None:
         """A full group takes nobody but its own members and whoever takes a member's place."""
         is_known = member_id in self.state.members or instance_id in self.state.static_members
         if len(self.state.members) >= context.settings.consumer_max_size and not is_known:

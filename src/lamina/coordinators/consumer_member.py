@@ -15,7 +15,7 @@ JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 LEAVING_FOR_A_MOMENT_EPOCH = -2
 
-SAID_NOTHING = ConsumerMemberValue(
+NO_SUBSCRIPTION = ConsumerMemberValue(
     instance_id=None,
     rack_id=None,
     client_id="",
@@ -25,58 +25,60 @@ SAID_NOTHING = ConsumerMemberValue(
     rebalance_timeout_ms=-1,
     assignor=None,
 )
-HAS_NOTHING = CurrentAssignmentValue(
+NO_ASSIGNMENT = CurrentAssignmentValue(
     member_epoch=JOINING_EPOCH,
     previous_member_epoch=-1,
     state=MemberState.STABLE.value,
     assigned=NO_PARTITIONS,
     pending_revocation=NO_PARTITIONS,
 )
-GAVE_UP_ALL = HAS_NOTHING._replace(member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH)
+ASSIGNMENT_REMOVED = NO_ASSIGNMENT._replace(member_epoch=LEAVING_EPOCH, previous_member_epoch=LEAVING_EPOCH)
 
 
 class ConsumerMember(NamedTuple):
     member_id: str
-    said: ConsumerMemberValue = SAID_NOTHING
-    has: CurrentAssignmentValue = HAS_NOTHING
+    subscription: ConsumerMemberValue = NO_SUBSCRIPTION
+    current_assignment: CurrentAssignmentValue = NO_ASSIGNMENT
 
     @property
     def epoch(self) -> int:
-        return self.has.member_epoch
+        return self.current_assignment.member_epoch
 
     @property
     def instance_id(self) -> str | None:
-        return self.said.instance_id
+        return self.subscription.instance_id
 
     @property
     def regex(self) -> str | None:
         """The expression it subscribes to; an empty one says that it does no longer."""
-        return self.said.regex or None
+        return self.subscription.regex or None
 
     @property
     def is_classic(self) -> bool:
         """Whether it speaks the classic protocol."""
-        return self.said.classic is not None
+        return self.subscription.classic is not None
 
     @property
     def is_revoking(self) -> bool:
-        return self.has.state == MemberState.UNREVOKED_PARTITIONS
+        return self.current_assignment.state == MemberState.UNREVOKED_PARTITIONS
 
     def after(self, request: ConsumerHeartbeatRequest) -> "ConsumerMember":
         """What is not in a heartbeat stays as it was. Whoever sends one speaks the consumer protocol."""
-        said = self.said
+        subscription = self.subscription
         return self._replace(
-            said=ConsumerMemberValue(
-                instance_id=said.instance_id if request.instance_id is None else request.instance_id,
-                rack_id=said.rack_id if request.rack_id is None else request.rack_id,
+            subscription=ConsumerMemberValue(
+                instance_id=subscription.instance_id if request.instance_id is None else request.instance_id,
+                rack_id=subscription.rack_id if request.rack_id is None else request.rack_id,
                 client_id=request.client.client_id,
                 client_host=request.client.host,
-                topics=said.topics if request.topics is None else topic_set(request.topics),
-                regex=said.regex if request.regex is None else request.regex,
+                topics=subscription.topics if request.topics is None else topic_set(request.topics),
+                regex=subscription.regex if request.regex is None else request.regex,
                 rebalance_timeout_ms=(
-                    said.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+                    subscription.rebalance_timeout_ms
+                    if request.rebalance_timeout_ms == -1
+                    else request.rebalance_timeout_ms
                 ),
-                assignor=said.assignor if request.assignor is None else request.assignor,
+                assignor=subscription.assignor if request.assignor is None else request.assignor,
                 classic=None,
             )
         )
@@ -85,7 +87,9 @@ class ConsumerMember(NamedTuple):
         """The member that takes a static member's place: another id, the same assignment, and yet to join."""
         return self._replace(
             member_id=member_id,
-            has=self.has._replace(member_epoch=JOINING_EPOCH, previous_member_epoch=JOINING_EPOCH),
+            current_assignment=self.current_assignment._replace(
+                member_epoch=JOINING_EPOCH, previous_member_epoch=JOINING_EPOCH
+            ),
         )
 
 

@@ -28,7 +28,7 @@ def group_record(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
 
 
 def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    return GroupRecord(ConsumerMemberKey(group_id, member.member_id), member.said)
+    return GroupRecord(ConsumerMemberKey(group_id, member.member_id), member.subscription)
 
 
 def target_record(group_id: str, member_id: str, target: TopicIdPartitions) -> GroupRecord:
@@ -40,7 +40,7 @@ def target_epoch_record(group_id: str, epoch: int) -> GroupRecord:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    return GroupRecord(CurrentAssignmentKey(group_id, member.member_id), member.has)
+    return GroupRecord(CurrentAssignmentKey(group_id, member.member_id), member.current_assignment)
 
 
 def regex_record(group_id: str, regex: str, resolved: RegexValue | None) -> GroupRecord:

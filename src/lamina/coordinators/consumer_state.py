@@ -6,7 +6,7 @@ written in for different keys, so that no order is demanded. Must not know reque
 
 from collections import Counter
 
-from lamina.coordinators.consumer_member import GAVE_UP_ALL, ConsumerMember
+from lamina.coordinators.consumer_member import ASSIGNMENT_REMOVED, ConsumerMember
 from lamina.coordinators.reconciliation import is_reconciled
 from lamina.coordinators.records.group_records import (
     ConsumerGroupKey,
@@ -56,7 +56,7 @@ class ConsumerState:
             return "Empty"
         if self.epoch > self.target_epoch:
             return "Assigning"
-        if all(is_reconciled(member.has, self.target_epoch) for member in self.members.values()):
+        if all(is_reconciled(member.current_assignment, self.target_epoch) for member in self.members.values()):
             return "Stable"
         return "Reconciling"
 
@@ -65,7 +65,7 @@ class ConsumerState:
         """The topics that any member subscribes to, by name or by an expression that was resolved."""
         if self._subscribed_names is None:
             self._subscribed_names = frozenset().union(
-                *(member.said.topics for member in self.members.values()),
+                *(member.subscription.topics for member in self.members.values()),
                 *(value.topics for regex, value in self.regexes.items() if self.regex_subscribers[regex]),
             )
         return self._subscribed_names
@@ -88,8 +88,8 @@ class ConsumerState:
                 self.epoch, self.metadata_hash = stored.epoch, stored.metadata_hash
             case GroupRecord(PartitionMetadataKey(), value):
                 self.has_partition_metadata = value is not None
-            case GroupRecord(ConsumerMemberKey(_, member_id), ConsumerMemberValue() as said):
-                self._put(self._member(member_id)._replace(said=said))
+            case GroupRecord(ConsumerMemberKey(_, member_id), ConsumerMemberValue() as subscription):
+                self._put(self._member(member_id)._replace(subscription=subscription))
             case GroupRecord(ConsumerMemberKey(_, member_id), None):
                 self._remove(member_id)
             case GroupRecord(TargetEpochKey(), value):
@@ -98,11 +98,11 @@ class ConsumerState:
                 self.targets[member_id] = partitions
             case GroupRecord(TargetAssignmentKey(_, member_id), None):
                 self.targets.pop(member_id, None)
-            case GroupRecord(CurrentAssignmentKey(_, member_id), CurrentAssignmentValue() as has):
-                self._put(self._member(member_id)._replace(has=has))
+            case GroupRecord(CurrentAssignmentKey(_, member_id), CurrentAssignmentValue() as current_assignment):
+                self._put(self._member(member_id)._replace(current_assignment=current_assignment))
             case GroupRecord(CurrentAssignmentKey(_, member_id), None):
                 if member_id in self.members:
-                    self._put(self.members[member_id]._replace(has=GAVE_UP_ALL))
+                    self._put(self.members[member_id]._replace(current_assignment=ASSIGNMENT_REMOVED))
             case GroupRecord(RegexKey(_, regex), RegexValue() as resolved):
                 self.regexes[regex] = resolved
                 self._subscribed_names = None
@@ -116,23 +116,23 @@ class ConsumerState:
     def _put(self, member: ConsumerMember) -> None:
         old = self.members.get(member.member_id)
         self.members[member.member_id] = member
-        if old is None or old.said != member.said:
+        if old is None or old.subscription != member.subscription:
             if old is not None:
-                self._forget_said(old)
-            self._remember_said(member)
-        if old is None or old.has != member.has:
+                self._remove_subscription(old)
+            self._add_subscription(member)
+        if old is None or old.current_assignment != member.current_assignment:
             if old is not None:
                 self._release(old)
-            for held in (member.has.assigned, member.has.pending_revocation):
+            for held in (member.current_assignment.assigned, member.current_assignment.pending_revocation):
                 self._holders.update(dict.fromkeys(each(held), member.member_id))
 
     def _remove(self, member_id: str) -> None:
         old = self.members.pop(member_id, None)
         if old is not None:
-            self._forget_said(old)
+            self._remove_subscription(old)
             self._release(old)
 
-    def _remember_said(self, member: ConsumerMember) -> None:
+    def _add_subscription(self, member: ConsumerMember) -> None:
         self._subscribed_names = None
         self.classic_count += member.is_classic
         if member.regex is not None:
@@ -140,7 +140,7 @@ class ConsumerState:
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
-    def _forget_said(self, member: ConsumerMember) -> None:
+    def _remove_subscription(self, member: ConsumerMember) -> None:
         self._subscribed_names = None
         self.classic_count -= member.is_classic
         if member.regex is not None:
@@ -152,7 +152,7 @@ class ConsumerState:
 
     def _release(self, member: ConsumerMember) -> None:
         """A partition that another member was given meanwhile stays with that one."""
-        for held in (member.has.assigned, member.has.pending_revocation):
+        for held in (member.current_assignment.assigned, member.current_assignment.pending_revocation):
             for partition in each(held):
                 if self._holders.get(partition) == member.member_id:
                     del self._holders[partition]

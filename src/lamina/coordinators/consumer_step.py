@@ -75,9 +75,9 @@ class ConsumerStep:
         """Take in what a member says now; move the group's epoch, the target and the member if that follows."""
         state = self._state
         must_bump = state.epoch == 0
-        if updated.said != member.said:
+        if updated.subscription != member.subscription:
             self._records.append(member_record(self._group_id, updated))
-            must_bump |= updated.said.topics != member.said.topics
+            must_bump |= updated.subscription.topics != member.subscription.topics
         if state.regex_subscribers or updated.regex is not None:
             must_bump |= self._follow_regex(member, updated)
         epoch = state.epoch
@@ -86,12 +86,12 @@ class ConsumerStep:
         target_epoch, target = state.target_epoch, self._target_before(updated)
         if epoch > target_epoch:
             target_epoch, target = epoch, self._retarget(epoch, updated)
-        if is_reconciled(updated.has, target_epoch):
+        if is_reconciled(updated.current_assignment, target_epoch):
             return updated
-        has = reconcile(updated.has, target_epoch, target, owned, state.is_held)
-        if has == updated.has:
+        current_assignment = reconcile(updated.current_assignment, target_epoch, target, owned, state.is_held)
+        if current_assignment == updated.current_assignment:
             return updated
-        moved = updated._replace(has=has)
+        moved = updated._replace(current_assignment=current_assignment)
         self._records.append(current_record(self._group_id, moved))
         if member.is_revoking:
             self.decision.cancel_timer(self._rebalance_timer(member))
@@ -223,7 +223,7 @@ class ConsumerStep:
         if all(regex in state.regexes and state.regexes[regex].topics == values[regex].topics for regex in values):
             return
         topics = {**state.regexes, **values}
-        names = set().union(*(member.said.topics for member in state.members.values()))
+        names = set().union(*(member.subscription.topics for member in state.members.values()))
         names = names.union(*(topics[regex].topics for regex in state.regex_subscribers if regex in topics))
         found = metadata_hash(known_topics(names, self._context.image))
         self._records.append(group_record(self._group_id, state.epoch + 1, found))
@@ -254,7 +254,7 @@ class ConsumerStep:
     def set_rebalance_timer(self, member: ConsumerMember) -> None:
         """A member of the consumer protocol has this long to give up what it was told to."""
         if member.is_revoking and not member.is_classic:
-            timeout_ms = member.said.rebalance_timeout_ms
+            timeout_ms = member.subscription.rebalance_timeout_ms
             self.decision.set_timer(self._rebalance_timer(member), self._now.monotonic_ms + timeout_ms)
 
     def cancel_timers(self, member: ConsumerMember) -> None:
@@ -273,7 +273,7 @@ def _names(members: Iterable[ConsumerMember], state: ConsumerState) -> set[str]:
     """The topics that these members subscribe to, by name or by an expression that was resolved."""
     names: set[str] = set()
     for member in members:
-        names.update(member.said.topics)
+        names.update(member.subscription.topics)
         if member.regex in state.regexes:
             names.update(state.regexes[member.regex].topics)
     return names

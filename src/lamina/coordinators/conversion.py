@@ -79,7 +79,7 @@ def upgrade(group: ClassicGroupSnapshot, image: Image, settings: GroupSettings) 
     return [
         *(member_record(group_id, member) for member in members),
         group_record(group_id, group.generation, NOTHING_SUBSCRIBED_HASH),
-        *(target_record(group_id, member.member_id, member.has.assigned) for member in members),
+        *(target_record(group_id, member.member_id, member.current_assignment.assigned) for member in members),
         target_epoch_record(group_id, group.generation),
         *(current_record(group_id, member) for member in members),
     ]
@@ -154,10 +154,10 @@ def downgrade(
         return ClassicMemberValue(
             member.member_id,
             member.instance_id,
-            member.said.client_id,
-            member.said.client_host,
-            member.said.rebalance_timeout_ms,
-            member.said.classic.session_timeout_ms if member.said.classic is not None else 0,
+            member.subscription.client_id,
+            member.subscription.client_host,
+            member.subscription.rebalance_timeout_ms,
+            member.subscription.classic.session_timeout_ms if member.subscription.classic is not None else 0,
             metadata,
             write_assignment(target, read_subscription(metadata).version),
         )
@@ -172,7 +172,7 @@ def downgrade(
 
 def _protocols(member: ConsumerMember) -> dict[str, bytes]:
     """In the member's order of preference."""
-    return {} if member.said.classic is None else dict(member.said.classic.protocols)
+    return {} if member.subscription.classic is None else dict(member.subscription.classic.protocols)
 
 
 def _common_protocols(members: Collection[ConsumerMember]) -> set[str]:

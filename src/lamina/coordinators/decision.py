@@ -37,7 +37,7 @@ class Reply(NamedTuple):
     """Answer a request, the one that is being decided or an earlier one that waits. An error is an answer too."""
 
     waiter: Waiter
-    answer: object
+    response: object
 
 
 class SetTimer(NamedTuple):
@@ -108,8 +108,8 @@ class Decision(Generic[R]):
         self.effects += other.effects
         self.soft_changes += other.soft_changes
 
-    def reply(self, waiter: Waiter, answer: object) -> None:
-        self.effects.append(Reply(waiter, answer))
+    def reply(self, waiter: Waiter, response: object) -> None:
+        self.effects.append(Reply(waiter, response))
 
     def set_timer(self, name: TimerName, at_monotonic_ms: int) -> None:
         self.effects.append(SetTimer(name, at_monotonic_ms))

@@ -48,7 +48,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-class JoinAnswer(NamedTuple):
+class JoinResponse(NamedTuple):
     member_id: str
     generation: int = -1
     protocol_type: str | None = None
@@ -72,7 +72,7 @@ class SyncRequest(NamedTuple):
     """By member; only the leader sends them."""
 
 
-class SyncAnswer(NamedTuple):
+class SyncResponse(NamedTuple):
     protocol_type: str | None
     protocol: str | None
     assignment: bytes
@@ -98,7 +98,7 @@ class LeaveRequest(NamedTuple):
     members: tuple[LeavingMember, ...]
 
 
-class LeaveAnswer(NamedTuple):
+class LeaveResponse(NamedTuple):
     members: tuple[tuple[LeavingMember, KafkaError | None], ...]
 
 
@@ -124,7 +124,7 @@ class ConsumerHeartbeatRequest(NamedTuple):
     api_version: int = 1
 
 
-class ConsumerHeartbeatAnswer(NamedTuple):
+class ConsumerHeartbeatResponse(NamedTuple):
     member_id: str
     member_epoch: int
     heartbeat_interval_ms: int
@@ -192,7 +192,7 @@ class FetchedOffset(NamedTuple):
     error: KafkaError | None = None
 
 
-OffsetFetchAnswer = tuple[FetchedOffset, ...]
+OffsetFetchResponse = tuple[FetchedOffset, ...]
 
 
 class OffsetDeleteRequest(NamedTuple):

@@ -22,8 +22,8 @@ from lamina.coordinators.group_requests import (
     GroupListing,
     HeartbeatRequest,
     JoinRequest,
-    LeaveAnswer,
     LeaveRequest,
+    LeaveResponse,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
@@ -169,7 +169,7 @@ class GroupShard:
         if group is None:
             unknown = UnknownMemberId(f"there is no group {request.group_id}")
             decision = GroupDecision(is_refusable=True)
-            decision.reply(waiter, LeaveAnswer(tuple((member, unknown) for member in request.members)))
+            decision.reply(waiter, LeaveResponse(tuple((member, unknown) for member in request.members)))
             return decision
         if isinstance(group, ConsumerGroup):
             return hosted_classic.leave(group, request, waiter, now, self._context(group))

@@ -63,8 +63,8 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: TopicIdPartitions | N
     """
     if epoch in (JOINING_EPOCH, member.epoch):
         return
-    is_previous = epoch == member.has.previous_member_epoch and epoch < member.epoch
-    if is_previous and owned is not None and is_subset(owned, member.has.assigned):
+    is_previous = epoch == member.current_assignment.previous_member_epoch and epoch < member.epoch
+    if is_previous and owned is not None and is_subset(owned, member.current_assignment.assigned):
         return
     raise FencedMemberEpoch(
         f"member {member.member_id} is at epoch {member.epoch}, not at {epoch}; "

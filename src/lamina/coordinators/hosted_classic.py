@@ -12,13 +12,13 @@ from lamina.coordinators.decision import Now, Waiter
 from lamina.coordinators.group_context import GroupContext
 from lamina.coordinators.group_requests import (
     HeartbeatRequest,
-    JoinAnswer,
     JoinRequest,
-    LeaveAnswer,
+    JoinResponse,
     LeaveRequest,
+    LeaveResponse,
     LeavingMember,
-    SyncAnswer,
     SyncRequest,
+    SyncResponse,
 )
 from lamina.coordinators.reconciliation import MemberState
 from lamina.coordinators.records.consumer_protocol import (
@@ -45,12 +45,12 @@ def join(group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now, c
     if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
         raise InvalidSessionTimeout(f"a session timeout of {request.session_timeout_ms} ms is not allowed")
     member_id = request.member_id or request.new_member_id
-    group.check_room(member_id, request.instance_id, context)
+    group.check_size(member_id, request.instance_id, context)
     _check_protocols(group, request)
     step = group.step(now, context)
     if not request.member_id and request.instance_id is None and request.requires_known_member_id:
         required = MemberIdRequired("the member must join again with the id that it is given")
-        step.decision.reply(waiter, JoinAnswer(member_id, error=required))
+        step.decision.reply(waiter, JoinResponse(member_id, error=required))
         return step.decision
     subscription = _subscription(request, context)
     incumbent = group.state.static_member(request.instance_id)
@@ -61,7 +61,7 @@ def join(group: ConsumerGroup, request: JoinRequest, waiter: Waiter, now: Now, c
     if incumbent is None or not step.downgrade_by_replacing(incumbent, updated):
         step.set_timer("session", member_id, request.session_timeout_ms)
         step.set_timer("sync", member_id, request.rebalance_timeout_ms)
-    step.decision.reply(waiter, JoinAnswer(member_id, updated.epoch, CONSUMER_PROTOCOL_TYPE, request.protocols[0][0]))
+    step.decision.reply(waiter, JoinResponse(member_id, updated.epoch, CONSUMER_PROTOCOL_TYPE, request.protocols[0][0]))
     return step.decision
 
 
@@ -79,8 +79,8 @@ def sync(group: ConsumerGroup, request: SyncRequest, waiter: Waiter, now: Now, c
     step.cancel_timer("sync", member.member_id)
     step.set_timer("session", member.member_id, classic.session_timeout_ms)
     version = read_subscription(metadata).version
-    assignment = write_assignment(by_name(member.has.assigned, context.image), version)
-    step.decision.reply(waiter, SyncAnswer(request.protocol_type, request.protocol, assignment))
+    assignment = write_assignment(by_name(member.current_assignment.assigned, context.image), version)
+    step.decision.reply(waiter, SyncResponse(request.protocol_type, request.protocol, assignment))
     return step.decision
 
 
@@ -103,18 +103,18 @@ def leave(
     """Anybody's members, whatever protocol they speak: an administrator may remove them."""
     step = group.step(now, context)
     leaving: dict[str, ConsumerMember] = {}
-    answers: list[tuple[LeavingMember, KafkaError | None]] = []
+    responses: list[tuple[LeavingMember, KafkaError | None]] = []
     for identity in request.members:
         try:
             member = _leaver(group, identity)
         except KafkaError as error:
-            answers.append((identity, error))
+            responses.append((identity, error))
         else:
             leaving[member.member_id] = member
-            answers.append((identity._replace(member_id=member.member_id), None))
+            responses.append((identity._replace(member_id=member.member_id), None))
     if leaving:
         step.remove(leaving.values())
-    step.decision.reply(waiter, LeaveAnswer(tuple(answers)))
+    step.decision.reply(waiter, LeaveResponse(tuple(responses)))
     return step.decision
 
 
@@ -122,8 +122,8 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
     """All members of the classic protocol must know one protocol; one that joins again counts no more as it was."""
     common = {name for name, _ in request.protocols}
     for member in group.state.members.values():
-        if member.said.classic is not None and member.member_id != request.member_id:
-            common &= {name for name, _ in member.said.classic.protocols}
+        if member.subscription.classic is not None and member.member_id != request.member_id:
+            common &= {name for name, _ in member.subscription.classic.protocols}
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not common:
         raise InconsistentGroupProtocol(f"group {group.group_id} does not support the member's protocols")
 
@@ -146,17 +146,17 @@ def _joiner(
 
 
 def _after(member: ConsumerMember, request: JoinRequest, subscription: Subscription) -> ConsumerMember:
-    said = member.said
+    before = member.subscription
     return member._replace(
-        said=ConsumerMemberValue(
-            instance_id=said.instance_id if request.instance_id is None else request.instance_id,
-            rack_id=said.rack_id if subscription.rack_id is None else subscription.rack_id,
+        subscription=ConsumerMemberValue(
+            instance_id=before.instance_id if request.instance_id is None else request.instance_id,
+            rack_id=before.rack_id if subscription.rack_id is None else subscription.rack_id,
             client_id=request.client.client_id,
             client_host=request.client.host,
             topics=topic_set(subscription.topics),
             regex=None,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
-            assignor=said.assignor,
+            assignor=before.assignor,
             classic=ClassicMemberMetadata(request.session_timeout_ms, request.protocols),
         )
     )
@@ -166,24 +166,24 @@ def _classic_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerMember, ClassicMemberMetadata]:
     member = group.known(member_id, instance_id)
-    if member.said.classic is None:
+    if member.subscription.classic is None:
         raise UnknownMemberId(f"member {member_id} does not speak the classic protocol")
     if member.epoch != generation:
         raise IllegalGeneration(f"member {member_id} is at epoch {member.epoch}, not at generation {generation}")
-    return member, member.said.classic
+    return member, member.subscription.classic
 
 
 def _call_to_join(group: ConsumerGroup, member: ConsumerMember, waiter: Waiter, step: ConsumerStep) -> None:
     """The member has its rebalance timeout to come, from the first time that it is called."""
-    step.await_join(member.member_id, member.said.rebalance_timeout_ms)
+    step.await_join(member.member_id, member.subscription.rebalance_timeout_ms)
     step.decision.reply(waiter, RebalanceInProgress(f"group {group.group_id} rebalances; the member must join again"))
 
 
 def _can_get_more(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether everything that the member waited for is free now."""
-    if member.has.state != MemberState.UNRELEASED_PARTITIONS:
+    if member.current_assignment.state != MemberState.UNRELEASED_PARTITIONS:
         return False
-    missing = difference(group.state.target_of(member.member_id), member.has.assigned)
+    missing = difference(group.state.target_of(member.member_id), member.current_assignment.assigned)
     return not any(group.state.is_held(topic_id, partition) for topic_id, partition in each(missing))
 
 

@@ -43,7 +43,7 @@ class Offsets:
         self._committed: dict[str, dict[TopicPartition, _Stored]] = {}
         self._pending: dict[int, dict[OffsetKey, _Pending]] = {}
         """By the producer whose transaction is open."""
-        self._open: dict[str, dict[TopicPartition, int]] = {}
+        self._pending_counts: dict[str, dict[TopicPartition, int]] = {}
         """By group: how many open transactions write an offset."""
         self._order = 0
 
@@ -58,7 +58,7 @@ class Offsets:
         else:
             pending = self._pending.setdefault(producer_id, {})
             if key not in pending:
-                counts = self._open.setdefault(key.group_id, {})
+                counts = self._pending_counts.setdefault(key.group_id, {})
                 counts[key[1:]] = counts.get(key[1:], 0) + 1
             pending[key] = _Pending(self._order, value)
 
@@ -73,7 +73,7 @@ class Offsets:
             # One text for all partitions of all groups that read the topic.
             place = (intern(topic), partition)
         group[place] = (*value,)
-        if key[1:] in self._open.get(group_id, _NOTHING):
+        if key[1:] in self._pending_counts.get(group_id, _NOTHING):
             for pending in self._pending.values():
                 if key in pending and pending[key].order < order:
                     pending[key] = _Pending(order, None)
@@ -85,24 +85,24 @@ class Offsets:
             group.pop(key[1:], None)
             if not group:
                 del self._committed[key.group_id]
-        if key[1:] in self._open.get(key.group_id, _NOTHING):
+        if key[1:] in self._pending_counts.get(key.group_id, _NOTHING):
             for pending in self._pending.values():
                 if pending.pop(key, None) is not None:
-                    self._settle(key)
+                    self._end_pending(key)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         for key, (order, value) in self._pending.pop(producer_id, {}).items():
-            self._settle(key)
+            self._end_pending(key)
             if is_committed and value is not None:
                 self._put(key, value, order)
 
-    def _settle(self, key: OffsetKey) -> None:
-        counts = self._open[key.group_id]
+    def _end_pending(self, key: OffsetKey) -> None:
+        counts = self._pending_counts[key.group_id]
         counts[key[1:]] -= 1
         if not counts[key[1:]]:
             del counts[key[1:]]
             if not counts:
-                del self._open[key.group_id]
+                del self._pending_counts[key.group_id]
 
     # Deciding
 
@@ -135,10 +135,10 @@ class Offsets:
         self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> tuple[FetchedOffset, ...]:
         group = self._committed.get(group_id, _NOTHING)
-        unstable = self._open.get(group_id, {}) if require_stable else {}
-        asked = (group.keys() | unstable.keys()) if partitions is None else partitions
+        unstable = self._pending_counts.get(group_id, {}) if require_stable else {}
+        wanted = (group.keys() | unstable.keys()) if partitions is None else partitions
         found = []
-        for topic, partition in sorted(asked) if partitions is None else asked:
+        for topic, partition in sorted(wanted) if partitions is None else wanted:
             stored = group.get((topic, partition))
             if (topic, partition) in unstable:
                 error = UnstableOffsetCommit(f"a transaction that commits {topic}-{partition} is open")
@@ -152,7 +152,7 @@ class Offsets:
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[GroupRecord]:
         """Tombstones for those that are there, if only in an open transaction."""
-        group, unstable = self._committed.get(group_id, _NOTHING), self._open.get(group_id, _NOTHING)
+        group, unstable = self._committed.get(group_id, _NOTHING), self._pending_counts.get(group_id, _NOTHING)
         return [
             GroupRecord(OffsetKey(group_id, topic, partition), None)
             for topic, partition in partitions
@@ -160,7 +160,7 @@ class Offsets:
         ]
 
     def delete_all(self, group_id: str) -> list[GroupRecord]:
-        known = self._committed.get(group_id, _NOTHING).keys() | self._open.get(group_id, _NOTHING).keys()
+        known = self._committed.get(group_id, _NOTHING).keys() | self._pending_counts.get(group_id, _NOTHING).keys()
         return self.delete(group_id, known)
 
     def delete_topics(self, topics: frozenset[str]) -> list[GroupRecord]:
@@ -169,13 +169,13 @@ class Offsets:
             GroupRecord(OffsetKey(group_id, topic, partition), None)
             for group_id in self.groups()
             for topic, partition in self._committed.get(group_id, _NOTHING).keys()
-            | self._open.get(group_id, _NOTHING).keys()
+            | self._pending_counts.get(group_id, _NOTHING).keys()
             if topic in topics
         ]
 
     def expired(self, group_id: str, expiry: Expiry, now_ms: int, retention_ms: int) -> list[GroupRecord]:
         """Tombstones for what has grown old. An offset that an open transaction writes waits for its end."""
-        unstable = self._open.get(group_id, {})
+        unstable = self._pending_counts.get(group_id, {})
         gone = []
         for (topic, partition), stored in self._committed.get(group_id, _NOTHING).items():
             if topic in expiry.kept_topics or (topic, partition) in unstable:
@@ -194,13 +194,13 @@ class Offsets:
 
     def groups(self) -> list[str]:
         """Whoever has an offset, committed or in an open transaction."""
-        return [*self._committed, *(group_id for group_id in self._open if group_id not in self._committed)]
+        return [*self._committed, *(group_id for group_id in self._pending_counts if group_id not in self._committed)]
 
     def count(self, group_id: str) -> int:
         return len(self._committed.get(group_id, _NOTHING))
 
     def is_in_transaction(self, group_id: str) -> bool:
-        return group_id in self._open
+        return group_id in self._pending_counts
 
     def has_any(self, group_id: str) -> bool:
-        return group_id in self._committed or group_id in self._open
+        return group_id in self._committed or group_id in self._pending_counts

@@ -52,7 +52,7 @@ class History:
     """What a log says, as far as it was fed, with all that was overwritten left out."""
 
     def __init__(self) -> None:
-        self._settled: list[Latest | Put | End] = []
+        self._steps: list[Latest | Put | End] = []
         self._latest: Latest = {}
         self.next_offset = 0
 
@@ -76,14 +76,14 @@ class History:
         if header.is_control:
             marker = read_marker(chunk, position, header)
             if marker is not None and marker.control_type in (ControlType.COMMIT, ControlType.ABORT):
-                self._settle()
-                self._settled.append(End(header.producer_id, marker.control_type is ControlType.COMMIT))
+                self._close_latest()
+                self._steps.append(End(header.producer_id, marker.control_type is ControlType.COMMIT))
             return
         records = iterate_records(chunk, position, header, _MAX_BATCH_BYTES)
         if header.is_transactional:
-            self._settle()
+            self._close_latest()
             producer = Producer(header.producer_id, header.producer_epoch)
-            self._settled += [Put(record.key, record.value, producer) for record in records]
+            self._steps += [Put(record.key, record.value, producer) for record in records]
             return
         latest = self._latest
         for record in records:
@@ -91,19 +91,19 @@ class History:
             latest.pop(record.key, None)
             latest[record.key] = record.value
 
-    def _settle(self) -> None:
+    def _close_latest(self) -> None:
         if self._latest:
-            self._settled.append(self._latest)
+            self._steps.append(self._latest)
             self._latest = {}
 
     def steps(self) -> Iterator[Put | End]:
-        self._settle()
-        for settled in self._settled:
-            if isinstance(settled, dict):
-                for key, value in settled.items():
+        self._close_latest()
+        for step in self._steps:
+            if isinstance(step, dict):
+                for key, value in step.items():
                     yield Put(key, value)
             else:
-                yield settled
+                yield step
 
 
 Decode = Callable[[bytes | None, bytes | None], R | None]

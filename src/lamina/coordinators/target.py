@@ -16,7 +16,7 @@ from lamina.image.topic import Topic
 
 def preferred_assignor(members: Iterable[ConsumerMember], offered: tuple[str, ...]) -> str:
     """The one that most members ask for, the earlier in the broker's list if several are; else the broker's first."""
-    votes = Counter(member.said.assignor for member in members)
+    votes = Counter(member.subscription.assignor for member in members)
     return max(offered, key=lambda name: votes[name])
 
 
@@ -31,13 +31,16 @@ def compute_target(
     ids_of: dict[tuple[tuple[str, ...], str | None], frozenset[bytes]] = {}
     subscriptions = {}
     for member_id, member in members.items():
-        key = (member.said.topics, member.regex)
+        key = (member.subscription.topics, member.regex)
         if key not in ids_of:
             resolved = regexes.get(member.regex) if member.regex is not None else None
-            names = {*member.said.topics, *(resolved.topics if resolved is not None else ())}
+            names = {*member.subscription.topics, *(resolved.topics if resolved is not None else ())}
             ids_of[key] = frozenset(topics[name].id for name in names if name in topics)
         subscriptions[member_id] = MemberSubscription(
-            ids_of[key], member.said.instance_id, member.said.rack_id, assigned.get(member_id, NO_PARTITIONS)
+            ids_of[key],
+            member.subscription.instance_id,
+            member.subscription.rack_id,
+            assigned.get(member_id, NO_PARTITIONS),
         )
     partition_counts = {topic.id: len(topic.partitions) for topic in topics.values()}
     target = assign(subscriptions, partition_counts)

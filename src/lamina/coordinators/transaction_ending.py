@@ -29,7 +29,7 @@ _COMPLETE = {Status.COMPLETE_COMMIT: True, Status.COMPLETE_ABORT: False}
 class Ending(NamedTuple):
     value: TransactionValue | None
     """``None`` for a repetition: the transaction has ended as it asks for."""
-    answer: Producer
+    response: Producer
 
 
 def end(value: TransactionValue, request: EndRequest, now_ms: int) -> Ending:

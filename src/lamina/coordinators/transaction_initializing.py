@@ -21,7 +21,7 @@ from lamina.errors import ConcurrentTransactions
 
 class Initialization(NamedTuple):
     value: TransactionValue
-    answer: Producer | ConcurrentTransactions
+    response: Producer | ConcurrentTransactions
     """The error when a transaction had to be aborted first: the client asks again."""
     predecessor: Producer | None
     """Who the client was before. If it asks again as that, its answer was lost and it gets the same one."""

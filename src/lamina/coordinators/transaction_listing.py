@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from lamina.coordinators.patterns import compile_pattern
 from lamina.coordinators.records.transaction_records import Status, TransactionValue
 from lamina.coordinators.transaction_requests import (
-    ListAnswer,
     ListRequest,
+    ListResponse,
     TransactionDescription,
     TransactionListing,
 )
@@ -29,7 +29,7 @@ def describe(transactional_id: str, value: TransactionValue) -> TransactionDescr
     )
 
 
-def list_transactions(values: Mapping[str, TransactionValue], request: ListRequest, now_ms: int) -> ListAnswer:
+def list_transactions(values: Mapping[str, TransactionValue], request: ListRequest, now_ms: int) -> ListResponse:
     """Raises InvalidRegularExpression."""
     pattern = compile_pattern(request.id_pattern) if request.id_pattern else None
     states = {_BY_NAME[name] for name in request.states if name in _BY_NAME}
@@ -42,7 +42,7 @@ def list_transactions(values: Mapping[str, TransactionValue], request: ListReque
             and (pattern is None or pattern.fullmatch(transactional_id) is not None)
         )
 
-    return ListAnswer(
+    return ListResponse(
         tuple(
             TransactionListing(transactional_id, value.producer_id, value.status.state_name)
             for transactional_id, value in sorted(values.items())

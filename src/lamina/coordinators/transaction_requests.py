@@ -161,7 +161,7 @@ class TransactionListing(NamedTuple):
     state: str
 
 
-class ListAnswer(NamedTuple):
+class ListResponse(NamedTuple):
     listings: tuple[TransactionListing, ...]
     unknown_states: tuple[str, ...]
     """States that were asked for and do not exist."""

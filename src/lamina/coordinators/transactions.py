@@ -27,8 +27,8 @@ from lamina.coordinators.transaction_requests import (
     AddPartitionsRequest,
     EndRequest,
     InitRequest,
-    ListAnswer,
     ListRequest,
+    ListResponse,
     ProducerIdNeeded,
     TransactionDescription,
     TransactionSettings,
@@ -138,14 +138,14 @@ class TransactionShard:
             )
         transactional_id = request.transactional_id
         value, predecessor = self._values.get(transactional_id), self._predecessors.get(transactional_id)
-        new, answer, predecessor = initialize(value, predecessor, request, settings.transaction_version, now.wall_ms)
+        new, response, predecessor = initialize(value, predecessor, request, settings.transaction_version, now.wall_ms)
         decision = TransactionDecision(is_refusable=True)
         self._set_predecessor(decision, transactional_id, predecessor)
         if new.status in ENDING:
             self._prepare(decision, transactional_id, new)
         else:
             decision.records.append(_record(transactional_id, new))
-        decision.reply(waiter, answer)
+        decision.reply(waiter, response)
         return decision
 
     def add_partitions(self, request: AddPartitionsRequest, waiter: Waiter, now: Now) -> TransactionDecision:
@@ -185,13 +185,13 @@ class TransactionShard:
 
     def end_txn(self, request: EndRequest, waiter: Waiter, now: Now) -> TransactionDecision:
         value = self._require(request.transactional_id)
-        new, answer = end(value, request, now.wall_ms)
+        new, response = end(value, request, now.wall_ms)
         decision = TransactionDecision(is_refusable=True)
         if new is not None:
             if request.client_version >= BUMPING:
                 self._set_predecessor(decision, request.transactional_id, request.producer)
             self._prepare(decision, request.transactional_id, new)
-        decision.reply(waiter, answer)
+        decision.reply(waiter, response)
         return decision
 
     def markers_written(
@@ -233,14 +233,14 @@ class TransactionShard:
         return decision
 
     def _abort_timed_out(self, now: Now, settings: TransactionSettings) -> tuple[TransactionDecision, bool]:
-        decision, room = TransactionDecision(is_atomic=False, is_refusable=True), _PARTITIONS_AT_A_TIME
+        decision, budget = TransactionDecision(is_atomic=False, is_refusable=True), _PARTITIONS_AT_A_TIME
         for transactional_id, began_ms in self._began_ms.items():
             value = self._values[transactional_id]
             if began_ms + value.timeout_ms >= now.monotonic_ms:
                 continue
-            if room <= 0:
+            if budget <= 0:
                 return decision, False
-            room -= 1 + len(value.partitions)
+            budget -= 1 + len(value.partitions)
             is_recoverable = settings.transaction_version >= BUMPING
             self._set_predecessor(decision, transactional_id, producer_of(value) if is_recoverable else None)
             aborted = aborted_by_fence(value, settings.transaction_version, now.wall_ms)
@@ -248,14 +248,14 @@ class TransactionShard:
         return decision, True
 
     def _remove_expired(self, now: Now, settings: TransactionSettings) -> tuple[TransactionDecision, bool]:
-        decision, room = TransactionDecision(is_atomic=False, is_refusable=True), _TOMBSTONE_BYTES_AT_A_TIME
+        decision, budget = TransactionDecision(is_atomic=False, is_refusable=True), _TOMBSTONE_BYTES_AT_A_TIME
         oldest_ms = now.wall_ms - settings.id_expiration_ms
         for transactional_id, value in self._values.items():
             if value.status not in IDLE or value.update_timestamp_ms > oldest_ms:
                 continue
-            if room <= 0:
+            if budget <= 0:
                 return decision, False
-            room -= len(transactional_id.encode())
+            budget -= len(transactional_id.encode())
             decision.records.append(_record(transactional_id, None))
         return decision, True
 
@@ -268,7 +268,7 @@ class TransactionShard:
             raise TransactionalIdNotFound(f"there is no transactional id {transactional_id!r}")
         return describe(transactional_id, value)
 
-    def list_transactions(self, request: ListRequest, now: Now) -> ListAnswer:
+    def list_transactions(self, request: ListRequest, now: Now) -> ListResponse:
         return list_transactions(self._values, request, now.wall_ms)
 
     # Deciding

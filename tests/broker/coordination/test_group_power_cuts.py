@@ -70,9 +70,9 @@ class Story:
 
     def forget(self) -> None:
         group = self.rng.choice(SIMPLE)
-        (answer,) = self.broker.ask(DELETE, 2, groups_names=[group]).results
+        (response,) = self.broker.ask(DELETE, 2, groups_names=[group]).results
         is_there = any(key[0] == group for key in self.offsets)
-        assert answer.error_code == (0 if is_there else ErrorCode.GROUP_ID_NOT_FOUND)
+        assert response.error_code == (0 if is_there else ErrorCode.GROUP_ID_NOT_FOUND)
         self.offsets = {key: offset for key, offset in self.offsets.items() if key[0] != group}
 
     def join(self) -> None:

@@ -88,10 +88,10 @@ class Transactions(RuleBasedStateMachine):
     def init(self, which: int, goes_on: bool, fault: str, seed: int) -> None:
         client = self.clients[which]
         expected = client.me if goes_on and client.me is not None else Me(-1, -1)
-        answer = self._try(lambda: self.orders.init(client.versions.init, expected), fault, seed)
-        if answer is None or answer.code in AGAIN:
+        response = self._try(lambda: self.orders.init(client.versions.init, expected), fault, seed)
+        if response is None or response.code in AGAIN:
             return
-        self._start_anew(client, answer.me if answer.code == 0 else None)
+        self._start_anew(client, response.me if response.code == 0 else None)
 
     def _start_anew(self, client: Client, me: Me | None) -> None:
         if client.me is None or me is None or me != client.me:
@@ -194,17 +194,17 @@ class Transactions(RuleBasedStateMachine):
 
         if is_late and not client.versions.adds_itself:
             self.late.append(ask)
-        answer = self._try(ask, fault, seed)
-        if answer is None or answer.code in AGAIN:
+        response = self._try(ask, fault, seed)
+        if response is None or response.code in AGAIN:
             return
-        if answer.code != 0:
+        if response.code != 0:
             # Somebody else has the id now, or the transaction ran out of time: the coordinator knows, we do not.
             self._start_anew(client, None)
             return
         transaction.outcome = wish
         # After a batch of which nobody knows a client takes a new epoch, in which sequences begin anew.
         is_lost = transaction.must_abort and client.versions.adds_itself
-        self._start_anew(client, None if is_lost else answer.me)
+        self._start_anew(client, None if is_lost else response.me)
 
     @rule(
         which=st.integers(0, 1),
@@ -238,13 +238,13 @@ class Transactions(RuleBasedStateMachine):
         if fault == "request lost":
             return None
         before = len(self.broker.disk.ops)
-        answer = ask()
+        response = ask()
         if fault == "twice":
             ask()
         if fault == "cut":
             rng = Random(seed)
             self.broker.cut_power(rng.randint(before, len(self.broker.disk.ops)), rng)
-        return None if fault in ("answer lost", "cut") else answer
+        return None if fault in ("answer lost", "cut") else response
 
     # The broker
 

@@ -31,13 +31,13 @@ class ProducerIdBlock:
                 # All who wait share one block; one who goes away does not take it from the others.
                 block = await asyncio.shield(refill)
             except Exception:
-                self._settle(refill, range(0))
+                self._take(refill, range(0))
                 raise
-            self._settle(refill, block)
+            self._take(refill, block)
         next_id, self._block = self._block[0], self._block[1:]
         return next_id
 
-    def _settle(self, refill: "asyncio.Future[range]", block: range) -> None:
+    def _take(self, refill: "asyncio.Future[range]", block: range) -> None:
         """The first who comes back with a block takes it for all. A future that is done is waited for without a pause,
         so nobody may count on a callback of it."""
         if self._refill is refill:

@@ -26,8 +26,8 @@ from lamina.coordinators.transaction_requests import (
     AddPartitionsRequest,
     EndRequest,
     InitRequest,
-    ListAnswer,
     ListRequest,
+    ListResponse,
     ProducerIdNeeded,
     TransactionDescription,
     TransactionSettings,
@@ -183,19 +183,19 @@ class TransactionCoordinator(Follower):
     def describe(self, transactional_id: str) -> TransactionDescription:
         return self.shard_of(transactional_id).look(lambda machine: machine.describe(transactional_id))
 
-    def list_transactions(self, request: ListRequest) -> ListAnswer:
+    def list_transactions(self, request: ListRequest) -> ListResponse:
         """Of all shards; raises CoordinatorLoadInProgress while one is not known yet."""
         return self._list(request, [shard for shard in self.runtime if not shard.is_given_up])
 
-    def list_loaded(self, request: ListRequest) -> ListAnswer:
+    def list_loaded(self, request: ListRequest) -> ListResponse:
         """Of those shards that are known now."""
         return self._list(request, [shard for shard in self.runtime if shard.machine is not None])
 
-    def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListAnswer:
+    def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListResponse:
         now = Now(self._node.now_ms(), self._node.monotonic_ms())
-        answers = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
-        unknown = answers[0].unknown_states if answers else ()
-        return ListAnswer(tuple(one for answer in answers for one in answer.listings), unknown)
+        responses = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
+        unknown = responses[0].unknown_states if responses else ()
+        return ListResponse(tuple(one for response in responses for one in response.listings), unknown)
 
     def counts(self) -> Counter[Status]:
         """How many transactional ids are in each state, as far as they are loaded."""

@@ -24,7 +24,7 @@ from lamina.wire.primitives import (
 T = TypeVar("T")
 
 UNREADABLE = (StructError, IndexError, UnicodeDecodeError, MalformedRequest)
-"""What reading a lie raises; ``corrupt`` says it in this room's words."""
+"""What reading malformed bytes raises; ``corrupt`` makes CORRUPT_MESSAGE of it."""
 
 _INT8, _INT16, _INT32, _INT64 = Struct(">b"), Struct(">h"), Struct(">i"), Struct(">q")
 _UUID_BYTES = 16

@@ -12,7 +12,7 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.handlers.join_group import client_of
 from lamina.broker.requests.request import Request
-from lamina.coordinators.group_requests import ConsumerHeartbeatAnswer, ConsumerHeartbeatRequest
+from lamina.coordinators.group_requests import ConsumerHeartbeatRequest, ConsumerHeartbeatResponse
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
@@ -52,7 +52,7 @@ def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:
     return owned
 
 
-def _answer(request: Request, answer: ConsumerHeartbeatAnswer) -> Any:
+def _answer(request: Request, answer: ConsumerHeartbeatResponse) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     assignment = None
     if answer.assignment is not None:

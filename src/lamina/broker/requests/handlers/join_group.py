@@ -12,7 +12,7 @@ from uuid import uuid4
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.coordinators.group_requests import Client, JoinAnswer, JoinRequest
+from lamina.coordinators.group_requests import Client, JoinRequest, JoinResponse
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
@@ -54,7 +54,7 @@ def client_of(request: Request) -> Client:
     return Client(request.client_id or "", f"/{host}")
 
 
-def _answer(request: Request, answer: JoinAnswer) -> Any:
+def _answer(request: Request, answer: JoinResponse) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     member_shape = shape.of("members")
     protocol = answer.protocol
@@ -76,7 +76,7 @@ def _answer(request: Request, answer: JoinAnswer) -> Any:
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, JoinAnswer(message.member_id, error=error))
+    return _answer(request, JoinResponse(message.member_id, error=error))
 
 
 API = Api(API_KEY, "JoinGroup", range(10), error_response)

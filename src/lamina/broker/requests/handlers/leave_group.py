@@ -10,7 +10,7 @@ from typing import Any
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.coordinators.group_requests import LeaveAnswer, LeaveRequest, LeavingMember
+from lamina.coordinators.group_requests import LeaveRequest, LeaveResponse, LeavingMember
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 
@@ -32,7 +32,7 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     return response.then(lambda answer: _answer(request, answer))
 
 
-def _answer(request: Request, answer: LeaveAnswer) -> Any:
+def _answer(request: Request, answer: LeaveResponse) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version < _FIRST_BATCHED:
         _, error = answer.members[0]

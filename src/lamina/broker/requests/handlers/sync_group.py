@@ -9,7 +9,7 @@ from typing import Any
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.coordinators.group_requests import SyncAnswer, SyncRequest
+from lamina.coordinators.group_requests import SyncRequest, SyncResponse
 from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError
 from lamina.wire.building import response_shape
 
@@ -36,7 +36,7 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     return response.then(lambda answer: _answer(request, answer))
 
 
-def _answer(request: Request, answer: SyncAnswer) -> Any:
+def _answer(request: Request, answer: SyncResponse) -> Any:
     return response_shape(API_KEY, request.api_version)(
         error_code=ErrorCode.NONE,
         protocol_type=answer.protocol_type,
