@@ -13,7 +13,6 @@ from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.names import PASS_FOLDER_PREFIX
 from lamina.log.partition_log import PartitionLog
-from lamina.log.trimming import take_due_paths
 from lamina.records.batch import read_header
 from lamina.settings.log_config import LogConfig
 from tests.cleaning.small_passes import TOPIC_ID, install, planned
@@ -58,7 +57,7 @@ def clean(directory: LogDirectory, log: PartitionLog, plan_id: str) -> tuple[Tak
     install(log, taken, manifest)
     directory.write_cleaner_offsets({("t", 0): manifest.end_offset})
     discard(taken.plan, log.disk)
-    for path in take_due_paths(log, NOW_MS + CONFIG.file_delete_delay_ms):
+    for path in log.take_due_paths(NOW_MS + CONFIG.file_delete_delay_ms):
         log.disk.unlink(path)
     return taken, manifest
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.log.swap import replace_segments
+from lamina.log.partition_log import run_steps
 from lamina.records.record import build_empty_batch
 from tests.log.building import LogBuilder, a_log
 
@@ -22,7 +22,7 @@ def emptied(tmp_path: Path, *, commits: bool) -> LogBuilder:
         build_empty_batch(header) if header.producer_id == 7 else bytearray(data) for header, data in builder.batches()
     ]
     old = list(builder.log.segments)[:1]
-    replace_segments(builder.log, [builder.rewrite(old, kept)], old, builder.now_ms)
+    run_steps(builder.log.replace([builder.rewrite(old, kept)], old, builder.now_ms))
     return builder
 
 
@@ -60,7 +60,7 @@ def test_fact_75_a_marker_of_which_only_the_header_is_left_ends_nothing(tmp_path
         header, _ = builder.batches()[1]
         old = list(builder.log.segments)[:1]
         rest = [bytearray(data) for other, data in builder.batches() if other.base_offset != 0]
-        replace_segments(builder.log, [builder.rewrite(old, rest)], old, builder.now_ms)
+        run_steps(builder.log.replace([builder.rewrite(old, rest)], old, builder.now_ms))
         assert header.is_control
     recover(builder)
     producer = builder.log.producers.producers.get(7)

@@ -8,10 +8,10 @@ import pytest
 from lamina.cleaning.contract import Manifest
 from lamina.cleaning.gather import discard
 from lamina.cleaning.install import Refused
-from lamina.log.retention import delete_expired
-from lamina.log.swap import replace_segments
-from lamina.log.trimming import move_log_start_offset, truncate_to
+from lamina.log.partition_log import run_steps
+from lamina.settings.log_config import LONG_MAX
 from tests.cleaning.small_passes import a_compacted_log, install, planned, steps
+from tests.log.building import expire, truncate_log
 
 CLEANED = [b"a=9", b"b=10", b"c=11", b"a=12"]
 BEFORE = [b"%c=%d" % (b"abc"[number % 3], number) for number in range(13)]
@@ -75,19 +75,19 @@ def test_a_prefix_that_was_deleted_meanwhile_is_skipped(tmp_path: Path, group_si
     """Fact 80."""
     builder = a_compacted_log(tmp_path)
     taken, manifest = planned(builder.log, group_size=group_size)
-    move_log_start_offset(builder.log, 7)
-    assert len(delete_expired(builder.log, builder.now_ms, builder.log.log_end_offset)) == 2
+    builder.log.advance_log_start(7)
+    assert len(expire(builder.log, builder.now_ms, builder.log.log_end_offset)) == 2
     install(builder.log, taken, manifest)
     assert builder.texts() == CLEANED
     assert builder.log.log_start_offset == 7
-    paths = [path for doomed in builder.log.doomed for path in doomed.paths]
+    paths = builder.log.take_due_paths(LONG_MAX)
     assert len(paths) == len(set(paths))
 
 
 def test_a_log_that_was_cut_meanwhile_is_left_alone(tmp_path: Path) -> None:
     builder = a_compacted_log(tmp_path)
     taken, manifest = planned(builder.log)
-    truncate_to(builder.log, 10, builder.now_ms)
+    truncate_log(builder.log, 10, builder.now_ms)
     with pytest.raises(Refused, match=r"segment 9 of topic-0 was (cut|replaced) meanwhile") as caught:
         install(builder.log, taken, manifest)
     assert caught.value.is_stale
@@ -99,7 +99,7 @@ def test_a_log_whose_segments_were_replaced_meanwhile_is_left_alone(tmp_path: Pa
     taken, manifest = planned(builder.log)
     old = list(builder.log.segments)[1]
     kept = [bytearray(data) for header, data in builder.batches() if 3 <= header.base_offset < 5]
-    replace_segments(builder.log, [builder.rewrite([old], kept)], [old], builder.now_ms)
+    run_steps(builder.log.replace([builder.rewrite([old], kept)], [old], builder.now_ms))
     with pytest.raises(Refused, match="segment 3 of topic-0 was replaced meanwhile"):
         install(builder.log, taken, manifest)
     assert builder.texts() == BEFORE[:5] + BEFORE[6:]
@@ -108,7 +108,7 @@ def test_a_log_whose_segments_were_replaced_meanwhile_is_left_alone(tmp_path: Pa
 def test_a_log_that_is_no_longer_compacted_is_left_alone(tmp_path: Path) -> None:
     builder = a_compacted_log(tmp_path)
     taken, manifest = planned(builder.log)
-    builder.log.config = replace(builder.log.config, compact=False)
+    builder.log.configure(replace(builder.log.config, compact=False))
     with pytest.raises(Refused, match=r"cleanup\.policy changed") as caught:
         install(builder.log, taken, manifest)
     assert caught.value.is_stale
@@ -124,7 +124,7 @@ def test_a_policy_that_changes_between_two_groups_ends_the_pass_there(tmp_path: 
         for step in steps(builder.log, taken, manifest):
             step()
             if builder.bases()[:2] == [0, 6]:
-                builder.log.config = replace(builder.log.config, compact=False)
+                builder.log.configure(replace(builder.log.config, compact=False))
 
     with pytest.raises(Refused):
         install_while_the_policy_changes()

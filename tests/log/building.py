@@ -15,13 +15,14 @@ from lamina.log.files import Disk
 from lamina.log.flushing import close_cleanly
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import Appended, PartitionLog, initial_segment_bytes
+from lamina.log.partition_log import Appended, PartitionLog, initial_segment_bytes, run_steps
 from lamina.log.recovery import Opening, Report, open_log
+from lamina.log.retention import delete_expired
 from lamina.log.segment import Segment
 from lamina.records.batch import BatchHeader, read_header, walk
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch, read_records
-from lamina.settings.log_config import DAY_MS, LogConfig
+from lamina.settings.log_config import DAY_MS, LONG_MAX, LogConfig
 
 NOW_MS = 1_700_000_000_000
 LIMIT_BYTES = 1 << 20
@@ -78,6 +79,19 @@ def records_of(log: PartitionLog) -> list[Record]:
     ]
 
 
+def truncate_log(log: PartitionLog, offset: int, now_ms: int, *, fully: bool = False) -> None:
+    """Cut a log, or empty it, as its directory does once the checkpoints are lowered."""
+    log.begin_truncation(offset, fully=fully)
+    run_steps(log.finish_truncation(now_ms))
+
+
+def expire(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
+    """Run retention; the segments that went."""
+    before = list(log.segments)
+    run_steps(delete_expired(log, now_ms, high_watermark))
+    return [segment for segment in before if segment not in log.segments]
+
+
 class LogBuilder:
     """One partition's log in a directory of its own, and the hands that write to it."""
 
@@ -89,11 +103,14 @@ class LogBuilder:
         path.mkdir(parents=True, exist_ok=True)
         self.log, self.report = self._open(clean=True, recovery_point=0, log_start_offset=0)
 
-    def _open(self, *, clean: bool, recovery_point: int, log_start_offset: int) -> tuple[PartitionLog, Report]:
+    def _open(
+        self, *, clean: bool, recovery_point: int, log_start_offset: int, high_watermark: int = LONG_MAX
+    ) -> tuple[PartitionLog, Report]:
         opening = Opening(
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            high_watermark=high_watermark,
             may_have_gaps=True,
             now_ms=self.now_ms,
             producer_expiration_ms=DAY_MS,
@@ -105,15 +122,30 @@ class LogBuilder:
 
     def reopen(self, *, clean: bool = True, recovery_point: int | None = None) -> Report:
         """Stop and open again. A crash leaves the files as they are; what was flushed is known, unless given."""
-        log = self.log
+        self.stop(clean=clean)
+        return self.start(clean=clean, recovery_point=recovery_point)
+
+    def stop(self, *, clean: bool = True) -> None:
         if clean:
-            close_cleanly(log)
+            close_cleanly(self.log)
         else:
-            log.close()
+            self.log.close()
+
+    def start(
+        self,
+        *,
+        clean: bool = True,
+        recovery_point: int | None = None,
+        log_start_offset: int | None = None,
+        high_watermark: int = LONG_MAX,
+    ) -> Report:
+        """Open what is on disk, with what the log that was stopped knew unless it is given."""
+        log = self.log
         self.log, self.report = self._open(
             clean=clean,
             recovery_point=log.recovery_point if recovery_point is None else recovery_point,
-            log_start_offset=log.log_start_offset,
+            log_start_offset=log.log_start_offset if log_start_offset is None else log_start_offset,
+            high_watermark=high_watermark,
         )
         return self.report
 

@@ -14,16 +14,13 @@ from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.flushing import Flusher, flush
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import PartitionLog
-from lamina.log.retention import delete_expired
+from lamina.log.partition_log import PartitionLog, run_steps
 from lamina.log.segment import Segment
-from lamina.log.swap import replace_segments
-from lamina.log.trimming import move_log_start_offset, take_due_paths
-from lamina.log.truncation import truncate, truncate_fully
 from lamina.records.batch import Codec, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig
+from tests.log.building import expire
 
 TOPIC, TOPIC_ID, NODE_ID, CLUSTER_ID = "t", bytes(range(16)), 1, "a-cluster"
 NOW_MS = 1_700_000_000_000
@@ -83,6 +80,10 @@ def run_inline(work: Callable[[], None], done: Callable[[OSError | None], None])
 
 def open_directory(path: str, disk: Disk) -> LogDirectory:
     return LogDirectory.open(path, node_id=NODE_ID, cluster_id=CLUSTER_ID, disk=disk)
+
+
+def swap_in(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
+    run_steps(log.replace(new, old, now_ms))
 
 
 class Story:
@@ -230,7 +231,7 @@ class Story:
     def truncate(self) -> None:
         offset = self.rng.randint(max(self.log.log_end_offset - 12, 0), self.log.log_end_offset)
         is_below = offset < self.log.segments.first.base_offset
-        truncate(self.directory, self.log, offset, self.now_ms)
+        run_steps(self.directory.truncate(self.log, offset, self.now_ms))
         if is_below:
             self.known = Known(durable_start=offset)
             return
@@ -244,28 +245,28 @@ class Story:
 
     def truncate_fully(self) -> None:
         offset = self.rng.randint(0, self.log.log_end_offset + 10)
-        truncate_fully(self.directory, self.log, offset, self.now_ms)
+        run_steps(self.directory.truncate_fully(self.log, offset, self.now_ms))
         self.known = Known(durable_start=offset)
 
     def move_log_start(self) -> None:
-        move_log_start_offset(self.log, self.rng.randint(self.log.log_start_offset, self.log.log_end_offset))
+        self.log.advance_log_start(self.rng.randint(self.log.log_start_offset, self.log.log_end_offset))
 
     def expire(self) -> None:
         limit_bytes = self.rng.randint(0, self.log.size_bytes() // 2)
-        self.log.config = replace(self.config, retention_ms=-1, retention_bytes=limit_bytes)
+        self.log.configure(replace(self.config, retention_ms=-1, retention_bytes=limit_bytes))
         if self.rng.random() < 0.2:
-            self.log.config = replace(self.config, retention_ms=0)
+            self.log.configure(replace(self.config, retention_ms=0))
         try:
-            delete_expired(self.log, self.now_ms + 10_000, self.log.log_end_offset)
+            expire(self.log, self.now_ms + 10_000, self.log.log_end_offset)
         finally:
-            self.log.config = self.config
+            self.log.configure(self.config)
         first = self.log.segments.first.base_offset
         self.known = replace(
             self.known, present=tuple(batch for batch in self.known.present if batch.base_offset >= first)
         )
 
     def remove_due(self) -> None:
-        for path in take_due_paths(self.log, self.now_ms + 2000):
+        for path in self.log.take_due_paths(self.now_ms + 2000):
             self.disk.unlink(path)
 
     # Cleaning
@@ -275,7 +276,7 @@ class Story:
             self.install(self.rewrite())
 
     def install(self, rewritten: Rewritten) -> None:
-        replace_segments(self.log, rewritten.new, rewritten.old, self.now_ms)
+        swap_in(self.log, rewritten.new, rewritten.old, self.now_ms)
         present = tuple(batch for batch in self.known.present if batch not in rewritten.gone)
         self.known = replace(self.known, present=present)
 

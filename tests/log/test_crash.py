@@ -8,13 +8,12 @@ from random import Random
 
 import pytest
 
-from lamina.log import flushing, recovery, truncation
+from lamina.log import flushing, recovery
 from lamina.log.directory import LogDirectory
 from lamina.log.files import sync_file
 from lamina.log.flushing import Flush
-from lamina.log.partition_log import PartitionLog
+from lamina.log.partition_log import PartitionLog, Steps, run_steps
 from lamina.log.segment import Segment
-from lamina.log.swap import replace_segments
 from tests.log import story as story_module
 from tests.log.disk import RecordingDisk
 from tests.log.oracle import check_reopening, moment_at
@@ -113,11 +112,15 @@ def _nothing(*_arguments: object) -> None:
     return
 
 
+def _no_steps(*_: object) -> Steps:
+    return iter(())
+
+
 def _rename_all(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
     """A replacement that does not wait for the disk between its steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log.disk, "sync_dir", _nothing)
-        replace_segments(log, new, old, now_ms)
+        run_steps(log.replace(new, old, now_ms))
 
 
 def _run_without_names(flush: Flush) -> None:
@@ -126,8 +129,13 @@ def _run_without_names(flush: Flush) -> None:
 
 
 BROKEN: dict[str, Break] = {
-    "the recovery point stays up when the log is cut": (truncation, "_lower_checkpoints", _nothing, SCRIPTS["cut"]),
-    "segments are replaced without syncing their names": (story_module, "replace_segments", _rename_all, ""),
+    "the recovery point stays up when the log is cut": (
+        LogDirectory,
+        "_lower_checkpoints",
+        _no_steps,
+        SCRIPTS["cut"],
+    ),
+    "segments are replaced without syncing their names": (story_module, "swap_in", _rename_all, ""),
     "a flush forgets the names": (Flush, "run", _run_without_names, ""),
     "files are not flushed at all": (flushing, "sync_file", _nothing, ""),
     "a gap between segments is overlooked": (recovery, "_gap_before", _nothing, ""),

@@ -13,9 +13,7 @@ import pytest
 from lamina.errors import StorageError
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk, File
-from lamina.log.partition_log import PartitionLog
-from lamina.log.trimming import move_log_start_offset
-from lamina.log.truncation import truncate, truncate_fully
+from lamina.log.partition_log import PartitionLog, run_steps
 from lamina.records.batch import read_header
 from tests.log.building import NOW_MS, SMALL, a_batch, records_of
 
@@ -219,7 +217,7 @@ def test_only_a_start_inside_the_first_segment_is_remembered(tmp_path: Path) -> 
     directory, log = with_partition(tmp_path)
     directory.write_log_starts()
     assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n0\n"
-    move_log_start_offset(log, 2)
+    log.advance_log_start(2)
     directory.write_log_starts()
     assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\ntopic 0 2\n"
     log.close()
@@ -231,12 +229,12 @@ def test_only_a_start_inside_the_first_segment_is_remembered(tmp_path: Path) -> 
 
 def test_the_recovery_point_is_lowered_on_disk_before_the_end_is_cut(tmp_path: Path) -> None:
     directory, log = with_partition(tmp_path, batches=5)
-    log.recovery_point = 5
+    log.flushed_to(5)
     directory.write_recovery_points()
-    truncate(directory, log, 2, NOW_MS)
+    run_steps(directory.truncate(log, 2, NOW_MS))
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 2\n"
-    truncate_fully(directory, log, 7, NOW_MS)
-    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 0\n"
+    run_steps(directory.truncate_fully(log, 7, NOW_MS))
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 2\n"
     assert (log.log_start_offset, log.log_end_offset) == (7, 7)
     directory.close()
 
@@ -319,14 +317,8 @@ class LogOfAnotherThread:
     def __init__(self, directory: LogDirectory, log: PartitionLog) -> None:
         self.directory, self.log = directory, log
 
-    @property
-    def failure(self) -> str | None:
+    def take_offline(self, _: str) -> None:
         self.directory.logs.setdefault(("opened", 0), self.log)
-        return None
-
-    @failure.setter
-    def failure(self, failure: str) -> None:
-        pass
 
 
 def test_partitions_may_come_and_go_while_the_directory_fails(tmp_path: Path) -> None:
@@ -345,7 +337,7 @@ def test_cutting_a_log_lowers_the_cleaners_checkpoint_to_its_active_segment(tmp_
     log.roll(NOW_MS)
     append(log, 3)
     directory.write_cleaner_offsets({("topic", 0): 5})
-    truncate_fully(directory, log, 1, NOW_MS) if fully else truncate(directory, log, 4, NOW_MS)
+    run_steps(directory.truncate_fully(log, 1, NOW_MS)) if fully else run_steps(directory.truncate(log, 4, NOW_MS))
     assert log.segments.active.base_offset == (1 if fully else 3)
     assert directory.remembered.cleaner_offsets == {("topic", 0): 1 if fully else 3}
     directory.close()

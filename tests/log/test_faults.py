@@ -11,8 +11,7 @@ import pytest
 from lamina.errors import StorageError
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.flushing import Flusher, flush
-from lamina.log.trimming import move_log_start_offset
-from lamina.log.truncation import truncate, truncate_fully
+from lamina.log.partition_log import run_steps
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig
@@ -88,9 +87,9 @@ def check_offline(story: Story, disk: FaultyDisk, told: list[LogDirectory]) -> N
         lambda: log.append_as_follower(batch, NOW_MS),
         lambda: log.read(log.log_start_offset, 1),
         lambda: flush(log),
-        lambda: move_log_start_offset(log, log.log_end_offset),
-        lambda: truncate(story.directory, log, log.log_start_offset, NOW_MS),
-        lambda: truncate_fully(story.directory, log, 0, NOW_MS),
+        lambda: log.advance_log_start(log.log_end_offset),
+        lambda: run_steps(story.directory.truncate(log, log.log_start_offset, NOW_MS)),
+        lambda: run_steps(story.directory.truncate_fully(log, 0, NOW_MS)),
         lambda: story.directory.create_partition("new", 0, TOPIC_ID, story.config, NOW_MS),
         lambda: story.directory.open_partition(TOPIC, 0, story.config, NOW_MS),
         story.directory.write_recovery_points,
@@ -187,7 +186,7 @@ def test_a_batch_that_was_cut_off_is_not_reported_as_flushed(quick_path: Path) -
     flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
     answers: list[StorageError | None] = []
     flusher.flush_to(story.log.log_end_offset, answers.append)
-    truncate(story.directory, story.log, story.log.log_end_offset - 1, NOW_MS)
+    run_steps(story.directory.truncate(story.log, story.log.log_end_offset - 1, NOW_MS))
     held.pop()()
     assert isinstance(answers[0], StorageError)
     assert story.log.recovery_point <= story.log.log_end_offset

@@ -11,8 +11,7 @@ import pytest
 from lamina.errors import StorageError
 from lamina.log.files import Disk, File
 from lamina.log.flushing import Flusher, close_cleanly, flush
-from lamina.log.trimming import truncate_to
-from tests.log.building import LogBuilder, a_log
+from tests.log.building import LogBuilder, a_log, truncate_log
 
 Work = Callable[[], None]
 Done = Callable[[OSError | None], None]
@@ -70,7 +69,29 @@ class ByHand:
 def flushed_by_hand(tmp_path: Path, **settings: int) -> tuple[LogBuilder, SyncedDisk, Flusher, ByHand]:
     disk, hand = SyncedDisk(), ByHand()
     builder = a_log(tmp_path, disk, **settings)
+    builder.log.names_are_durable()
     return builder, disk, Flusher(builder.log, hand.run), hand
+
+
+def test_the_names_of_a_new_log_are_synced_on_a_thread_long_before_it_rolls(tmp_path: Path) -> None:
+    disk, hand = SyncedDisk(), ByHand()
+    builder = a_log(tmp_path, disk)
+    Flusher(builder.log, hand.run)
+    builder.append_batches(2)
+    assert (len(hand.given), disk.synced) == (1, [])
+    hand.step()
+    assert disk.synced == ["."]
+    builder.log.roll(builder.now_ms)
+    assert disk.synced == ["."]
+
+
+def test_a_log_that_rolls_before_its_names_are_synced_waits_for_the_disk(tmp_path: Path) -> None:
+    disk, hand = SyncedDisk(), ByHand()
+    builder = a_log(tmp_path, disk)
+    Flusher(builder.log, hand.run)
+    builder.append_batches(2)
+    builder.log.roll(builder.now_ms)
+    assert disk.synced == ["."]
 
 
 def test_after_a_roll_the_closed_segment_its_indexes_and_the_next_snapshot_are_synced(tmp_path: Path) -> None:
@@ -79,7 +100,6 @@ def test_after_a_roll_the_closed_segment_its_indexes_and_the_next_snapshot_are_s
     disk.synced.clear()
     builder.log.roll(builder.now_ms)
     assert builder.log.recovery_point == 0
-    assert disk.synced == ["."], "the first segment's name, before another depends on it"
     disk.synced.clear()
     hand.step()
     assert builder.log.recovery_point == 1
@@ -151,7 +171,7 @@ def test_a_log_that_failed_while_a_flush_ran_tells_every_waiter(tmp_path: Path) 
     for end_offset in (1, 2):
         builder.append(b"k=v")
         flusher.flush_to(end_offset, lambda error: told.append(error is None))
-    builder.log.failure = "the directory is offline"
+    builder.log.take_offline("the directory is offline")
     hand.step()
     assert told == [False, False]
 
@@ -160,7 +180,7 @@ def test_a_flush_says_nothing_of_what_was_written_again_meanwhile(tmp_path: Path
     builder, _, flusher, hand = flushed_by_hand(tmp_path)
     builder.append_batches(4)
     flusher.flush_to(4)
-    truncate_to(builder.log, 2, builder.now_ms)
+    truncate_log(builder.log, 2, builder.now_ms)
     builder.append_batches(4)
     hand.step()
     assert builder.log.recovery_point == 2

@@ -19,12 +19,11 @@ from lamina.log.flushing import close_cleanly
 from lamina.log.identity import format_id, read_topic_id
 from lamina.log.partition_log import PartitionLog
 from lamina.log.snapshots import pack_snapshot, unpack_snapshot
-from lamina.log.trimming import truncate_fully_and_start_at
 from lamina.records.batch import read_header
 from lamina.records.record import Record
 from lamina.settings.log_config import LogConfig
 from tests.fixtures.kafka_data import DirectoryTruth, KafkaData, PartitionTruth, TopicTruth, load_fixture
-from tests.log.building import LogBuilder, a_batch, batches_of, records_of
+from tests.log.building import LogBuilder, a_batch, batches_of, records_of, truncate_log
 from tests.peers.driver import StoredRecord
 
 # A time at which no producer of the fixture has expired.
@@ -197,7 +196,7 @@ def test_every_snapshot_of_kafka_is_read_and_written_alike(unpacked: KafkaData) 
 def replayed(path: Path, config: LogConfig, batches: Iterator[bytes] | list[bytes], start_offset: int) -> LogBuilder:
     """The same batches through our own code."""
     builder = LogBuilder(path, config)
-    truncate_fully_and_start_at(builder.log, start_offset, NOW_MS)
+    truncate_log(builder.log, start_offset, NOW_MS, fully=True)
     for batch in batches:
         builder.log.append_as_follower(batch, read_header(batch).max_timestamp)
     return builder

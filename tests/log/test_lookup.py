@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lamina.errors import StorageError
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
-from lamina.log.trimming import move_log_start_offset
 from lamina.records.batch import Codec, read_header
 from lamina.records.record import Record, build_batch
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
@@ -47,7 +46,7 @@ def test_lookups_are_what_a_scan_of_all_records_says(
 ) -> None:
     with TemporaryDirectory() as directory:
         builder = filled(Path(directory), timestamps, codec)
-        move_log_start_offset(builder.log, min(start, builder.log.log_end_offset))
+        builder.log.advance_log_start(min(start, builder.log.log_end_offset))
         if reopened:
             builder.reopen()
         visible = [record for record in builder.records() if record.offset < bound]

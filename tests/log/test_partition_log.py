@@ -104,13 +104,13 @@ def test_the_jitter_is_stable_and_differs_between_segments(tmp_path: Path) -> No
     ages = []
     for _ in range(8):
         builder.append(b"k=v", timestamp=NOW_MS)
-        builder.log.config = replace(builder.config, segment_bytes=100_000)
+        builder.log.configure(replace(builder.config, segment_bytes=100_000))
         ages.append(roll_age_ms(builder))
         assert roll_age_ms(builder) == ages[-1]
-        builder.log.config = builder.config
+        builder.log.configure(builder.config)
     assert all(500 < age <= 1000 for age in ages)
     assert len(set(ages)) > 4
-    builder.log.config = replace(builder.config, segment_bytes=100_000)
+    builder.log.configure(replace(builder.config, segment_bytes=100_000))
     builder.config = builder.log.config
     builder.reopen()
     assert roll_age_ms(builder) == ages[-1]

@@ -16,11 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from lamina.errors import OffsetOutOfRange
 from lamina.log.flushing import flush
-from lamina.log.retention import delete_expired
-from lamina.log.swap import replace_segments
-from lamina.log.trimming import move_log_start_offset, take_due_paths, truncate_fully_and_start_at, truncate_to
+from lamina.log.partition_log import run_steps
 from lamina.records.batch import read_header
-from tests.log.building import NOW_MS, a_batch, a_log
+from tests.log.building import NOW_MS, a_batch, a_log, expire, truncate_log
 
 
 class ModelBatch(NamedTuple):
@@ -77,8 +75,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         if offset < 0:
             return
         bases = self.builder.bases()
-        cut = truncate_fully_and_start_at if offset < bases[0] else truncate_to
-        cut(self.builder.log, offset, NOW_MS)
+        truncate_log(self.builder.log, offset, NOW_MS, fully=offset < bases[0])
         if offset >= self.end:
             return
         self.batches = [batch for batch in self.batches if batch.last_offset < offset]
@@ -91,26 +88,26 @@ class LogAgainstModel(RuleBasedStateMachine):
 
     @rule(offset=st.integers(0, 300))
     def empty(self, offset: int) -> None:
-        truncate_fully_and_start_at(self.builder.log, offset, NOW_MS)
+        truncate_log(self.builder.log, offset, NOW_MS, fully=True)
         self.batches, self.start, self.end = [], offset, offset
 
     @rule(share=st.floats(0, 1))
     def move_start(self, share: float) -> None:
         offset = int(self.start + share * (self.end - self.start))
-        move_log_start_offset(self.builder.log, offset)
+        self.builder.log.advance_log_start(offset)
         self.start = max(self.start, offset)
 
     @rule(retention_bytes=st.integers(0, 3000), share=st.floats(0, 1))
     def retain(self, retention_bytes: int, share: float) -> None:
         high_watermark = int(self.start + share * (self.end - self.start))
         log = self.builder.log
-        log.config = replace(self.builder.config, retention_bytes=retention_bytes)
-        removed = delete_expired(log, NOW_MS, high_watermark)
-        log.config = self.builder.config
+        log.configure(replace(self.builder.config, retention_bytes=retention_bytes))
+        removed = expire(log, NOW_MS, high_watermark)
+        log.configure(self.builder.config)
         assert self.start <= log.log_start_offset <= max(high_watermark, self.start)
         assert bool(removed) or log.log_start_offset == self.start
         self.start = log.log_start_offset
-        for path in take_due_paths(log, NOW_MS + 60_000):
+        for path in log.take_due_paths(NOW_MS + 60_000):
             self.builder.disk.unlink(path)
 
     @precondition(lambda self: len(self.builder.log.segments) > 1)
@@ -127,7 +124,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         if sum(len(batch.data) for batch in kept) > 5000 or end - start > 2**31:
             return
         new = self.builder.rewrite(old, [bytearray(batch.data) for batch in kept])
-        replace_segments(self.builder.log, [new], old, NOW_MS)
+        run_steps(self.builder.log.replace([new], old, NOW_MS))
         self.batches = [batch for batch in self.batches if batch not in inside or batch in kept]
 
     @rule(share=st.floats(0, 1))

@@ -10,7 +10,6 @@ from lamina.log.epochs import EpochStart
 from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
 from lamina.log.snapshots import snapshot_offsets
-from lamina.log.trimming import move_log_start_offset
 from lamina.records.batch import read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import LogBuilder, a_log
@@ -308,8 +307,8 @@ def test_a_log_that_ends_below_its_start_is_begun_anew(tmp_path: Path) -> None:
     for number in range(5):
         builder.append(b"k=v", producer_id=1, producer_epoch=0, base_sequence=number, is_transactional=True)
     for clean in (True, False):
-        builder.log.log_start_offset = builder.log.log_end_offset + 10
-        builder.reopen(clean=clean)
+        builder.stop(clean=clean)
+        builder.start(clean=clean, log_start_offset=builder.log.log_end_offset + 10)
         start = builder.log.log_start_offset
         assert (builder.log.log_end_offset, builder.bases()) == (start, [start])
         assert builder.log.producers.first_unstable_offset() is None
@@ -319,7 +318,7 @@ def test_a_log_that_ends_below_its_start_is_begun_anew(tmp_path: Path) -> None:
 
 def test_the_log_start_is_at_least_the_first_segments_base(tmp_path: Path) -> None:
     builder = written(tmp_path, segment_bytes=500)
-    move_log_start_offset(builder.log, 7)
+    builder.log.advance_log_start(7)
     builder.reopen(clean=False)
     assert (builder.log.log_start_offset, offsets(builder)[0]) == (7, 7)
     first = builder.log.segments.first
@@ -374,3 +373,18 @@ def test_leader_epochs_are_read_from_the_batches_when_their_checkpoint_is_gone(
     builder.log, _ = builder._open(clean=True, recovery_point=2, log_start_offset=0)
     assert builder.log.epochs.entries == known
     assert checkpoint.read_bytes() == b"0\n2\n3 0\n5 1\n"
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_transaction_whose_marker_lies_above_the_high_watermark_is_still_open_for_readers(
+    tmp_path: Path, clean: bool
+) -> None:
+    builder = a_log(tmp_path)
+    builder.append(b"a=1", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    builder.append(b"b=2")
+    builder.commit(1)
+    for high_watermark, first_unstable in ((0, 0), (2, 0), (3, None), (99, None)):
+        builder.stop(clean=clean)
+        builder.start(clean=clean, recovery_point=0, high_watermark=high_watermark)
+        assert builder.log.checkpointed_high_watermark == min(high_watermark, 3)
+        assert builder.log.producers.first_unstable_offset() == first_unstable

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.log.retention import delete_expired
-from lamina.log.trimming import move_log_start_offset, take_due_paths
-from tests.log.building import NOW_MS, LogBuilder, a_log
+from tests.log.building import NOW_MS, LogBuilder, a_log, expire
 
 
 def hourly(tmp_path: Path, segments: int = 4, **settings: Any) -> LogBuilder:
@@ -23,7 +21,7 @@ def hourly(tmp_path: Path, segments: int = 4, **settings: Any) -> LogBuilder:
 
 def expired_bases(builder: LogBuilder, high_watermark: int | None = None) -> list[int]:
     bound = builder.log.log_end_offset if high_watermark is None else high_watermark
-    return [segment.base_offset for segment in delete_expired(builder.log, builder.now_ms, bound)]
+    return [segment.base_offset for segment in expire(builder.log, builder.now_ms, bound)]
 
 
 def test_a_segment_goes_when_its_largest_timestamp_is_older_than_allowed(tmp_path: Path) -> None:
@@ -69,7 +67,7 @@ def test_the_oldest_go_while_the_rest_still_fills_the_allowance(tmp_path: Path) 
     builder = hourly(tmp_path, retention_ms=-1)
     size_bytes = builder.log.size_bytes() // 4
     for allowed, expected in ((4 * size_bytes, []), (3 * size_bytes + 1, []), (3 * size_bytes, [0]), (0, [1, 2, 3])):
-        builder.log.config = replace(builder.config, retention_bytes=allowed)
+        builder.log.configure(replace(builder.config, retention_bytes=allowed))
         assert expired_bases(builder) == expected
 
 
@@ -77,9 +75,9 @@ def test_segments_wholly_below_the_log_start_go_whatever_the_policy(tmp_path: Pa
     builder = hourly(tmp_path, compact=True, delete=False, retention_ms=0, retention_bytes=0)
     builder.now_ms = NOW_MS + 100 * 3_600_000
     assert expired_bases(builder) == []
-    move_log_start_offset(builder.log, 2)
+    builder.log.advance_log_start(2)
     assert expired_bases(builder) == [0, 1]
-    move_log_start_offset(builder.log, 4)
+    builder.log.advance_log_start(4)
     assert expired_bases(builder) == [2]
     assert builder.bases() == [3]
 
@@ -92,7 +90,7 @@ def test_a_reader_finishes_its_segment_and_the_files_go_after_the_delay(tmp_path
     builder.now_ms = NOW_MS + 3_600_000
     assert expired_bases(builder) == [0]
     assert builder.file(0, ".log.deleted").exists()
-    due = take_due_paths(builder.log, builder.now_ms + 500)
+    due = builder.log.take_due_paths(builder.now_ms + 500)
     assert sorted(Path(path).name for path in due) == [
         f"{0:020d}{extension}.deleted" for extension in (".index", ".log", ".timeindex")
     ]

@@ -8,9 +8,9 @@ import pytest
 
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk
-from lamina.log.positions import find
+from lamina.log.positions import find, position_of
 from lamina.log.segment import Segment
-from lamina.log.segment_end import count_tail, truncate_segment
+from lamina.log.segment_end import count_tail, cut_indexes
 from lamina.records.batch import read_header
 from tests.log.building import NOW_MS, SMALL, a_batch, shape_of
 
@@ -20,6 +20,13 @@ def a_segment(path: Path, batches: int = 0, base_offset: int = 100, **fields: in
     for number in range(batches):
         add(segment, base_offset + number, timestamp=NOW_MS + number)
     return segment
+
+
+def cut(segment: Segment, offset: int) -> None:
+    """As a truncation does, in its order."""
+    segment.hide_from(position_of(segment, offset), offset)
+    segment.cut_file()
+    cut_indexes(segment, offset)
 
 
 def add(segment: Segment, base_offset: int, timestamp: int = NOW_MS, value: bytes = b"k=" + b"v" * 30) -> bytes:
@@ -154,21 +161,21 @@ def test_a_segment_whose_indexes_are_gone_is_truncated_all_the_same(tmp_path: Pa
         assert segment.largest_timestamp().timestamp >= NOW_MS
         for extension in (".index", ".timeindex"):
             (tmp_path / f"{100:020d}{extension}").unlink()
-        truncate_segment(segment, offset)
+        cut(segment, offset)
         assert segment.next_offset == offset
         segment.seal()
     assert find(segment, 109) is not None
 
 
-@pytest.mark.parametrize("cut", range(101, 121))
-def test_truncating_leaves_what_was_there_before(tmp_path: Path, cut: int) -> None:
+@pytest.mark.parametrize("end", range(101, 121))
+def test_truncating_leaves_what_was_there_before(tmp_path: Path, end: int) -> None:
     kept, cut_down = tmp_path / "kept", tmp_path / "cut"
     for path in (kept, cut_down):
         path.mkdir()
-    a_segment(kept, batches=cut - 100).seal()
+    a_segment(kept, batches=end - 100).seal()
     segment = a_segment(cut_down, batches=20)
-    truncate_segment(segment, cut)
-    assert (segment.next_offset, segment.largest_timestamp()) == (cut, (NOW_MS + cut - 101, cut - 1))
+    cut(segment, end)
+    assert (segment.next_offset, segment.largest_timestamp()) == (end, (NOW_MS + end - 101, end - 1))
     segment.seal()
     assert index_bytes(cut_down) == index_bytes(kept)
     assert (cut_down / f"{100:020d}.log").read_bytes() == (kept / f"{100:020d}.log").read_bytes()

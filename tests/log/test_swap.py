@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from lamina.log.files import Disk
-from lamina.log.retention import delete_expired
+from lamina.log.partition_log import run_steps
 from lamina.log.segment import Segment
-from lamina.log.swap import replace_segments
-from lamina.log.trimming import move_log_start_offset
-from tests.log.building import LogBuilder, a_log
+from lamina.settings.log_config import LONG_MAX
+from tests.log.building import LogBuilder, a_log, expire
 
 
 class NamingDisk(Disk):
@@ -50,7 +49,7 @@ def test_readers_see_the_new_segment_and_read_across_its_gaps(tmp_path: Path) ->
     lease = builder.log.read(3, 10_000)
     assert lease is not None
     before = lease.read()
-    replace_segments(builder.log, [new], old, builder.now_ms)
+    run_steps(builder.log.replace([new], old, builder.now_ms))
     assert [record.offset for record in builder.records()] == [1, 4, 6]
     assert builder.bases() == [0, 6]
     assert lease.read() == before
@@ -66,7 +65,7 @@ def test_the_steps_are_in_the_order_that_a_crash_can_be_settled_from(tmp_path: P
     builder = three_segments(tmp_path, disk)
     new, old = keeping(builder, 1, 4)
     disk.steps.clear()
-    replace_segments(builder.log, [new], old, builder.now_ms)
+    run_steps(builder.log.replace([new], old, builder.now_ms))
     parts = (".log", ".index", ".timeindex")
     assert disk.steps == [
         "sync",
@@ -85,7 +84,7 @@ def test_the_new_files_have_the_age_of_the_last_source(tmp_path: Path) -> None:
     builder = three_segments(tmp_path)
     new, old = keeping(builder, 1, 4)
     old[1].modified_ms = new.modified_ms = 1_600_000_000_000
-    replace_segments(builder.log, [new], old, builder.now_ms)
+    run_steps(builder.log.replace([new], old, builder.now_ms))
     for extension in (".log", ".index", ".timeindex"):
         assert builder.file(0, extension).stat().st_mtime == 1_600_000_000
 
@@ -94,10 +93,10 @@ def test_a_source_that_retention_took_meanwhile_is_passed_over(tmp_path: Path) -
     """Fact 80."""
     builder = three_segments(tmp_path)
     new, old = keeping(builder, 1, 4)
-    move_log_start_offset(builder.log, 4)
-    assert delete_expired(builder.log, builder.now_ms, builder.log.log_end_offset) == old[:1]
-    replace_segments(builder.log, [new], old, builder.now_ms)
-    paths = [path for doomed in builder.log.doomed for path in doomed.paths]
+    builder.log.advance_log_start(4)
+    assert expire(builder.log, builder.now_ms, builder.log.log_end_offset) == old[:1]
+    run_steps(builder.log.replace([new], old, builder.now_ms))
+    paths = builder.log.take_due_paths(LONG_MAX)
     assert len(paths) == len(set(paths))
     assert [record.offset for record in builder.records()] == [4, 6]
 
@@ -107,14 +106,14 @@ def test_only_a_cleaned_segment_is_swapped_in(tmp_path: Path) -> None:
     new, old = keeping(builder, 1, 4)
     new.rename(".swap")
     with pytest.raises(ValueError, match=r"was not written under a \.cleaned name"):
-        replace_segments(builder.log, [new], old, builder.now_ms)
+        run_steps(builder.log.replace([new], old, builder.now_ms))
     assert builder.bases() == [0, 3, 6]
 
 
 def test_an_emptied_segment_is_read_across(tmp_path: Path) -> None:
     builder = three_segments(tmp_path)
     new, old = keeping(builder)
-    replace_segments(builder.log, [new], old, builder.now_ms)
+    run_steps(builder.log.replace([new], old, builder.now_ms))
     assert [record.offset for record in builder.records()] == [6]
     for offset in range(8):
         data = builder.read(offset)

@@ -6,6 +6,7 @@ can vanish under the job; its names need not survive a crash: the next start emp
 to be cleaned, nor who does it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Plan, SourceSegment
@@ -44,6 +45,10 @@ class Taken:
     sources: tuple[Segment, ...]
     """The segments themselves: one that is replaced or cut meanwhile is another one, or has another size."""
     disk: Disk
+
+    def pairs(self) -> Iterator[tuple[Segment, SourceSegment]]:
+        """Each source with what the plan says of it."""
+        return zip(self.sources, self.plan.segments, strict=True)
 
 
 def take(

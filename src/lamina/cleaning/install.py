@@ -5,24 +5,21 @@ thread and comes back on the log's own for the next. Appends and rolls between t
 between two. Must not know why a pass was made, nor the checkpoint that is written after it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 from crc32c import crc32c
 
-from lamina.cleaning.contract import Manifest, OutputFile, OutputGroup, Plan
+from lamina.cleaning.contract import Manifest, OutputFile, OutputGroup, Plan, SourceSegment
 from lamina.cleaning.gather import Taken
 from lamina.log.files import Disk
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import PartitionLog
+from lamina.log.partition_log import PartitionLog, Steps
 from lamina.log.segment import ABORTED_INDEX, LOG, Segment
-from lamina.log.swap import replacing
 
 _READ_BYTES = 4 * 1024 * 1024
 _NEEDED = (LOG, INDEX, TIME_INDEX)
-
-Step = Callable[[], None]
 
 
 class Refused(Exception):
@@ -40,7 +37,7 @@ def installing(
     manifest: Manifest,
     now_ms: int,
     read_bytes: int = _READ_BYTES,
-) -> Iterator[Step]:
+) -> Steps:
     """Install what ``manifest`` says that the job made of the plan. Raises :class:`Refused`, and so do its steps.
 
     After that, or after a step that raises ``OSError``, the log is sound: some groups are cleaned, the others are as
@@ -49,34 +46,32 @@ def installing(
     """
     plan = taken.plan
     _check_manifest(plan, manifest)
-    check_log(log, topic_id, taken)
+    check_log(log, topic_id, plan, taken.pairs())
     yield partial(_check_files, taken.disk, plan, manifest, read_bytes)
+    planned = {source.base_offset: (segment, source) for segment, source in taken.pairs()}
     for group in manifest.groups:
         # Again before each group: between two of them the log may have been touched.
-        check_log(log, topic_id, taken, installed=group.base_offset)
-        old = [segment for segment in taken.sources if segment.base_offset in group.sources]
-        present = [segment for segment in old if any(segment is member for member in log.segments)]
+        sources = [planned[base_offset] for base_offset in group.sources]
+        check_log(log, topic_id, plan, sources)
+        present = log.segments.present(segment for segment, _ in sources)
         if present:
             yield partial(_link, taken.disk, plan, group)
-            yield from replacing(log, [_segment(log, group)], present, now_ms)
+            yield from log.replace([_segment(log, group)], present, now_ms)
 
 
-def check_log(log: PartitionLog, topic_id: bytes, taken: Taken, installed: int = -1) -> None:
-    """Raise :class:`Refused` if the log is no longer the one that the plan speaks of, from ``installed`` on.
+def check_log(log: PartitionLog, topic_id: bytes, plan: Plan, sources: Iterable[tuple[Segment, SourceSegment]]) -> None:
+    """Raise :class:`Refused` if the log, or any of these sources, is no longer what the plan speaks of.
 
     Sources that went because everything in them lies below the log start are passed over (fact 80).
     """
-    plan = taken.plan
     if topic_id != plan.topic_id:
         raise Refused(f"{log.name} belongs to another topic of the same name by now", is_stale=True)
     if log.failure is not None:
         raise Refused(log.failure, is_stale=True)
     if not log.config.compact:
         raise Refused(f"{log.name} is no longer compacted: its cleanup.policy changed", is_stale=True)
-    for segment, planned in zip(taken.sources, plan.segments, strict=True):
-        if planned.base_offset < installed:
-            continue
-        if not any(segment is member for member in log.segments):
+    for segment, planned in sources:
+        if segment not in log.segments:
             if planned.next_base_offset > log.log_start_offset:
                 raise Refused(f"segment {planned.base_offset} of {log.name} was replaced meanwhile", is_stale=True)
         elif segment.size_bytes != planned.size_bytes:
@@ -90,10 +85,11 @@ def _check_manifest(plan: Plan, manifest: Manifest) -> None:
     if manifest.end_offset != plan.first_uncleanable_offset:
         raise Refused(f"the job ended at {manifest.end_offset}, the plan at {plan.first_uncleanable_offset}")
     bases = [segment.base_offset for segment in plan.segments]
+    numbers = {base_offset: number for number, base_offset in enumerate(bases)}
     done = 0
     for group in manifest.groups:
-        start = bases.index(group.base_offset, done) if group.base_offset in bases[done:] else -1
-        if start < 0 or (not plan.only_expired and start != done):
+        start = numbers.get(group.base_offset, -1)
+        if start < done or (not plan.only_expired and start != done):
             raise Refused(f"a group begins at {group.base_offset}, where the plan has none to begin")
         done = start + len(group.sources)
         if not group.sources or list(group.sources) != bases[start:done]:

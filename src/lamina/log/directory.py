@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from uuid import uuid4
 
 from lamina.errors import StorageError
@@ -21,7 +22,7 @@ from lamina.log.identity import Identity, IdentityError, identify, read_topic_id
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
-from lamina.log.partition_log import PartitionLog, initial_segment_bytes
+from lamina.log.partition_log import PartitionLog, Steps, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
 from lamina.log.remembered import Checkpoints, Remembered
 from lamina.log.strays import set_stray_aside
@@ -203,6 +204,7 @@ class LogDirectory:
             clean=self.was_clean,
             recovery_point=self.remembered.recovery_points.get(key, log_start_offset),
             log_start_offset=log_start_offset,
+            high_watermark=self.remembered.high_watermarks.get(key),
             # Without a checkpoint nothing says that a gap was not there when the batches were flushed.
             may_have_gaps=config.compact or key not in self.remembered.recovery_points,
             now_ms=now_ms,
@@ -229,8 +231,43 @@ class LogDirectory:
         log.on_failure = self.fail
         self.logs[log.topic, log.partition] = log
         # Only now: a failure on another thread sees the log, or the log sees the failure.
-        log.failure = log.failure or self.failure
+        if self.failure is not None:
+            log.take_offline(self.failure)
         return log
+
+    # Truncating
+
+    def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> Steps:
+        """Cut the end of a log, or empty one that begins above ``offset``.
+
+        Checkpoints go down on disk before the log is cut, because what is written again above the cut is unproven.
+        """
+        log.require_online()
+        if offset < log.segments.first.base_offset:
+            yield from self.truncate_fully(log, offset, now_ms)
+            return
+        log.begin_truncation(offset)
+        if log.is_truncating:
+            yield from self._lower_checkpoints(log)
+            yield from log.finish_truncation(now_ms)
+            # The cut is at the start of a batch, which may lie below the offset that was asked for.
+            yield from self._lower_checkpoints(log)
+
+    def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> Steps:
+        """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
+        log.require_online()
+        key = (log.topic, log.partition)
+        log.begin_truncation(offset, fully=True)
+        yield from self._lower_checkpoints(log)
+        yield partial(self.write_checkpoints, self.remembered.log_start_at(key, offset))
+        yield from log.finish_truncation(now_ms)
+        yield from self._lower_checkpoints(log)
+
+    def _lower_checkpoints(self, log: PartitionLog) -> Steps:
+        """Make sure that no checkpoint on disk speaks of anything above the end of a log."""
+        changed = self.remembered.lowered_to(log)
+        if changed:
+            yield partial(self.write_checkpoints, changed)
 
     # Deleting
 
@@ -246,7 +283,7 @@ class LogDirectory:
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close()
-            log.failure = f"{log.name} was deleted"
+            log.take_offline(f"{log.name} was deleted")
 
     def rename_deleted(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """Rename the directories of partitions that were closed, with one sync. May run on any thread.
@@ -326,7 +363,7 @@ class LogDirectory:
             logger.error("%s", failure)
             # A copy: the loop may open and close partitions meanwhile.
             for log in list(self.logs.values()):
-                log.failure = log.failure or failure
+                log.take_offline(failure)
             if self.on_failure is not None:
                 self.on_failure(self)
         return StorageError(self.failure)

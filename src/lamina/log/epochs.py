@@ -5,6 +5,8 @@ leads: the partition says so with each append.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from lamina.log.checkpoints import CheckpointError, format_lines, parse_lines
@@ -46,9 +48,23 @@ class LeaderEpochs:
         self.latest = epoch
         return True
 
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Note it and write the checkpoint, which is synced by the flush that covers the batch."""
+        known = list(self.entries)
+        if self.assign(epoch, start_offset):
+            try:
+                self.save(sync=False)
+            except OSError:
+                self._set(known)
+                raise
+
     def save(self, *, sync: bool = True) -> None:
-        """Write the checkpoint. On the append path it is synced later, by the flush that covers the batch."""
+        """Write the checkpoint."""
         write_new_file(self._disk, self.path, format_epochs(self.entries), sync=sync)
+
+    def saving(self) -> Callable[[], None]:
+        """Write the checkpoint as it is now, whatever comes: for any thread."""
+        return partial(write_new_file, self._disk, self.path, format_epochs(self.entries))
 
     def epoch_at(self, offset: int) -> int:
         """The epoch that wrote ``offset``; -1 when the log does not know."""
@@ -70,8 +86,11 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or above ``end_offset``."""
-        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
-        self._replace(kept)
+        self._replace([entry for entry in self.entries if entry.start_offset < end_offset])
+
+    def forget_from(self, end_offset: int) -> None:
+        """The same without writing it: the caller has ``saving`` done."""
+        self._set([entry for entry in self.entries if entry.start_offset < end_offset])
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that end at or below ``start_offset``; the one that holds it now begins there."""
@@ -86,9 +105,12 @@ class LeaderEpochs:
 
     def _replace(self, entries: list[EpochStart], *, sync: bool = True) -> None:
         if entries != self.entries:
-            self.entries = entries
-            self.latest = entries[-1].epoch if entries else -1
+            self._set(entries)
             self.save(sync=sync)
+
+    def _set(self, entries: list[EpochStart]) -> None:
+        self.entries = entries
+        self.latest = entries[-1].epoch if entries else -1
 
 
 def format_epochs(entries: list[EpochStart]) -> bytes:

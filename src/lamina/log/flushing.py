@@ -8,6 +8,7 @@ could succeed without having written anything. Must not know threads; the flushe
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from lamina.errors import StorageError
 from lamina.log.files import Disk, sync_file
@@ -58,11 +59,6 @@ def _paths(log: PartitionLog, end_offset: int) -> list[str]:
     return [*paths, snapshot_path(log.path, end_offset), log.epochs.path]
 
 
-def finish_flush(log: PartitionLog, flush: Flush) -> None:
-    log.require_online()
-    log.recovery_point = max(log.recovery_point, min(flush.end_offset, log.log_end_offset))
-
-
 def flush(log: PartitionLog, end_offset: int | None = None) -> None:
     """Begin, run and finish in one go, on this thread."""
     log.require_online()
@@ -73,7 +69,7 @@ def flush(log: PartitionLog, end_offset: int | None = None) -> None:
         begun.run()
     except OSError as error:
         raise log.fail(error) from error
-    finish_flush(log, begun)
+    log.flushed_to(begun.end_offset)
 
 
 def close_cleanly(log: PartitionLog) -> None:
@@ -91,7 +87,7 @@ def close_cleanly(log: PartitionLog) -> None:
         begun.run()
     except OSError as error:
         raise log.fail(error) from error
-    finish_flush(log, begun)
+    log.flushed_to(begun.end_offset)
     log.close()
 
 
@@ -104,6 +100,7 @@ class Flusher:
         self._running: Flush | None = None
         self._wanted = 0
         self._waiters: list[tuple[int, Waiter]] = []
+        log.on_first_batch = self._began
         log.on_roll = self._rolled
         log.on_truncate = self._truncated
 
@@ -119,6 +116,18 @@ class Flusher:
             self._waiters.append((end_offset, waiter))
         self._wanted = max(self._wanted, end_offset)
         self._start()
+
+    def _began(self, log: PartitionLog) -> None:
+        """Sync the names of a new log ahead of its first roll, which would have to wait for it."""
+        log.on_first_batch = None
+
+        def done(error: OSError | None) -> None:
+            if error is not None:
+                log.fail(error)
+            else:
+                log.names_are_durable()
+
+        self._run(partial(log.disk.sync_dir, log.path), done)
 
     def _rolled(self, log: PartitionLog) -> None:
         self.flush_to(log.log_end_offset)
@@ -149,7 +158,7 @@ class Flusher:
         try:
             if error is not None:
                 raise self._log.fail(error)
-            finish_flush(self._log, running)
+            self._log.flushed_to(running.end_offset)
         except StorageError as failure:
             self._refuse(failure)
             return

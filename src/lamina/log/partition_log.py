@@ -1,15 +1,16 @@
-"""The log of one partition: where it starts and ends, appending to it and reading from it.
+"""The log of one partition: where it starts and ends, appending to it, reading from it, making it shorter.
 
-Owns the log start offset, the log end offset, the recovery point, and through them which records exist. All
-state is touched by one thread. A disk error anywhere makes the log fail for good, with its directory; producer
-state and offsets change only after a write succeeded. Trimming, retention, swapping, lookups by time and
-flushing are in modules of their own. Must not know roles, high watermarks or requests.
+Owns the log start offset, the log end offset, the recovery point, the list of segments and why the log is offline. They
+change in here and nowhere else; what other modules do for a log is either a decision or work on files. All state is
+touched by one thread. What waits for the disk is done in steps (:data:`Steps`): the log is sound after each of them, in
+memory and, after a crash, on disk. A disk error takes the log offline for good, with its directory; producer state
+and offsets change only after a write succeeded. Must not know roles, high watermarks or requests.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
-from zlib import crc32
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
 from lamina.log.epochs import LeaderEpochs
@@ -17,18 +18,36 @@ from lamina.log.files import Disk
 from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
-from lamina.log.positions import find, position_of
+from lamina.log.leftovers import DELETED
+from lamina.log.positions import lease_batches
 from lamina.log.producer_replay import record_producer
 from lamina.log.producers import Origin, ProducerStates
+from lamina.log.rolling import is_due
 from lamina.log.segment import Segment
+from lamina.log.segment_end import cut_indexes
 from lamina.log.segments import Segments
-from lamina.log.snapshots import write_snapshot
+from lamina.log.snapshots import snapshot_path, write_snapshot
+from lamina.log.swap import Swap
+from lamina.log.truncation import Truncation
 from lamina.log.verification import Verification
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, BatchHeader, Buffer, stamp, walk
 from lamina.records.marker import Marker, read_marker
 from lamina.settings.log_config import LogConfig
 
+Step = Callable[[], None]
+"""Work on files that any thread may do: it waits for the disk and touches no state of the log."""
+
+Steps = Iterator[Step]
+"""What a change of the log waits for. Each step is asked for, and begun, on the log's own thread; when it is done the
+next one is asked for there."""
+
 _new_tuple = tuple.__new__
+
+
+def run_steps(steps: Steps) -> None:
+    """Take every step on this thread."""
+    for step in steps:
+        step()
 
 
 @dataclass(slots=True)
@@ -40,6 +59,7 @@ class LogState:
     epochs: LeaderEpochs
     log_start_offset: int
     recovery_point: int
+    high_watermark: int
 
 
 class Appended(NamedTuple):
@@ -51,8 +71,7 @@ class Appended(NamedTuple):
     timestamp: int = -1
 
 
-@dataclass(slots=True, frozen=True)
-class Doomed:
+class PendingDelete(NamedTuple):
     """Files that were renamed away and may be removed from ``due_ms`` on."""
 
     due_ms: int
@@ -79,27 +98,75 @@ class PartitionLog:
         self.topic = topic
         self.partition = partition
         self.path = path
-        self.config = config
         self.shape = shape
-        self.segments = state.segments
         self.producers = state.producers
         self.epochs = state.epochs
-        self.log_start_offset = state.log_start_offset
-        self.log_end_offset = state.segments.active.next_offset
-        self.recovery_point = state.recovery_point
-        self.doomed: list[Doomed] = []
-        self.failure: str | None = None
-        """Why the log can no longer be used."""
+        self.checkpointed_high_watermark = state.high_watermark
+        """Where the high watermark was when it was last written down, or the nearest offset that is in the log."""
+        self._config = config
+        self._segments = state.segments
+        self._log_start_offset = state.log_start_offset
+        self._log_end_offset = state.segments.active.next_offset
+        self._recovery_point = state.recovery_point
+        self._pending_deletes: list[PendingDelete] = []
+        self._truncation: Truncation | None = None
+        self._swaps = 0
+        """Replacements of segments that have begun and not ended."""
+        self._failure: str | None = None
+        self._are_names_durable = state.recovery_point > 0
         self.on_failure: Callable[[OSError], object] | None = None
         """Told of the first disk error; takes the whole directory offline."""
+        self.on_first_batch: Callable[[PartitionLog], None] | None = None
+        """Told when a log that was never flushed gets its first batch: its names want to be made durable."""
         self.on_roll: Callable[[PartitionLog], None] | None = None
         """Told when a segment was closed and wants to be flushed."""
         self.on_truncate: Callable[[int], None] | None = None
         """Told where the log ends after its end was cut."""
 
+    # What there is
+
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @property
+    def segments(self) -> Segments:
+        """To be read: only the log itself changes it."""
+        return self._segments
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log_end_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on disk, with its names."""
+        return self._recovery_point
+
+    @property
+    def failure(self) -> str | None:
+        """Why the log is offline."""
+        return self._failure
+
+    @property
+    def is_truncating(self) -> bool:
+        """Whether a truncation has begun and not ended: until then nothing can be appended."""
+        return self._truncation is not None
+
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes()
+
+    def configure(self, config: LogConfig) -> None:
+        """Go by other settings from now on."""
+        self._config = config
 
     # Appending
 
@@ -118,7 +185,7 @@ class PartitionLog:
         ``header`` is the batch's own, validated. ``verification`` lets it begin a transaction; ``transaction_version``
         is that of the transaction which a marker ends. Raises the producer's error, or :class:`StorageError`.
         """
-        if self.failure is not None:
+        if self._failure is not None or self._truncation is not None:
             raise self._error()
         _, length, _, _, _, attributes, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
         marker = None
@@ -129,18 +196,18 @@ class PartitionLog:
                 duplicate = self.producers.check(header, origin, verification)
                 if duplicate is not None:
                     return Appended(duplicate.first_offset, duplicate.last_offset, True, duplicate.timestamp)
-        base_offset = self.log_end_offset
+        base_offset = self._log_end_offset
         last_offset = base_offset + last_offset_delta
         size_bytes = length + LOG_OVERHEAD_BYTES
         try:
-            segment = self.segments.active
+            segment = self._segments.active
             if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
                 segment = self.roll(now_ms)
             stamp(batch, 0, base_offset, leader_epoch)
             if leader_epoch > self.epochs.latest:
-                self._begin_epoch(leader_epoch, base_offset)
+                self.epochs.begin(leader_epoch, base_offset)
             segment.append(batch, size_bytes, last_offset, max_timestamp)
-            self.log_end_offset = last_offset + 1
+            self._log_end_offset = last_offset + 1
             if producer_id >= 0:
                 self._record_producer(segment, header, base_offset, marker)
         except OSError as error:
@@ -148,14 +215,17 @@ class PartitionLog:
         return _new_tuple(Appended, (base_offset, last_offset, False, max_timestamp))
 
     def append_as_follower(self, batches: Buffer, now_ms: int) -> None:
-        """Append whole batches that already have their place, as a leader sent them."""
-        if self.failure is not None:
+        """Append whole batches as their leader wrote them: offsets, epochs and gaps are its own; a torn end is left.
+
+        The caller has checked their CRCs. A follower that appends all of a leader's batches has the same files.
+        """
+        if self._failure is not None or self._truncation is not None:
             raise self._error()
         view = memoryview(batches)
         for position, header in walk(view):
-            if header.base_offset < self.log_end_offset:
+            if header.base_offset < self._log_end_offset:
                 raise CorruptMessage(
-                    f"{self.name} ends at {self.log_end_offset}, a batch for offset {header.base_offset} came"
+                    f"{self.name} ends at {self._log_end_offset}, a batch for offset {header.base_offset} came"
                 )
             try:
                 self._append_placed(view[position : position + header.size_bytes], header, now_ms)
@@ -164,13 +234,13 @@ class PartitionLog:
 
     def _append_placed(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
         marker = read_marker(batch, 0, header) if header.is_control and header.producer_id >= 0 else None
-        segment = self.segments.active
+        segment = self._segments.active
         if self._must_roll(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms):
             segment = self.roll(now_ms, header.base_offset)
         if header.leader_epoch > self.epochs.latest:
-            self._begin_epoch(header.leader_epoch, header.base_offset)
+            self.epochs.begin(header.leader_epoch, header.base_offset)
         segment.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
-        self.log_end_offset = header.next_offset
+        self._log_end_offset = header.next_offset
         if header.producer_id >= 0:
             self._record_producer(segment, header, header.base_offset, marker)
 
@@ -185,35 +255,22 @@ class PartitionLog:
         if aborted is not None:
             segment.aborted.append(aborted)
 
-    def _begin_epoch(self, epoch: int, start_offset: int) -> None:
-        if self.epochs.assign(epoch, start_offset):
-            self.epochs.save(sync=False)
+    # Rolling and flushing
 
     def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """The conditions of formats.md §2.3 and fact 7. An empty segment rolls only when the offset does not fit."""
+        """An empty segment rolls only when the offset does not fit."""
         if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if not segment.size_bytes:
+            if not self._are_names_durable and self.on_first_batch is not None:
+                self.on_first_batch(self)
             return False
-        config = self.config
-        if segment.size_bytes + size_bytes > config.segment_bytes or segment.indexes.is_full:
-            return True
-        first_timestamp = segment.first_timestamp
-        waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-        if waited_ms <= 0:
-            return False
-        limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
-        return waited_ms > limit_ms - self._jitter_ms(segment, limit_ms)
-
-    def _jitter_ms(self, segment: Segment, limit_ms: int) -> int:
-        """A share of ``segment.jitter.ms`` that stays the same for a segment, so that logs do not roll together."""
-        jitter_ms = min(self.config.segment_jitter_ms, limit_ms)
-        return crc32(f"{self.name}@{segment.base_offset}".encode()) % jitter_ms if jitter_ms else 0
+        return is_due(self._config, self.name, segment, size_bytes, max_timestamp, now_ms)
 
     def roll(self, now_ms: int, base_offset: int = 0) -> Segment:
         """Close the active segment and begin the next one at the log end, or at ``base_offset`` if that is above."""
-        base_offset = max(base_offset, self.log_end_offset)
-        old = self.segments.active
+        base_offset = max(base_offset, self._log_end_offset)
+        old = self._segments.active
         if old.base_offset == base_offset:
             return old
         self.require_online()
@@ -221,18 +278,29 @@ class PartitionLog:
             write_snapshot(self.disk, self.path, base_offset, self.producers.producers.values(), sync=False)
             old.seal()
             old.modified_ms = now_ms
-            if not self.recovery_point and len(self.segments) == 1:
-                # Never flushed: a power cut that took the first segment's name would move the start of the log.
+            if not self._are_names_durable:
+                # A power cut that took the name of the first segment alone would move the start of the log.
                 self.disk.sync_dir(self.path)
+                self._are_names_durable = True
             segment = Segment.create(
-                self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self.config)
+                self.disk, self.path, base_offset, self.shape, now_ms, initial_bytes=initial_segment_bytes(self._config)
             )
         except OSError as error:
             raise self.fail(error) from error
-        self.segments.add(segment)
+        self._segments.add(segment)
         if self.on_roll is not None:
             self.on_roll(self)
         return segment
+
+    def names_are_durable(self) -> None:
+        """Its directory was synced since the first segment was made."""
+        self._are_names_durable = True
+
+    def flushed_to(self, end_offset: int) -> None:
+        """Everything below ``end_offset`` was brought to the disk, and the names with it."""
+        self.require_online()
+        self._are_names_durable = True
+        self._recovery_point = max(self._recovery_point, min(end_offset, self._log_end_offset))
 
     # Reading
 
@@ -243,58 +311,208 @@ class PartitionLog:
         whole batch, and otherwise at most ``max_bytes``, which may cut the last batch. ``None`` when nothing
         lies in between. Raises :class:`OffsetOutOfRange` outside of the log.
         """
-        if self.failure is not None:
+        if self._failure is not None:
             raise self._error()
-        if not self.log_start_offset <= offset <= self.log_end_offset:
+        if not self._log_start_offset <= offset <= self._log_end_offset:
             raise OffsetOutOfRange(
-                f"{self.name} holds offsets {self.log_start_offset} to {self.log_end_offset}, {offset} was asked for"
+                f"{self.name} holds offsets {self._log_start_offset} to {self._log_end_offset}, {offset} was asked for"
             )
-        end = self.log_end_offset if bound is None else min(bound, self.log_end_offset)
+        end = self._log_end_offset if bound is None else min(bound, self._log_end_offset)
         try:
-            for number in range(self.segments.number_of(offset), len(self.segments)):
-                segment = self.segments[number]
+            for number in range(self._segments.number_of(offset), len(self._segments)):
+                segment = self._segments[number]
                 if segment.base_offset >= end or offset >= end:
                     break
-                lease = _read_segment(segment, offset, max_bytes, end)
+                lease = lease_batches(segment, offset, max_bytes, end)
                 if lease is not None:
                     return lease
         except OSError as error:
             raise self.fail(error) from error
         return None
 
-    def size_bytes(self) -> int:
-        return self.segments.size_bytes()
+    # Making it shorter at the start
 
-    # Failing and closing
+    def advance_log_start(self, offset: int) -> None:
+        """Records below ``offset`` are gone for every reader; whole segments below it go with the next retention."""
+        self.require_online()
+        if offset > self._log_end_offset:
+            raise OffsetOutOfRange(f"{self.name} ends at {self._log_end_offset}, its start cannot move to {offset}")
+        if offset > self._log_start_offset:
+            self._log_start_offset = offset
+            try:
+                self.epochs.truncate_from_start(offset)
+            except OSError as error:
+                raise self.fail(error) from error
+
+    def delete_oldest(self, segment: Segment, now_ms: int) -> Steps:
+        """Remove the first segment, unless it went meanwhile; the log starts behind it. Its leases stay readable.
+
+        Its new name is durable before the next segment goes: a disk that kept the second removal and lost the first
+        would leave a hole.
+        """
+        self.require_online()
+        if segment is not self._segments.first or len(self._segments) == 1:
+            return
+        try:
+            self.advance_log_start(self._segments[1].base_offset)
+            self._segments.remove([segment])
+            segment.close()
+            segment.rename(DELETED)
+            self._delete_later(segment.paths() + self._renamed_snapshot(segment), now_ms)
+        except OSError as error:
+            raise self.fail(error) from error
+        yield self.sync_names
+
+    def _renamed_snapshot(self, segment: Segment) -> list[str]:
+        path = snapshot_path(self.path, segment.base_offset)
+        if not self.disk.exists(path):
+            return []
+        self.disk.rename(path, path + DELETED)
+        return [path + DELETED]
+
+    def sync_names(self) -> None:
+        """Make the names of the log's files durable. May run on any thread."""
+        self._on_disk(partial(self.disk.sync_dir, self.path))
+
+    def _delete_later(self, paths: list[str], now_ms: int) -> None:
+        self._pending_deletes.append(PendingDelete(now_ms + self._config.file_delete_delay_ms, paths))
+
+    def take_due_paths(self, now_ms: int) -> list[str]:
+        """The files whose time has come; the caller removes them, on a thread if there are many."""
+        due = [path for pending in self._pending_deletes if pending.due_ms <= now_ms for path in pending.paths]
+        self._pending_deletes = [pending for pending in self._pending_deletes if pending.due_ms > now_ms]
+        return due
+
+    # Making it shorter at the end
+
+    def begin_truncation(self, offset: int, *, fully: bool = False) -> None:
+        """Have the log end at ``offset`` for everybody; ``finish_truncation`` cuts the files.
+
+        ``fully`` leaves nothing: the log is empty and starts at ``offset``, wherever that is. In between the recovery
+        point, which may have become lower, has to be lowered on disk: what will be written again is not flushed. Until
+        the end of it nothing can be appended. A truncation that did not end may be begun again.
+        """
+        self.require_online()
+        if self._swaps:
+            raise StorageError(f"{self.name} cannot be truncated while segments are replaced in it")
+        unfinished = self._truncation
+        if unfinished is not None and unfinished.fully and not fully:
+            offset, fully = unfinished.offset, True
+        if unfinished is None and not fully and offset >= self._log_end_offset:
+            return
+        if offset < self._segments.first.base_offset and not fully:
+            raise ValueError(f"{self.name} begins above {offset}")
+        removed = [one for one in self._segments if fully or one.base_offset > offset]
+        self._truncation = Truncation(self.disk, self.path, self.shape, offset, removed, unfinished, fully=fully)
+        self._segments.remove(removed)
+        for segment in removed:
+            segment.close()
+        if fully:
+            self._segments.add(Segment(self.disk, self.path, offset, self.shape))
+            self._log_start_offset = offset
+        self._end_at(offset if fully else min(offset, self._log_end_offset))
+
+    def finish_truncation(self, now_ms: int) -> Steps:
+        """Cut the files: every batch that reaches the offset goes, so that the log may end below it."""
+        truncation = self._truncation
+        if truncation is None:
+            return
+        self.require_online()
+        yield partial(self._on_disk, truncation.remove_segments)
+        self.require_online()
+        yield from self._begin_anew(truncation, now_ms) if truncation.fully else self._cut_active(truncation)
+        self._end_at(self._segments.active.next_offset)
+        self.epochs.forget_from(0 if truncation.fully else self._log_end_offset)
+        truncation.prepare_producers(self._segments, self._log_start_offset, self._log_end_offset, self.epochs.saving())
+        yield partial(self._on_disk, truncation.rebuild_producers)
+        self.require_online()
+        self.producers.take_over(truncation.producers, self._log_end_offset)
+        self._delete_later(truncation.removed_paths, now_ms)
+        self._truncation = None
+
+    def _begin_anew(self, truncation: Truncation, now_ms: int) -> Steps:
+        initial_bytes = initial_segment_bytes(self._config)
+        yield partial(self._on_disk, partial(truncation.begin_anew, now_ms, initial_bytes))
+        self.require_online()
+        assert truncation.first is not None
+        self._segments.add(truncation.first)
+
+    def _cut_active(self, truncation: Truncation) -> Steps:
+        active = self._segments.active
+        truncation.prepare_cut(active)
+        yield partial(self._on_disk, truncation.find_cut)
+        self.require_online()
+        active.hide_from(truncation.position, truncation.offset)
+        yield partial(self._on_disk, truncation.cut_file)
+        self.require_online()
+        self._on_disk(partial(cut_indexes, active, truncation.offset))
+
+    def _end_at(self, offset: int) -> None:
+        self._log_end_offset = offset
+        self._log_start_offset = min(self._log_start_offset, offset)
+        self._recovery_point = min(self._recovery_point, offset)
+        if self.on_truncate is not None:
+            self.on_truncate(offset)
+
+    # Replacing
+
+    def replace(self, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> Steps:
+        """Swap ``new`` segments, written and sealed under ``.cleaned`` names, in for ``old`` ones (facts 78-80).
+
+        An old segment that retention removed meanwhile is passed over (fact 80). Readers see the new segments as soon
+        as their names are safe; ranges out on lease stay readable. Appends and rolls between steps are normal; the log
+        cannot be truncated before the end.
+        """
+        self.require_online()
+        swap = Swap(self.disk, self.path, new)
+        self._swaps += 1
+        try:
+            yield partial(self._on_disk, swap.take_names)
+            self.require_online()
+            present = self._segments.present(old)
+            self._segments.replace(present, new)
+            for segment in present:
+                segment.close()
+            yield partial(self._on_disk, partial(swap.rename_old, present))
+            self.require_online()
+            self._delete_later([path for segment in present for path in segment.paths()], now_ms)
+            self._on_disk(swap.take_final_names)
+            yield partial(self._on_disk, partial(swap.rename_snapshots, present))
+            self.require_online()
+            self._delete_later(swap.renamed_snapshots, now_ms)
+        finally:
+            self._swaps -= 1
+
+    # Going offline and closing
 
     def fail(self, error: OSError) -> StorageError:
-        """Stop using the log; returns the error to raise."""
-        if self.failure is None:
-            self.failure = f"{self.name} is offline: {error}"
+        """A disk error: stop using the log, and tell its directory. Returns the error to raise. Any thread may call."""
+        if self._failure is None:
+            self.take_offline(f"{self.name} is offline: {error}")
             if self.on_failure is not None:
                 self.on_failure(error)
         return self._error()
 
+    def take_offline(self, reason: str) -> None:
+        """Stop using the log; the first reason stays. Any thread may call."""
+        self._failure = self._failure or reason
+
     def require_online(self) -> None:
-        """Raise :class:`StorageError` once the log has failed: nothing is tried a second time."""
-        if self.failure is not None:
+        """Raise :class:`StorageError` once the log is offline: nothing is tried a second time."""
+        if self._failure is not None:
             raise self._error()
 
     def _error(self) -> StorageError:
-        return StorageError(self.failure)
+        return StorageError(self._failure or f"{self.name} is being truncated to {self._log_end_offset}")
+
+    def _on_disk(self, work: Step) -> None:
+        """Do it; a disk error fails the log. May run on any thread."""
+        try:
+            work()
+        except OSError as error:
+            raise self.fail(error) from error
 
     def close(self) -> None:
         """Let go of every file, changing none: what is on disk is what a crash would leave."""
-        for segment in self.segments:
+        for segment in self._segments:
             segment.close()
-
-
-def _read_segment(segment: Segment, offset: int, max_bytes: int, end: int) -> Lease | None:
-    found = find(segment, offset)
-    if found is None:
-        return None
-    position, header = found
-    end_position = position_of(segment, end)
-    if end_position <= position:
-        return None
-    return segment.lease(position, min(end_position - position, max(max_bytes, header.size_bytes)))

@@ -56,3 +56,15 @@ def end_of(segment: Segment, lease: Lease) -> int:
     except (FileNotFoundError, CorruptMessage):
         pass
     return segment.next_offset
+
+
+def lease_batches(segment: Segment, offset: int, max_bytes: int, end: int) -> Lease | None:
+    """The batches from the one that holds ``offset`` on, up to ``end``; at least one, otherwise ``max_bytes``."""
+    found = find(segment, offset)
+    if found is None:
+        return None
+    position, header = found
+    end_position = position_of(segment, end)
+    if end_position <= position:
+        return None
+    return segment.lease(position, min(end_position - position, max(max_bytes, header.size_bytes)))

@@ -40,21 +40,24 @@ def rebuild_producers(
     log_start_offset: int,
     end_offset: int,
     since_ms: int | None = None,
+    high_watermark: int | None = None,
 ) -> None:
-    """Make ``producers`` what it is at ``end_offset``, the end of the log or of what is known to be good."""
+    """Make ``producers`` what it is at ``end_offset``, the end of the log or of what is known to be good.
+
+    A snapshot does not tell which transactions ended above the ``high_watermark``; one at or below it need not.
+    """
     producers.clear()
-    start = max(_restore_newest(disk, directory, producers, end_offset, since_ms), log_start_offset)
+    newest = end_offset if high_watermark is None else min(high_watermark, end_offset)
+    start = max(_restore_newest(disk, directory, producers, newest, since_ms), log_start_offset)
     for segment in segments.between(start, end_offset):
         with suppress(CorruptMessage):
             _replay(segment, producers, start, end_offset)
 
 
-def _restore_newest(
-    disk: Disk, directory: str, producers: ProducerStates, end_offset: int, since_ms: int | None
-) -> int:
-    """Restore the newest good snapshot at or below ``end_offset`` and return its offset. Bad ones are removed."""
+def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, newest: int, since_ms: int | None) -> int:
+    """Restore the newest good snapshot at or below ``newest`` and return its offset. Bad ones are removed."""
     for offset in reversed(snapshot_offsets(disk, directory)):
-        if offset > end_offset:
+        if offset > newest:
             continue
         try:
             restored = read_snapshot(disk, directory, offset)

@@ -256,6 +256,18 @@ class ProducerStates:
         ]:
             del self._verifications[producer_id]
 
+    def take_over(self, other: "ProducerStates", end_offset: int) -> None:
+        """Be what ``other`` says of a log that was cut to ``end_offset``.
+
+        Ids that the log ever spoke of stay known, and so do transactions that ended between high watermark and cut:
+        a snapshot does not tell of them.
+        """
+        ended = {first: marker for first, marker in self._ended.items() if marker < end_offset}
+        self.clear()
+        self.producers.update(other.producers)
+        self._open.update(other._open)
+        self._ended.update(ended | other._ended)
+
     def clear(self) -> None:
         self.producers.clear()
         self._open.clear()

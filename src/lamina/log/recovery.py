@@ -32,6 +32,8 @@ class Opening:
     clean: bool
     recovery_point: int
     log_start_offset: int
+    high_watermark: int | None
+    """As it was last written down, if ever: transactions that ended above it count as open for readers."""
     may_have_gaps: bool
     """Whether segments may lie apart, as cleaning leaves them."""
     now_ms: int
@@ -83,11 +85,11 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
         if segment.aborted.exists and not segment.aborted.is_sound(segment.base_offset):
             rebuild_aborted(disk, directory, segments, segment, log_start_offset)
     if clean:
-        rebuild_producers(
-            disk, directory, segments, producers, log_start_offset, end_offset, opening.producers_since_ms
-        )
-    producers.high_watermark_moved(end_offset)
-    state = LogState(segments, producers, epochs, log_start_offset, min(recovery_point, end_offset))
+        since_ms, high_watermark = opening.producers_since_ms, opening.high_watermark
+        rebuild_producers(disk, directory, segments, producers, log_start_offset, end_offset, since_ms, high_watermark)
+    replicated_to = min(max(opening.high_watermark or 0, log_start_offset), end_offset)
+    producers.high_watermark_moved(replicated_to)
+    state = LogState(segments, producers, epochs, log_start_offset, min(recovery_point, end_offset), replicated_to)
     return state, report
 
 
@@ -169,7 +171,16 @@ def _recover(
     _remove_stray_snapshots(disk, directory, segments)
     epochs.truncate_from_end(start)
     _read_missing_epochs(segments, epochs, max(opening.log_start_offset, segments.first.base_offset), start)
-    rebuild_producers(disk, directory, segments, producers, opening.log_start_offset, start, opening.producers_since_ms)
+    rebuild_producers(
+        disk,
+        directory,
+        segments,
+        producers,
+        opening.log_start_offset,
+        start,
+        opening.producers_since_ms,
+        opening.high_watermark,
+    )
     for number, segment in enumerate(unflushed):
         if number:
             write_snapshot(disk, directory, segment.base_offset, producers.producers.values(), sync=False)

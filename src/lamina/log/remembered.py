@@ -49,6 +49,8 @@ class Remembered:
     def of_log_starts(self, logs: Logs) -> Checkpoints:
         """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
         for key, log in logs.items():
+            if log.is_truncating:
+                continue  # What was written down ahead of the truncation has to stay until its end.
             self.log_starts.pop(key, None)
             if log.log_start_offset > log.segments.first.base_offset:
                 self.log_starts[key] = log.log_start_offset
@@ -70,6 +72,22 @@ class Remembered:
         """A log start that has to be written ahead of what makes it true."""
         self.log_starts[key] = offset
         return {checkpoints.LOG_START: dict(self.log_starts)}
+
+    def lowered_to(self, log: PartitionLog) -> Checkpoints:
+        """Have no checkpoint speak of anything above the end of a log that is cut. Returns what has to be written."""
+        key, end_offset = (log.topic, log.partition), log.log_end_offset
+        cleaned_to = min(end_offset, log.segments.active.base_offset)  # Fact 28: what is written again is dirty.
+        changed: Checkpoints = {}
+        for name, offsets, limit in (
+            (checkpoints.RECOVERY_POINT, self.recovery_points, end_offset),
+            (checkpoints.LOG_START, self.log_starts, end_offset),
+            (checkpoints.HIGH_WATERMARK, self.high_watermarks, end_offset),
+            (checkpoints.CLEANER, self.cleaner_offsets, cleaned_to),
+        ):
+            if offsets.get(key, 0) > limit:
+                offsets[key] = limit
+                changed[name] = dict(offsets)
+        return changed
 
     def without(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
         """Drop what is said of partitions that are gone or new. Returns the checkpoints that said something.

@@ -1,66 +1,30 @@
-"""Which segments of a log are too old, too much, or wholly below its start (fact 95).
+"""Which segments of a log are too old, too much, or wholly below its start (fact 95), and the steps in which they go.
 
-Owns the decision and its effect on one log. Must not know timers; compact-only logs lose just what lies below
-the log start offset.
+Must not know timers; compact-only logs lose just what lies below the log start offset.
 """
 
-from lamina.log.partition_log import PartitionLog
+from lamina.log.partition_log import PartitionLog, Steps
 from lamina.log.segment import Segment
-from lamina.log.trimming import move_log_start_offset, remove_segments
 
 
-def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
-    """Remove what retention says may go, never at or above ``high_watermark``. Returns the removed segments.
+def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> Steps:
+    """Remove what retention says may go, never at or above ``high_watermark``, in order.
 
-    A broker takes the same steps with the directory synced on a thread.
-    """
-    expired = begin_expiry(log, now_ms, high_watermark)
-    if expired:
-        sync_names(log)
-    for segment in expired:
-        expire(log, segment, now_ms)
-        sync_names(log)
-    return expired
-
-
-def begin_expiry(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
-    """What may go. When that is everything the active segment rolls, so that the log is never without one.
-
-    The names of what stays have to be synced next: were they lost with the old ones gone, offsets would begin anew.
+    When that is everything the active segment rolls, so that the log is never without one. The names of what stays are
+    synced first: were they lost with the old ones gone, offsets would begin anew.
     """
     if log.failure is not None:
-        return []
+        return
     try:
         expired = expired_segments(log, now_ms, high_watermark)
         if expired and expired[-1] is log.segments.active:
             log.roll(now_ms)
     except OSError as error:
         raise log.fail(error) from error
-    return expired
-
-
-def expire(log: PartitionLog, segment: Segment, now_ms: int) -> None:
-    """Take one expired segment out of the log, unless it went meanwhile.
-
-    Its names have to be synced before the next one goes: a disk that kept the second removal and lost the first
-    would leave a hole.
-    """
-    log.require_online()
-    if not any(segment is member for member in log.segments):
-        return
-    try:
-        move_log_start_offset(log, log.segments[log.segments.number_of(segment.base_offset) + 1].base_offset)
-        remove_segments(log, [segment], now_ms)
-    except OSError as error:
-        raise log.fail(error) from error
-
-
-def sync_names(log: PartitionLog) -> None:
-    """Make the names of a log's files durable. May run on any thread."""
-    try:
-        log.disk.sync_dir(log.path)
-    except OSError as error:
-        raise log.fail(error) from error
+    if expired:
+        yield log.sync_names
+    for segment in expired:
+        yield from log.delete_oldest(segment, now_ms)
 
 
 def expired_segments(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:

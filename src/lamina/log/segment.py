@@ -8,6 +8,7 @@ or replace itself; ``positions`` finds a batch in it, ``segment_end`` counts and
 import errno
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedIndex
@@ -20,6 +21,16 @@ from lamina.records.batch import NO_TIMESTAMP, BatchHeader
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
+
+
+class Extent(NamedTuple):
+    """What a log knows of a segment's files: enough for another thread to read them by itself."""
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    modified_ms: int
+    has_aborted: bool
 
 
 class Segment:
@@ -108,6 +119,24 @@ class Segment:
         segment.size_bytes = size_bytes
         segment.created_ms = segment.modified_ms = modified_ms
         segment.aborted = AbortedIndex(disk, segment.path(ABORTED_INDEX), exists=has_aborted)
+        return segment
+
+    def extent(self) -> Extent:
+        return Extent(self.base_offset, self.next_offset, self.size_bytes, self.modified_ms, self.aborted.exists)
+
+    @classmethod
+    def of_extent(cls, disk: Disk, directory: str, extent: Extent, shape: IndexShape) -> "Segment":
+        """Another object for the same files, which another thread may use; ``shape`` has maps of its own."""
+        segment = cls.load(
+            disk,
+            directory,
+            extent.base_offset,
+            shape,
+            size_bytes=extent.size_bytes,
+            modified_ms=extent.modified_ms,
+            has_aborted=extent.has_aborted,
+        )
+        segment.next_offset = extent.next_offset
         return segment
 
     # Names
@@ -244,6 +273,13 @@ class Segment:
             self.open_for_append()
         return indexes
 
+    def position_near(self, offset: int) -> int:
+        """Where a batch at or below ``offset`` begins, by an index that is open; else the start. Reads no batch."""
+        try:
+            return 0 if self._indexes is None else self._indexes.offsets.lookup(offset).position
+        except FileNotFoundError:
+            return 0
+
     def time_entry(self, timestamp: int) -> TimestampOffset:
         """The last entry of the time index at or below ``timestamp``."""
         try:
@@ -287,24 +323,27 @@ class Segment:
 
     # Cutting
 
-    def cut(self, position: int) -> None:
-        """Cut an appendable file. What is left in it is for the caller to count again.
-
-        Synced, so that no batch from before the cut can follow one that is written after it.
-        """
-        self.open_for_append()
-        assert self._writer is not None
-        self._writer.truncate(position)
-        self._writer.fsync()
+    def hide_from(self, position: int, offset: int) -> None:
+        """Have readers see nothing from ``position`` on, where the batch that reaches ``offset`` begins."""
+        self.close()
         self.size_bytes = position
+        self.next_offset = offset
+
+    def forget_tail(self) -> None:
+        """What is left in a file that was cut is for the caller to count again."""
         self.next_offset = self.base_offset
         self.first_timestamp = NO_TIMESTAMP
 
     def cut_file(self) -> None:
         """Cut the file to the batches that were counted: what recovery does behind a bad batch."""
-        file = self._disk.open(self.path(), write=True)
-        try:
-            file.truncate(self.size_bytes)
-            file.fsync()
-        finally:
-            file.close()
+        cut_file(self._disk, self.path(), self.size_bytes)
+
+
+def cut_file(disk: Disk, path: str, size_bytes: int) -> None:
+    """Cut a file for good."""
+    file = disk.open(path, write=True)
+    try:
+        file.truncate(size_bytes)
+        file.fsync()
+    finally:
+        file.close()

@@ -4,7 +4,7 @@ Must not know the log that a segment belongs to, nor what its checkpoints say.
 """
 
 from lamina.log.index import MAX_RELATIVE_OFFSET
-from lamina.log.positions import headers_from, position_of
+from lamina.log.positions import headers_from
 from lamina.log.segment import Segment
 from lamina.records.batch import HEADER_BYTES, read_header
 
@@ -23,13 +23,13 @@ def count_tail(segment: Segment) -> None:
         segment.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
 
 
-def truncate_segment(segment: Segment, offset: int) -> None:
-    """Remove every batch that reaches ``offset``; the segment is writable afterwards."""
-    position = position_of(segment, offset)
+def cut_indexes(segment: Segment, offset: int) -> None:
+    """Forget what the indexes say of ``offset`` and above, where the file was cut; the segment is writable then."""
     segment.aborted.truncate_to(offset)
     try:
         segment.indexes.truncate_to(offset)
     except FileNotFoundError:
         segment.rebuild_indexes().truncate_to(offset)
-    segment.cut(position)
+    segment.open_for_append()
+    segment.forget_tail()
     count_tail(segment)

@@ -79,11 +79,30 @@ class Segments:
 
     def remove(self, segments: Iterable[Segment]) -> None:
         """Let go of these very segments; one that is not here (any more) is passed over."""
-        gone = {id(segment) for segment in segments}
-        self._items = [segment for segment in self._items if id(segment) not in gone]
-        self._bases = [segment.base_offset for segment in self._items]
-        if self._items:
-            self.active = self._items[-1]
+        # A copy: somebody may be going through the segments.
+        items, bases = list(self._items), list(self._bases)
+        for segment in segments:
+            number = bisect_left(bases, segment.base_offset)
+            if number < len(items) and items[number] is segment:
+                del items[number], bases[number]
+        self._items, self._bases = items, bases
+        if items:
+            self.active = items[-1]
+
+    def replace(self, old: Iterable[Segment], new: Iterable[Segment]) -> None:
+        """Have ``new`` segments in the place of ``old`` ones."""
+        self.remove(old)
+        for segment in new:
+            self.add(segment)
+
+    def __contains__(self, segment: Segment) -> bool:
+        """Whether this very segment is here, found by its base."""
+        number = bisect_left(self._bases, segment.base_offset)
+        return number < len(self._items) and self._items[number] is segment
+
+    def present(self, segments: Iterable[Segment]) -> list[Segment]:
+        """Those of them that are (still) here."""
+        return [segment for segment in segments if segment in self]
 
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._items)

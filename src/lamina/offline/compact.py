@@ -28,7 +28,6 @@ from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk
 from lamina.log.identity import IdentityError, read_meta_properties, read_topic_id
 from lamina.log.partition_log import PartitionLog
-from lamina.log.trimming import take_due_paths
 from lamina.settings.cleaner_limits import cleaner_limits
 from lamina.settings.definition import SettingError
 from lamina.settings.log_config import LONG_MAX, LogConfig
@@ -224,13 +223,14 @@ def _settle(directory: LogDirectory, log: PartitionLog, key: TopicPartition, man
     """Write the checkpoint, which speaks of partitions that are not open here too; nobody reads the old files."""
     existing = set(directory.partitions())
     directory.write_checkpoints(directory.remembered.of_cleaner_offsets({key: manifest.end_offset}, existing))
-    for path in take_due_paths(log, LONG_MAX):
+    for path in log.take_due_paths(LONG_MAX):
         directory.disk.unlink(path)
 
 
 def _last_stable_offset(directory: LogDirectory, log: PartitionLog, *, is_replicated: bool) -> int:
     settled = log.log_end_offset
     if is_replicated:
-        settled = min(directory.remembered.high_watermarks.get((log.topic, log.partition), 0), settled)
+        settled = log.checkpointed_high_watermark
+    log.producers.high_watermark_moved(settled)
     unstable = log.producers.first_unstable_offset()
     return settled if unstable is None else min(settled, unstable)

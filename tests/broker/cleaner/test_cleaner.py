@@ -18,8 +18,7 @@ from lamina.cleaning.contract import Plan
 from lamina.cleaning.install import installing
 from lamina.image.changes import mark_deleted, set_configs
 from lamina.image.image import ConfigResource, ResourceType
-from lamina.log.trimming import move_log_start_offset
-from lamina.log.truncation import truncate
+from lamina.log.partition_log import run_steps
 from lamina.settings.log_config import LogConfig
 from tests.broker.cleaner.cleaning import CleaningBroker
 
@@ -137,7 +136,7 @@ def test_a_checkpoint_outside_of_the_log_is_written_again_at_once(
     """Facts 12 and 13: even if the log is not chosen."""
     partition = cleaning.compacted(min_cleanable_dirty_ratio="1.0")
     cleaning.node.directories[0].write_cleaner_offsets({("t", 0): checkpoint})
-    move_log_start_offset(partition.log, start)
+    partition.log.advance_log_start(start)
     assert not cleaning.clean()
     assert cleaning.checkpoint() == start
     assert "is taken for dirty" in caplog.text
@@ -149,7 +148,7 @@ def test_a_checkpoint_below_the_start_of_a_log_that_also_deletes_is_no_surprise(
     """Fact 12."""
     partition = cleaning.compacted(policy="compact,delete", min_cleanable_dirty_ratio="1.0")
     cleaning.node.directories[0].write_cleaner_offsets({("t", 0): 1})
-    move_log_start_offset(partition.log, 3)
+    partition.log.advance_log_start(3)
     cleaning.clean()
     assert cleaning.checkpoint() == 3
     assert "is taken for dirty" not in caplog.text
@@ -487,7 +486,7 @@ def test_a_log_that_is_about_to_be_cut_is_not_cleaned_until_that_is_done(cleanin
 
     async def meanwhile() -> None:
         await cleaning.cleaner.pause(("t", 0))
-        truncate(directory, partition.log, 4, cleaning.node.now_ms())
+        run_steps(directory.truncate(partition.log, 4, cleaning.node.now_ms()))
         partition.high_watermark = partition.log.log_end_offset
         assert cleaning.cleaner.states.state(("t", 0)) is State.ABORTED
 
@@ -525,7 +524,7 @@ def retained(cleaning: CleaningBroker) -> None:
 def test_a_compacted_log_loses_only_what_lies_below_its_start(cleaning: CleaningBroker) -> None:
     """Facts 94 and 95."""
     partition = cleaning.compacted(retention_ms="1", retention_bytes="1")
-    move_log_start_offset(partition.log, 3)
+    partition.log.advance_log_start(3)
     retained(cleaning)
     assert [segment.base_offset for segment in partition.log.segments] == [2, 4, 6]
 
@@ -548,7 +547,7 @@ def test_retention_leaves_the_sources_of_an_open_pass_alone(cleaning: CleaningBr
     seen: list[int] = []
 
     async def meanwhile() -> None:
-        move_log_start_offset(partition.log, 3)
+        partition.log.advance_log_start(3)
         await cleaning.cleaner.trimmer.trim()
         seen.append(partition.log.segments.first.base_offset)
 
@@ -562,7 +561,7 @@ def test_an_uncleanable_log_is_left_alone_by_retention_too(cleaning: CleaningBro
     partition = cleaning.compacted()
     cleaning.engine.failure = lambda plan: Failure(plan.plan_id, "damaged", is_uncleanable=True)
     cleaning.clean()
-    move_log_start_offset(partition.log, 3)
+    partition.log.advance_log_start(3)
     retained(cleaning)
     assert partition.log.segments.first.base_offset == 0
 
@@ -655,7 +654,7 @@ def test_without_an_engine_nothing_is_cleaned_and_logs_are_still_trimmed(cleanin
     partition = cleaning.compacted()
     cleaning.engine.lacks = "numba not installed"
     assert not cleaning.clean()
-    move_log_start_offset(partition.log, 3)
+    partition.log.advance_log_start(3)
     retained(cleaning)
     assert partition.log.segments.first.base_offset == 2
     assert cleaning.cleaner.why_not() == "numba not installed"

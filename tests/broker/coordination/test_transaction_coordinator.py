@@ -147,7 +147,7 @@ def test_a_new_topic_by_the_name_of_a_deleted_one_gets_none_of_its_markers(
 
 def test_what_is_deleted_while_its_marker_waits_is_skipped(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
-    broker.node.partitions.get("t", 0).log.failure = "it broke"
+    broker.node.partitions.get("t", 0).log.take_offline("it broke")
     assert orders.end(me, settled=False).code == 0
     assert orders.state() == "PrepareCommit"
     broker.delete("t")
@@ -159,7 +159,7 @@ def test_a_transaction_that_was_being_ended_is_ended_after_a_restart(
     broker: InProcessBroker, orders: Transacting
 ) -> None:
     me = open_transaction(orders)
-    broker.node.partitions.get("t", 0).log.failure = "it broke"
+    broker.node.partitions.get("t", 0).log.take_offline("it broke")
     assert orders.end(me, settled=False).code == 0
     broker.restart()
     broker.settle()

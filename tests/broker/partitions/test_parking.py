@@ -51,7 +51,7 @@ def test_a_partition_that_goes_before_the_fetch_is_parked_is_not_waited_for(brok
     waiting = fetch_from(broker)
     partition = broker.node.partitions.get("t", 0)
     partition.release_all()
-    partition.log.failure = "gone"
+    partition.log.take_offline("gone")
     assert soon(broker, waiting) is not None
 
 

@@ -70,6 +70,7 @@ def open_taken(root: Path, taken: TakenLog, recovery_point: int) -> tuple[list[t
         clean=False,
         recovery_point=min(recovery_point, taken.segments[-1].base_offset),
         log_start_offset=0,
+        high_watermark=0,
         may_have_gaps=False,
         now_ms=NOW_MS,
         producer_expiration_ms=DAY_MS,

@@ -12,8 +12,7 @@ from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.identity import Identity, write_meta_properties
-from lamina.log.trimming import move_log_start_offset
-from lamina.log.truncation import truncate
+from lamina.log.partition_log import run_steps
 from lamina.records.batch import read_header
 from lamina.settings.log_config import LogConfig
 from tests.log.backup.taking import TOPIC_ID, Act, drive
@@ -77,7 +76,7 @@ def test_a_cut_at_any_step_leaves_the_log_from_before_it_or_from_after_it(
 
     def act(number: int, _step: Step) -> None:
         if number == step:
-            truncate(source, log, 7, NOW_MS)
+            run_steps(source.truncate(log, 7, NOW_MS))
             append(source, 9, epoch=1)
 
     taken, _ = take(tmp_path, act)
@@ -88,7 +87,7 @@ def test_a_cut_at_any_step_leaves_the_log_from_before_it_or_from_after_it(
 
 def test_checkpoints_are_made_to_fit(tmp_path: Path, source: LogDirectory) -> None:
     log = source.logs[KEY]
-    move_log_start_offset(log, 9)
+    log.advance_log_start(9)
     source.write_log_starts()
     taken, is_still = take(tmp_path)
     assert not is_still

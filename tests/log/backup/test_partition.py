@@ -12,8 +12,7 @@ from lamina.log.backup.partition import TRIES
 from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.identity import write_topic_id
-from lamina.log.swap import replace_segments
-from lamina.log.trimming import remove_segments
+from lamina.log.partition_log import run_steps
 from tests.log.backup.taking import TOPIC_ID, open_taken, take
 from tests.log.building import LogBuilder, a_batch, a_log
 from tests.log.verify.sample import findings
@@ -46,23 +45,23 @@ def append_and_roll(builder: LogBuilder) -> None:
 def remove_two(builder: LogBuilder) -> None:
     """As retention does; the files of the first are gone at once."""
     doomed = list(builder.log.segments)[:2]
-    remove_segments(builder.log, doomed, builder.now_ms)
-    builder.log.log_start_offset = builder.log.segments.first.base_offset
+    for segment in doomed:
+        run_steps(builder.log.delete_oldest(segment, builder.now_ms))
     for path in doomed[0].paths():
         Path(path).unlink(missing_ok=True)
 
 
 def remove_all_but_a_new_one(builder: LogBuilder) -> None:
     builder.log.roll(builder.now_ms)
-    remove_segments(builder.log, list(builder.log.segments)[:-1], builder.now_ms)
-    builder.log.log_start_offset = builder.log.segments.first.base_offset
+    for segment in list(builder.log.segments)[:-1]:
+        run_steps(builder.log.delete_oldest(segment, builder.now_ms))
 
 
 def swap_two(builder: LogBuilder) -> None:
     """Two segments become one that holds the same batches."""
     old = list(builder.log.segments)[1:3]
     keep = [bytearray(data) for base, data in bytes_by_offset(builder).items() if _is_in(old, base)]
-    replace_segments(builder.log, [builder.rewrite(old, keep)], old, builder.now_ms)
+    run_steps(builder.log.replace([builder.rewrite(old, keep)], old, builder.now_ms))
 
 
 def _is_in(segments: list, base: int) -> bool:  # type: ignore[type-arg]

@@ -79,7 +79,7 @@ class Partition:
         """The role of this broker; ``None`` while it does not lead the partition."""
         self.counters = counters
         """Of the whole topic."""
-        self.high_watermark = log.log_end_offset
+        self.high_watermark = log.checkpointed_high_watermark
         self.free_space = free_space
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
@@ -90,7 +90,7 @@ class Partition:
 
     def configure(self, config: LogConfig, max_decompressed_bytes: int) -> None:
         """Take over changed topic settings; the next append goes by them."""
-        self.log.config = config
+        self.log.configure(config)
         self._rules = BatchRules(
             max_message_bytes=config.max_message_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
@@ -111,6 +111,7 @@ class Partition:
     def lead(self, leader: Leader) -> None:
         """Take the role, or go on in it with another epoch or in-sync set."""
         self.leader = leader
+        self._advance(0)
 
     @property
     def leader_epoch(self) -> int:

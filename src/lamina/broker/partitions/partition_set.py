@@ -98,7 +98,7 @@ class Partitions:
         logger.error("%s-%d goes offline", topic, index, exc_info=error)
         partition = self.find(topic, index)
         if partition is not None and partition.log.failure is None:
-            partition.log.failure = f"{topic}-{index} is offline: {error!r}"
+            partition.log.take_offline(f"{topic}-{index} is offline: {error!r}")
             self._went_offline(partition)
 
     def directory_failed(self) -> None:

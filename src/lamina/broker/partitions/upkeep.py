@@ -19,7 +19,6 @@ from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.remembered import Checkpoints
-from lamina.log.trimming import take_due_paths
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ class Upkeep:
         now_ms = self._clocks.now_ms()
         for partition in list(self._partitions):
             log = partition.log
-            paths = take_due_paths(log, now_ms)
+            paths = log.take_due_paths(now_ms)
             if paths:
                 try:
                     await self._threads.run(partial(_unlink, log.disk, paths))

@@ -10,7 +10,6 @@ from lamina.broker.counters import RequestCounters
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.requests.request import Request, Response
 from lamina.errors import ErrorCode, InvalidProducerEpoch, InvalidTransactionState, TransactionCoordinatorFenced
-from lamina.log.trimming import move_log_start_offset
 from lamina.records.batch import HEADER_BYTES
 from lamina.records.record import Record, build_batch
 from lamina.wire.codec import SIZE_BYTES, parse_response
@@ -145,7 +144,7 @@ def test_the_last_stable_offset_is_never_below_the_log_start(
     transactions.write(7)
     broker.produce("t", 4)
     assert transactions.partition.last_stable_offset == 0
-    move_log_start_offset(transactions.partition.log, 3)
+    transactions.partition.log.advance_log_start(3)
     assert transactions.partition.last_stable_offset == 3
 
 

@@ -16,7 +16,6 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidTopic, KafkaError, OffsetOutOfRange, PolicyViolation
 from lamina.image.topic import INTERNAL_TOPICS
-from lamina.log.trimming import move_log_start_offset
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 21
@@ -59,7 +58,7 @@ def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
         offset = partition.high_watermark
     if not 0 <= offset <= partition.high_watermark:
         raise OffsetOutOfRange(f"{log.name} ends at {partition.high_watermark} for clients, not at {offset}")
-    move_log_start_offset(log, offset)
+    log.advance_log_start(offset)
     return log.log_start_offset
 
 

@@ -1,15 +1,16 @@
 """Truncating, and moving the start."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lamina.errors import OffsetOutOfRange
+from lamina.errors import OffsetOutOfRange, StorageError
 from lamina.log.epochs import EpochStart
 from lamina.log.flushing import flush
+from lamina.log.partition_log import Step, run_steps
 from lamina.log.snapshots import snapshot_offsets
-from lamina.log.trimming import move_log_start_offset, take_due_paths, truncate_fully_and_start_at, truncate_to
-from tests.log.building import LogBuilder, a_log
+from tests.log.building import LogBuilder, a_log, truncate_log
 
 
 def sequenced(builder: LogBuilder, batches: int, first: int = 0) -> None:
@@ -22,7 +23,7 @@ def test_truncating_to_any_offset_leaves_what_was_below_it(tmp_path: Path, offse
     builder = a_log(tmp_path, segment_bytes=500)
     sequenced(builder, 25)
     flush(builder.log)
-    truncate_to(builder.log, offset, builder.now_ms)
+    truncate_log(builder.log, offset, builder.now_ms)
     assert builder.texts() == [b"k=%d" % number for number in range(min(offset, 25))]
     assert builder.log.log_end_offset == builder.log.recovery_point == min(offset, 25)
     assert max(snapshot_offsets(builder.disk, str(builder.path)), default=0) <= offset
@@ -42,7 +43,7 @@ def test_a_cut_never_reaches_another_name_of_the_file(tmp_path: Path) -> None:
     before = linked.read_bytes()
     lease = builder.log.read(base, 1 << 20)
     assert lease is not None
-    truncate_to(builder.log, base + 2, builder.now_ms)
+    truncate_log(builder.log, base + 2, builder.now_ms)
     builder.append_batches(3)
     assert linked.read_bytes() == before
     assert not builder.disk.is_shared(str(linked))
@@ -57,7 +58,7 @@ def test_a_batch_that_reaches_the_offset_goes_as_a_whole(tmp_path: Path) -> None
     builder = a_log(tmp_path)
     builder.append(b"a=1", b"b=2")
     builder.append(b"c=3", b"d=4", b"e=5")
-    truncate_to(builder.log, 4, builder.now_ms)
+    truncate_log(builder.log, 4, builder.now_ms)
     assert (builder.log.log_end_offset, builder.texts()) == (2, [b"a=1", b"b=2"])
 
 
@@ -70,7 +71,7 @@ def test_truncation_takes_back_epochs_transactions_and_producers(tmp_path: Path)
     assert builder.log.producers.first_unstable_offset() == 0
     builder.log.producers.high_watermark_moved(3)
     assert builder.log.producers.first_unstable_offset() is None
-    truncate_to(builder.log, 1, builder.now_ms)
+    truncate_log(builder.log, 1, builder.now_ms)
     assert builder.log.epochs.entries == [EpochStart(0, 0)]
     assert builder.log.producers.first_unstable_offset() == 0
     assert builder.log.segments.aborted_between(0, 10) == []
@@ -81,12 +82,12 @@ def test_truncated_segments_are_removed_from_the_end_and_later(tmp_path: Path) -
     builder = a_log(tmp_path, segment_bytes=300)
     builder.append_batches(12)
     last = builder.bases()[-1]
-    truncate_to(builder.log, 1, builder.now_ms)
+    truncate_log(builder.log, 1, builder.now_ms)
     assert builder.file(last, ".log.deleted").exists()
-    assert take_due_paths(builder.log, builder.now_ms + 59_999) == []
-    due = take_due_paths(builder.log, builder.now_ms + 60_000)
+    assert builder.log.take_due_paths(builder.now_ms + 59_999) == []
+    due = builder.log.take_due_paths(builder.now_ms + 60_000)
     assert str(builder.file(last, ".log.deleted")) in due
-    assert take_due_paths(builder.log, builder.now_ms + 60_000) == []
+    assert builder.log.take_due_paths(builder.now_ms + 60_000) == []
 
 
 def test_emptying_a_log_forgets_its_producers_for_good(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_emptying_a_log_forgets_its_producers_for_good(tmp_path: Path) -> None:
     builder.reopen()
     sequenced(builder, 3, first=3)
     assert snapshot_offsets(builder.disk, str(builder.path)) == [3]
-    truncate_fully_and_start_at(builder.log, 100, builder.now_ms)
+    truncate_log(builder.log, 100, builder.now_ms, fully=True)
     assert (builder.log.log_start_offset, builder.log.log_end_offset, builder.bases()) == (100, 100, [100])
     assert (builder.log.producers.producers, builder.log.epochs.entries) == ({}, [])
     builder.append(b"k=v", producer_id=1, producer_epoch=0, base_sequence=77)
@@ -106,9 +107,9 @@ def test_emptying_a_log_forgets_its_producers_for_good(tmp_path: Path) -> None:
 
 def test_a_log_can_begin_anew_below_where_it_began(tmp_path: Path) -> None:
     builder = a_log(tmp_path)
-    truncate_fully_and_start_at(builder.log, 100, builder.now_ms)
+    truncate_log(builder.log, 100, builder.now_ms, fully=True)
     builder.append_batches(3)
-    truncate_fully_and_start_at(builder.log, 50, builder.now_ms)
+    truncate_log(builder.log, 50, builder.now_ms, fully=True)
     assert (builder.log.log_start_offset, builder.log.log_end_offset) == (50, 50)
 
 
@@ -117,11 +118,79 @@ def test_the_log_start_moves_forwards_only_and_never_past_the_end(tmp_path: Path
     builder.append(b"a=1")
     builder.append(b"b=2", epoch=2)
     builder.append(b"c=3")
-    move_log_start_offset(builder.log, 2)
-    move_log_start_offset(builder.log, 1)
+    builder.log.advance_log_start(2)
+    builder.log.advance_log_start(1)
     assert (builder.log.log_start_offset, builder.texts()) == (2, [b"c=3"])
     assert builder.log.epochs.entries == [EpochStart(2, 2)]
     with pytest.raises(OffsetOutOfRange):
         builder.read(1)
     with pytest.raises(OffsetOutOfRange):
-        move_log_start_offset(builder.log, 4)
+        builder.log.advance_log_start(4)
+
+
+def stepwise(builder: LogBuilder, offset: int, *, fully: bool = False) -> Iterator[Step]:
+    builder.log.begin_truncation(offset, fully=fully)
+    return builder.log.finish_truncation(builder.now_ms)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 13, 24])
+def test_between_two_steps_readers_see_what_will_be_left_and_nothing_can_be_appended(
+    tmp_path: Path, offset: int
+) -> None:
+    builder = a_log(tmp_path, segment_bytes=500)
+    sequenced(builder, 25)
+    left = [b"k=%d" % number for number in range(offset)]
+    steps = 0
+    for step in stepwise(builder, offset):
+        assert builder.texts() == left
+        with pytest.raises(StorageError, match=f"topic-0 is being truncated to {offset}"):
+            builder.append(b"k=v")
+        step()
+        assert builder.texts() == left
+        steps += 1
+    assert steps == 4
+    sequenced(builder, 2, first=offset)
+    assert builder.texts() == [b"k=%d" % number for number in range(offset + 2)]
+
+
+def test_a_step_touches_neither_the_segments_nor_the_producers_of_the_log(tmp_path: Path) -> None:
+    """Steps run on threads; the log belongs to its own."""
+    builder = a_log(tmp_path, segment_bytes=500)
+    sequenced(builder, 25)
+    log = builder.log
+    for step in stepwise(builder, 7):
+        segments = [(id(segment), segment.extent()) for segment in log.segments]
+        producers = log.producers.producers[1].last_sequence
+        step()
+        assert [(id(segment), segment.extent()) for segment in log.segments] == segments
+        assert log.producers.producers[1].last_sequence == producers
+    assert log.producers.producers[1].last_sequence == 6
+
+
+@pytest.mark.parametrize("fully", [False, True])
+def test_a_truncation_that_stopped_anywhere_can_be_done_again(tmp_path: Path, fully: bool) -> None:
+    for stop in range(5):
+        builder = a_log(tmp_path / str(stop), segment_bytes=500)
+        sequenced(builder, 25)
+        steps = stepwise(builder, 9, fully=fully)
+        for _ in range(stop):
+            next(steps, lambda: None)()
+        del steps
+        run_steps(stepwise(builder, 9, fully=fully))
+        assert builder.texts() == ([] if fully else [b"k=%d" % number for number in range(9)])
+        builder.append(b"end=1")
+        assert not builder.reopen(clean=False, recovery_point=0).truncated_bytes
+        assert builder.log.log_end_offset == 10
+
+
+def test_a_log_is_not_cut_while_segments_are_replaced_in_it(tmp_path: Path) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    builder.append_batches(9)
+    old = list(builder.log.segments)[:1]
+    swap = builder.log.replace([builder.rewrite(old, [])], old, builder.now_ms)
+    next(swap)()
+    with pytest.raises(StorageError, match="cannot be truncated while segments are replaced"):
+        builder.log.begin_truncation(1)
+    run_steps(swap)
+    truncate_log(builder.log, 4, builder.now_ms)
+    assert builder.log.log_end_offset == 4
