@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import cast
@@ -13,7 +14,9 @@ import pytest
 from lamina.errors import StorageError
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk, File
+from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import PartitionLog, run_steps
+from lamina.log.segment import Segment
 from lamina.records.batch import read_header
 from tests.log.building import NOW_MS, SMALL, a_batch, records_of
 
@@ -237,6 +240,32 @@ def test_the_recovery_point_is_lowered_on_disk_before_the_end_is_cut(tmp_path: P
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 2\n"
     assert (log.log_start_offset, log.log_end_offset) == (7, 7)
     directory.close()
+
+
+@pytest.mark.parametrize("writes_recovery_point", [True, False], ids=["lamina's", "adopted"])
+def test_gaps_that_a_cleaner_left_are_no_damage_though_the_topic_is_not_compacted_any_more(
+    tmp_path: Path, writes_recovery_point: bool
+) -> None:
+    """A cleaner's checkpoint tells, whoever wrote it; what was cleaned may lie above the recovery point."""
+    directory = opened(tmp_path)
+    compacted = replace(SMALL, segment_bytes=300, compact=True, delete=False)
+    log = directory.create_partition("topic", 0, TOPIC_ID, compacted, NOW_MS)
+    append(log, 20)
+    old = list(log.segments)[1:3]
+    new = Segment.create(directory.disk, log.path, old[0].base_offset, log.shape, NOW_MS, suffix=CLEANED)
+    new.seal()
+    run_steps(log.replace([new], old, NOW_MS))
+    left = [record.offset for record in records_of(log)]
+    assert left == [0, 1, 2, 3, *range(12, 20)]
+    directory.write_cleaner_offsets({("topic", 0): log.segments.active.base_offset})
+    if not writes_recovery_point:
+        (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\ntopic 0 1\n")
+    log.close()
+    directory.release()
+    directory = opened(tmp_path)
+    log = directory.open_partition("topic", 0, replace(compacted, compact=False, delete=True), NOW_MS)
+    assert [record.offset for record in records_of(log)] == left
+    directory.release()
 
 
 def test_the_cleaners_checkpoint_keeps_only_partitions_that_are_here(tmp_path: Path) -> None:

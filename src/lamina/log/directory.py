@@ -205,8 +205,7 @@ class LogDirectory:
             recovery_point=self.remembered.recovery_points.get(key, log_start_offset),
             log_start_offset=log_start_offset,
             high_watermark=self.remembered.high_watermarks.get(key),
-            # Without a checkpoint nothing says that a gap was not there when the batches were flushed.
-            may_have_gaps=config.compact or key not in self.remembered.recovery_points,
+            may_have_gaps=self._may_have_gaps(key, config),
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
             initial_segment_bytes=initial_segment_bytes(config),
@@ -225,6 +224,14 @@ class LogDirectory:
                 report.reason,
             )
         return PartitionLog(self.disk, topic, partition, path, config, shape, state)
+
+    def _may_have_gaps(self, key: TopicPartition, config: LogConfig) -> bool:
+        """Whether a gap may be a cleaner's work: the log is compacted, or was, as a cleaner's checkpoint tells.
+
+        Without any checkpoint nothing says that a gap was not there when the batches were flushed.
+        """
+        known = self.remembered
+        return config.compact or key in known.cleaner_offsets or key not in known.recovery_points
 
     def adopt(self, log: PartitionLog) -> PartitionLog:
         """Count an open log among those of the directory."""

@@ -439,7 +439,7 @@ class PartitionLog:
 
     def _cut_active(self, truncation: Truncation) -> Steps:
         active = self._segments.active
-        truncation.prepare_cut(active)
+        self._on_disk(partial(truncation.prepare_cut, active))
         yield partial(self._on_disk, truncation.find_cut)
         self.require_online()
         active.hide_from(truncation.position, truncation.offset)

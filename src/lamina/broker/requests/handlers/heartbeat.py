@@ -21,9 +21,7 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     )
     shard = groups.shard_of(message.group_id)
     response = shard.ask(lambda machine, waiter, now: machine.heartbeat(heartbeat, waiter, now))
-    return response.then(
-        lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE)
-    )
+    return response.then(lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE))
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
