@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
+from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import find_token
 from lamina.broker.metadata.publisher import Follower
@@ -196,7 +197,8 @@ class Server:
         advertised = advertised_admin(self._settings, taken)
         parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
         token = find_token(parts.storage.data_directory) if bound_admin else None
-        subject = Subject(parts.node, listening.connections, token, taken, advertised, parts.clocks.now_ms())
+        scan_pool = ScanPool(loop, parts.clocks.monotonic_ms)
+        subject = Subject(parts.node, listening.connections, token, taken, advertised, parts.clocks.now_ms(), scan_pool)
         for one in bound_admin:
             one.listen()
         admin = AdminListening(subject, bound_admin)

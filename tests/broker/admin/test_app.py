@@ -1,22 +1,19 @@
 """The application without sockets: what goes wrong in a route, and how long it keeps the loop."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lamina.broker.admin.answers import in_turns
-from lamina.broker.admin.app import build_app
-from lamina.broker.admin.hosts import HostCheck
-from lamina.broker.admin.routes import ROUTES, AdminRoute
+from lamina.broker.admin.routes import AdminRoute
 from lamina.broker.admin.subject import Subject
 from lamina.errors import StorageError
+from tests.broker.admin.app_calls import call, subject_of
 from tests.broker.in_process import InProcessBroker
 
 
@@ -26,33 +23,6 @@ def stopped(tmp_path: Path) -> Iterator[InProcessBroker]:
     broker = InProcessBroker(tmp_path, {})
     yield broker
     broker.close()
-
-
-async def call(subject: Subject, path: str, *more: AdminRoute) -> tuple[int, Any]:
-    app = build_app(subject, (*ROUTES, *more), HostCheck((), ()))
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [],
-        "server": ("127.0.0.1", 1),
-    }
-    await app(scope, receive, send)
-    return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent))
-
-
-def subject_of(broker: InProcessBroker) -> Subject:
-    return Subject(broker.node, (), None, (), (), 0)
 
 
 def test_a_route_that_fails_answers_500_and_is_logged(

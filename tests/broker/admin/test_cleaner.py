@@ -41,20 +41,29 @@ def test_the_routes_tell_what_is_there_and_refuse_what_is_not(compacted: BrokerP
     assert get(broker, "/v1/cleaner/history") == {"passes": [], "next_after": None}
     assert "must be a whole number" in refused(broker, "/v1/cleaner?after=t", 400)
     assert "since" in refused(broker, "/v1/cleaner/history?since=x", 400)
-    explain = "/v1/cleaner/explain?topic=t"
-    assert "topic is missing" in refused(broker, "/v1/cleaner/explain", 400)
-    assert "give one of" in refused(broker, explain, 400)
-    assert "give one of" in refused(broker, f"{explain}&offset=1&key=k", 400)
-    assert "say which" in refused(broker, f"{explain}&offset=0", 400)
-    assert "not base64" in refused(broker, f"{explain}&key_base64=%3D", 400)
-    assert "no 9" in refused(broker, f"{explain}&partition=9&offset=0", 404)
-    assert "no record with that key" in refused(broker, f"{explain}&key=nobody", 404)
-    assert "no topic" in refused(broker, "/v1/cleaner/explain?topic=nothing&offset=0", 404)
-    found = get(broker, f"{explain}&key_base64={quote('a/8=')}")["records"]
+
+
+def test_a_record_is_explained_to_who_has_the_token(compacted: BrokerProcess) -> None:
+    broker, explain = compacted, "/v1/cleaner/explain?topic=t"
+    assert "token" in refused(broker, f"{explain}&partition=1&offset=0", 401)
+    authorized = bearer(token_of(broker))
+
+    def refused_with_token(path: str, status: int) -> str:
+        return refused(broker, path, status, headers=authorized)
+
+    assert "topic is missing" in refused_with_token("/v1/cleaner/explain", 400)
+    assert "give one of" in refused_with_token(explain, 400)
+    assert "give one of" in refused_with_token(f"{explain}&offset=1&key=k", 400)
+    assert "say which" in refused_with_token(f"{explain}&offset=0", 400)
+    assert "not base64" in refused_with_token(f"{explain}&key_base64=%3D", 400)
+    assert "no 9" in refused_with_token(f"{explain}&partition=9&offset=0", 404)
+    assert "no record with that key" in refused_with_token(f"{explain}&key=nobody", 404)
+    assert "no topic" in refused_with_token("/v1/cleaner/explain?topic=nothing&offset=0", 404)
+    found = ask(broker, f"{explain}&key_base64={quote('a/8=')}", headers=authorized).body["records"]
     assert [row["partition"] for row in found] == [0, 1]
-    [row] = get(broker, f"{explain}&partition=1&offset=0")["records"]
+    [row] = ask(broker, f"{explain}&partition=1&offset=0", headers=authorized).body["records"]
     assert (row["offset"], row["key_base64"], row["goes"]) == (0, "a/8=", False)
-    [row] = get(broker, "/v1/cleaner/explain?topic=plain&offset=0")["records"]
+    [row] = ask(broker, "/v1/cleaner/explain?topic=plain&offset=0", headers=authorized).body["records"]
     assert not row["is_there"]
 
 

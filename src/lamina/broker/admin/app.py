@@ -18,6 +18,7 @@ from starlette.routing import Route
 from lamina.broker.admin.answers import Refused, not_found, refusal
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import AdminRoute
+from lamina.broker.admin.scan_pool import RETRY_SECONDS, TooManyScans
 from lamina.broker.admin.subject import Subject
 from lamina.broker.counters import Place
 from lamina.errors import StorageError, UnknownTopicOrPartition
@@ -59,6 +60,8 @@ def _endpoint(
             return refusal(not_found(str(error)))
         except StorageError as error:
             return refusal(Refused(503, "offline", str(error)))
+        except TooManyScans as error:
+            return refusal(Refused(503, "busy", str(error), {"Retry-After": str(RETRY_SECONDS)}))
         except Exception as error:
             subject.node.count_unexpected(Place.ADMIN)
             logger.error("%s %s failed", route.method, route.path, exc_info=error)

@@ -5,8 +5,8 @@ Owns the question and the answer's rows; the reasons are the cleaner's. Must not
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from contextlib import ExitStack
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from starlette.requests import Request
@@ -20,9 +20,10 @@ from lamina.broker.admin.answers import (
     whole_number,
 )
 from lamina.broker.admin.cleaner import partitions_of, require_topic
+from lamina.broker.admin.scan_pool import Scan
 from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.explain import Standing, explain, unsearched_text
-from lamina.broker.cleaner.finding import MAX_SECONDS, Finder, Search, Stretch
+from lamina.broker.cleaner.finding import Finder, Search, Stretch
 from lamina.broker.cleaner.remains import why_deleted
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import CorruptMessage
@@ -35,11 +36,11 @@ async def explained(subject: Subject, request: Request) -> Response:
     """Why a record is still there: ``topic`` and, of ``offset``, ``key`` and ``key_base64``, one."""
     topic, index, wanted = _asked(subject, request)
     answers = []
-    deadline = monotonic() + MAX_SECONDS
-    for partition in partitions_of(subject, topic, index):
-        search = await _find(subject, partition, wanted, deadline)
-        if search.found is not None or search.unsearched is not None or isinstance(wanted, int):
-            answers.append(_explanation(subject, partition, search, wanted))
+    with subject.scan_pool.scan() as scan:
+        for partition in partitions_of(subject, topic, index):
+            search = await _find(subject, scan, partition, wanted)
+            if search.found is not None or search.unsearched is not None or isinstance(wanted, int):
+                answers.append(_explanation(subject, partition, search, wanted))
     if not answers:
         raise not_found(f"topic {topic.name!r} has no record with that key")
     return json_answer({"topic": topic.name, "records": answers})
@@ -67,30 +68,28 @@ def _asked(subject: Subject, request: Request) -> tuple[Topic, int | None, int |
         raise bad_request("key_base64 is not base64") from None
 
 
-async def _find(subject: Subject, partition: Partition, wanted: int | bytes, deadline: float) -> Search:
+async def _find(subject: Subject, scan: Scan, partition: Partition, wanted: int | bytes) -> Search:
     log = partition.log
     first = wanted if isinstance(wanted, int) else 0
     segments = list(log.segments.between(first, log.log_end_offset))
     ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
-    stretches = [
-        Stretch(segment.base_offset, end, segment.lease(0, segment.size_bytes))
-        for segment, end in zip(segments, ends, strict=False)
-    ]
-    aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
-    producers = log.producers.producers.values()
-    open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
-    finder = Finder(
-        stretches, aborted, open_since, subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES], deadline
-    )
+    with ExitStack() as undo:
+        stretches = [
+            Stretch(segment.base_offset, end, undo.enter_context(segment.lease(0, segment.size_bytes)))
+            for segment, end in zip(segments, ends, strict=False)
+        ]
+        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
+        producers = log.producers.producers.values()
+        open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
+        limit_bytes = subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
+        finder = Finder(stretches, aborted, open_since, limit_bytes, scan.is_over)
+        leases = undo.pop_all()
     try:
         if isinstance(wanted, int):
-            return await subject.node.threads.run(partial(finder.at, wanted))
-        return await subject.node.threads.run(partial(finder.last_of, wanted))
+            return await scan.run(partial(finder.at, wanted), leases.close)
+        return await scan.run(partial(finder.last_of, wanted), leases.close)
     except CorruptMessage as error:
         raise Refused(500, "damaged", f"{log.name} cannot be read: {error}") from None
-    finally:
-        for stretch in stretches:
-            stretch.lease.give_back()
 
 
 def _explanation(subject: Subject, partition: Partition, search: Search, wanted: int | bytes) -> dict[str, Any]:

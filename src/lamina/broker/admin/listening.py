@@ -116,6 +116,7 @@ class AdminListening:
                 await serving.stop()
         for one in self._bound:
             one.socket.close()
+        self._subject.scan_pool.close()
 
     def _load(self) -> Serving:
         """On a thread: import what nobody needed so far and make the application, while the loop gets its turns."""

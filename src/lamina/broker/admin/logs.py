@@ -23,7 +23,7 @@ async def _directory(subject: Subject, directory: LogDirectory) -> dict[str, Any
     sizes = await in_turns(list(directory.logs.values()), lambda log: log.size_bytes())
     total_bytes = usable_bytes = None
     try:
-        volume = await subject.node.threads.run(lambda: shutil.disk_usage(directory.path))
+        volume = await subject.scan_pool.read(lambda: shutil.disk_usage(directory.path))
         total_bytes, usable_bytes = volume.total, volume.free
     except OSError:
         pass
@@ -44,7 +44,7 @@ async def segments(subject: Subject, request: Request) -> Response:
     first = 0 if after is None else whole_number(after, "after") + 1
     found = [segment for segment in log.segments if segment.base_offset >= first]
     paths = [(segment.path(), segment.path(TIME_INDEX)) for segment in found[:limit]]
-    times = await subject.node.threads.run(lambda: [read_times(log.disk, *both) for both in paths])
+    times = await subject.scan_pool.read(lambda: [read_times(log.disk, *both) for both in paths])
     by_base = {segment.base_offset: one for segment, one in zip(found, times, strict=False)}
     active = log.segments.active
     return await page(

@@ -56,7 +56,7 @@ ROUTES = (
     AdminRoute("GET", "/v1/", index, "these routes"),
     AdminRoute("GET", "/v1/brokers", brokers.brokers, "the cluster and its brokers"),
     AdminRoute("GET", "/v1/cleaner", cleaner.status, "the compacted partitions: how dirty, since when, what is wrong"),
-    AdminRoute("GET", "/v1/cleaner/explain", explaining.explained, "why a record is still there, and until when"),
+    AdminRoute("GET", "/v1/cleaner/explain", explaining.explained, "why a record is still there", needs_token=True),
     AdminRoute("GET", "/v1/cleaner/history", cleaner.history, "the last passes, with their figures"),
     AdminRoute("GET", "/v1/connections", connections.connections, "who is connected"),
     AdminRoute("GET", "/v1/followed", requests.followed, "whose requests are logged one by one"),

@@ -20,10 +20,12 @@ from lamina.broker.admin.app import HEADER_BYTES, build_app
 from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
 from lamina.broker.admin.subject import Subject
+from lamina.broker.cleaner.finding import SEARCH_MAX_MS
 
 MAX_CONNECTIONS = 64
-_REQUEST_SECONDS = 20.0
-"""From the connection, or the answer before, to the end of an answer."""
+REQUEST_SECONDS = SEARCH_MAX_MS / 1000 + 5
+"""For the header of a request, and then again for the rest of it and its answer: also for what a search that took all
+its time has found."""
 _KEEP_ALIVE_SECONDS = 15
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.005
@@ -96,6 +98,12 @@ class BoundedProtocol(H11Protocol):
             self._deadline.cancel()
         super().connection_lost(exc)
 
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._arm()
+
     def on_response_complete(self) -> None:
         self._arm()
         if self.conn.their_state is h11.SEND_BODY:
@@ -111,7 +119,7 @@ class BoundedProtocol(H11Protocol):
     def _arm(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = self.loop.call_later(_REQUEST_SECONDS, self.transport.abort)
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
 
 
 def _whole_response(status: bytes, error: str, message: str) -> bytes:

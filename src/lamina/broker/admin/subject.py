@@ -6,6 +6,7 @@ Must not know HTTP.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.token import Token
 from lamina.broker.network.connection import Connection
 from lamina.broker.node import Node
@@ -23,3 +24,4 @@ class Subject:
     advertised: tuple[Listener, ...]
     """Where tools are told to find it."""
     started_ms: int
+    scan_pool: ScanPool

@@ -6,7 +6,7 @@ Must not read anything: it is shown the record and the log.
 
 from dataclasses import dataclass
 
-from lamina.broker.cleaner.finding import MAX_SECONDS, Found, Unsearched
+from lamina.broker.cleaner.finding import SEARCH_MAX_MS, Found, Unsearched
 from lamina.broker.cleaner.remains import Hold, Holder, moment_text, why_deleted, why_uncleanable
 from lamina.broker.cleaner.sight import Sight
 from lamina.broker.cleaner.states import State
@@ -69,8 +69,8 @@ class _Fate:
 
 def unsearched_text(unsearched: Unsearched) -> str:
     return (
-        f"the search ended after {MAX_SECONDS:.0f} s: from offset {unsearched.start} to {unsearched.end - 1} nobody "
-        f"has looked, and what is said here holds only if no newer record of the key is there"
+        f"the search ended after {SEARCH_MAX_MS // 1000} s and did not read offsets {unsearched.start} to "
+        f"{unsearched.end - 1}: the rest holds only if no newer record of the key is there"
     )
 
 

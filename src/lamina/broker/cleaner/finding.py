@@ -6,7 +6,6 @@ time for is said. Must not decide anything about the record.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
@@ -16,8 +15,8 @@ from lamina.log.scan import headers
 from lamina.records.batch import BatchHeader
 from lamina.records.record import Record, read_records
 
-MAX_SECONDS = 25.0
-"""Of one question, over all partitions: less than a client waits."""
+SEARCH_MAX_MS = 15_000
+"""Of one question, over all partitions: the admin listener allows a request a little more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class _TimeOver(Exception):
 
 
 class Finder:
-    """``open_since`` has, by producer id, the first offset of every open transaction; ``deadline`` is by ``clock``."""
+    """``open_since`` has, by producer id, the first offset of every open transaction; ``is_over`` says when to stop."""
 
     def __init__(
         self,
@@ -73,15 +72,13 @@ class Finder:
         aborted: Sequence[AbortedTransaction],
         open_since: Mapping[int, int],
         limit_bytes: int,
-        deadline: float,
-        clock: Callable[[], float] = monotonic,
+        is_over: Callable[[], bool],
     ) -> None:
         self._stretches = stretches
         self._aborted = aborted
         self._open_since = open_since
         self._limit_bytes = limit_bytes
-        self._deadline = deadline
-        self._clock = clock
+        self._is_over = is_over
 
     def at(self, offset: int) -> Search:
         """The record at an offset, with what came after it; none where there is none (any more)."""
@@ -152,7 +149,7 @@ class Finder:
             for position, header in headers(lease.file, 0, lease.size_bytes):
                 if header.last_offset < offset:
                     continue
-                if self._clock() > self._deadline:
+                if self._is_over():
                     raise _TimeOver(header.base_offset)
                 data = lease.file.pread(header.size_bytes, position)
                 if len(data) < header.size_bytes:

@@ -31,8 +31,8 @@ def explain(
 ) -> int:
     """Say why a record is still there, and when compaction can remove it at the earliest.
 
-    With --key every partition is searched, the newest segments first. A search ends after 25 seconds, and says where it
-    has not looked.
+    With --key every partition is searched, the newest segments first. A search ends after 15 seconds, and says where it
+    has not looked. It shows keys, so the broker asks for its token.
     """
     if (key is None) == (offset is None):
         raise click.UsageError("Give either --key or --offset.")
