@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import getrandbits
 
 from lamina.broker.cleaner.cleaner import Cleaner
-from lamina.broker.cleaner.engines import engine_for
+from lamina.broker.cleaner.engine import engine_for
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from lamina.broker.cleaner.engine import Progress
+from lamina.broker.cleaner.engine_child import Progress
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from tests.cleaning.job import do

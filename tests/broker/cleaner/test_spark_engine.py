@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.cleaner.engines import engine_for
+from lamina.broker.cleaner.engine import engine_for
 from lamina.broker.cleaner.process_engine import ProcessEngine
 from lamina.broker.cleaner.spark_engine import SparkEngine
 from lamina.cleaning.answers import Answer, Failure
@@ -219,3 +219,20 @@ def test_what_is_missing_is_named(child: Child, monkeypatch: pytest.MonkeyPatch)
 def test_the_settings_choose_the_engine() -> None:
     assert isinstance(engine_for(resolve_broker()), SparkEngine)
     assert isinstance(engine_for(resolve_broker(file={"lamina.spark.master": "none"})), ProcessEngine)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"lamina.data.dir": "data"}, "data/spark"),
+        ({"log.dirs": "one,two"}, "one/spark"),
+        ({"log.dirs": "one,two", "lamina.data.dir": "data"}, "data/spark"),
+    ],
+)
+def test_spark_works_inside_the_data_directory_wherever_that_is(
+    tmp_path: Path, given: dict[str, str], expected: str
+) -> None:
+    paths = {name: ",".join(str(tmp_path / one) for one in value.split(",")) for name, value in given.items()}
+    engine = engine_for(resolve_broker(sets=paths))
+    assert isinstance(engine, SparkEngine)
+    assert engine.directory == str(tmp_path / expected)

@@ -10,15 +10,18 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable
 from contextlib import suppress
 
-from lamina.broker.cleaner.engine import Progress
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.answers import Progress as SaidProgress
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Order, Started, dump_order, load_said
 
 logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many bytes are done; called on the loop."""
 
 STOPPED = "the broker stops"
 _LONGEST_LINE_BYTES = 256 * 1024 * 1024

@@ -6,8 +6,7 @@ Owns when there is a child: from the first plan until none is open. Must not kno
 import asyncio
 import importlib.util
 
-from lamina.broker.cleaner.engine import Progress
-from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, spawn
+from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, spawn
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 

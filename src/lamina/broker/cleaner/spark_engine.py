@@ -12,8 +12,7 @@ import shutil
 from asyncio.subprocess import Process
 from collections.abc import Mapping
 
-from lamina.broker.cleaner.engine import Progress
-from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, end_process, spawn
+from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, end_process, spawn
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.orders import Entry, Start
@@ -34,7 +33,7 @@ class SparkEngine:
         idle_stop_ms: int,
         module: str = "lamina.pipeline",
     ) -> None:
-        self._directory = os.path.abspath(directory)
+        self.directory = os.path.abspath(directory)
         self._master = master
         self._conf = conf
         self._idle_stop_ms = idle_stop_ms
@@ -93,7 +92,7 @@ class SparkEngine:
             if not self._is_stopped and not self.is_running:
                 conf = tuple(Entry(name, value) for name, value in self._conf.items())
                 self._child = EngineChild(await spawn(self._module))
-                await self._child.say(Start(self._master, conf, self._directory))
+                await self._child.say(Start(self._master, conf, self.directory))
             return None if self._is_stopped else self._child
 
     def _rest(self, is_idle: bool) -> None:
@@ -118,6 +117,6 @@ class SparkEngine:
             await child.end("there was nothing to do")
         if self._is_stopped or self._archiving is not None:
             return
-        self._archiving = await spawn(f"{self._module}.archiving", self._directory, is_heard=False)
+        self._archiving = await spawn(f"{self._module}.archiving", self.directory, is_heard=False)
         await self._archiving.wait()
         self._archiving = None
