@@ -220,7 +220,7 @@ class Server:
         settings = metadata.settings
 
         async def retain() -> None:
-            await cleaner.trimmer.retain(upkeep.in_turns())
+            await cleaner.retention.expire_others(upkeep.in_turns())
 
         async def expire_producers() -> None:
             await upkeep.expire_producers(metadata.settings[PRODUCER_ID_EXPIRATION_MS])

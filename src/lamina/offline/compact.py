@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from time import time_ns
 from uuid import uuid4
 
-from lamina.broker.cleaner.remains import why_nothing, why_uncleanable
-from lamina.broker.cleaner.sight import see_log
+from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanable
+from lamina.broker.cleaner.candidates import inspect_log
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.failures import NoRoom
@@ -178,10 +178,10 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
     if wish.roll and not wish.dry_run and log.segments.active.size_bytes:
         log.roll(now_ms)
     stable = _last_stable_offset(directory, log, is_replicated=opened.is_replicated)
-    _, cleanable = see_log(log, stable, directory.remembered.cleaner_offsets.get(key), now_ms)
+    _, cleanable = inspect_log(log, stable, directory.remembered.cleaner_offsets.get(key), now_ms)
     held_back = _held_back(log, cleanable, stable, now_ms)
     if not cleanable.cleanable_bytes:
-        return Result(*key, None, why_nothing(cleanable, held_back), held_back=held_back)
+        return Result(*key, None, why_nothing_is_cleanable(cleanable, held_back), held_back=held_back)
     limits = cleaner_limits(resolve_broker())
     taken = take(
         log,
@@ -202,7 +202,7 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
                 _checkpoint(directory, key, taken.plan.first_dirty_offset)
             for step in installing(log, taken.plan.topic_id, taken, answer, now_ms):
                 step()
-            _settle(directory, log, key, answer)
+            _checkpoint(directory, log, key, answer)
         return Result(*key, answer, None, held_back=held_back)
     except (NoRoom, Refused, OSError) as error:
         return Result(*key, None, str(error), is_failure=True)
@@ -211,7 +211,7 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
 
 
 def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int, now_ms: int) -> tuple[str, ...]:
-    sentences = [hold.sentence for hold in why_uncleanable(log, cleanable, now_ms)]
+    sentences = [blocker.sentence for blocker in find_blockers(log, cleanable, now_ms)]
     unstable = log.producers.first_unstable_offset()
     if last_stable_offset < min(log.segments.active.base_offset, log.log_end_offset if unstable is None else unstable):
         sentences.insert(
@@ -222,7 +222,7 @@ def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int,
     return tuple(sentences)
 
 
-def _settle(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
+def _checkpoint(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
     """Write the checkpoint, which speaks of partitions that are not open here too; nobody reads the old files."""
     _checkpoint(directory, key, manifest.end_offset)
     for path in log.take_due_paths(LONG_MAX):

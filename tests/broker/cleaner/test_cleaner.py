@@ -3,16 +3,17 @@
 import asyncio
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lamina.broker.cleaner.engine import Progress
+from lamina.broker.cleaner.candidates import CleaningCandidate
+from lamina.broker.cleaner.engine_child import Progress
 from lamina.broker.cleaner.history import Outcome
-from lamina.broker.cleaner.states import State
+from lamina.broker.cleaner.partition_states import State
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.install import installing
@@ -82,7 +83,7 @@ def test_the_filthiest_logs_come_first_and_those_below_their_ratio_not_at_all(cl
     cleaning.roll("little")
     cleaning.compacted("new")
     del cleaning.engine.plans[:]
-    assert 0.5 < cleaning.cleaner.lookout.look(cleaning.partition("little")).cleanable.dirty_ratio <= 0.6
+    assert 0.5 < cleaning.cleaner.search.inspect(cleaning.partition("little")).cleanable.dirty_ratio <= 0.6
     assert cleaning.clean()
     assert [plan.topic for plan in cleaning.engine.plans] == ["new", "half"]
 
@@ -123,7 +124,7 @@ def test_an_overdue_log_is_cleaned_below_its_ratio(cleaning: CleaningBroker) -> 
     cleaning.write("t", b"a=old", timestamp_ms=old_ms)
     cleaning.roll("t")
     assert cleaning.clean()
-    assert cleaning.cleaner.lookout.max_overdue_ms > 0
+    assert cleaning.cleaner.search.max_overdue_ms > 0
 
 
 # Checkpoints that are no place in the log
@@ -139,7 +140,7 @@ def test_a_checkpoint_outside_of_the_log_is_written_again_at_once(
     partition.log.advance_log_start(start)
     assert not cleaning.clean()
     assert cleaning.checkpoint() == start
-    assert "is taken for dirty" in caplog.text
+    assert "counts as dirty from its start on" in caplog.text
 
 
 def test_a_checkpoint_below_the_start_of_a_log_that_also_deletes_is_no_surprise(
@@ -151,7 +152,7 @@ def test_a_checkpoint_below_the_start_of_a_log_that_also_deletes_is_no_surprise(
     partition.log.advance_log_start(3)
     cleaning.clean()
     assert cleaning.checkpoint() == 3
-    assert "is taken for dirty" not in caplog.text
+    assert "counts as dirty from its start on" not in caplog.text
 
 
 def test_fact_13_a_checkpoint_above_the_end_of_a_log_is_a_surprise_even_where_it_also_deletes(
@@ -161,7 +162,7 @@ def test_fact_13_a_checkpoint_above_the_end_of_a_log_is_a_surprise_even_where_it
     cleaning.node.directories[0].write_cleaner_offsets({("t", 0): 99})
     cleaning.clean()
     assert cleaning.checkpoint() == 0
-    assert "t-0 is taken for dirty: the checkpoint 99 lies above the log end offset 7" in caplog.text
+    assert "t-0 counts as dirty from its start on: the checkpoint 99 lies above the log end offset 7" in caplog.text
 
 
 # Failing
@@ -175,14 +176,14 @@ def test_a_failed_pass_leaves_the_log_and_is_tried_again_later(cleaning: Cleanin
     assert cleaning.texts() == DIRTY
     assert cleaning.checkpoint() == 0
     assert cleaning.folders() == []
-    trouble = cleaning.cleaner.troubles.get(("t", 0))
-    assert trouble is not None
-    assert (trouble.reason, trouble.is_uncleanable) == ("it died", False)
+    failed = cleaning.cleaner.failed_passes.get(("t", 0))
+    assert failed is not None
+    assert (failed.reason, failed.is_uncleanable) == ("it died", False)
     cleaning.engine.failure = lambda plan: None
     assert not cleaning.clean(), "it was tried again before its time"
-    cleaning.cleaner.troubles.retry_now(("t", 0), 0)
+    cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
     assert cleaning.clean()
-    assert cleaning.cleaner.troubles.get(("t", 0)) is None
+    assert cleaning.cleaner.failed_passes.get(("t", 0)) is None
     assert outcomes(cleaning) == [Outcome.FAILED, Outcome.CLEANED]
 
 
@@ -198,7 +199,7 @@ def test_a_damaged_log_makes_only_that_partition_uncleanable(cleaning: CleaningB
     assert cleaning.clean()
     assert cleaning.texts("good") == CLEANED
     assert cleaning.texts("bad") == DIRTY
-    assert cleaning.cleaner.troubles.uncleanable() == [("bad", 0)]
+    assert cleaning.cleaner.failed_passes.uncleanable() == [("bad", 0)]
 
 
 def test_a_log_that_cannot_be_looked_at_ends_the_round_and_not_the_next(cleaning: CleaningBroker) -> None:
@@ -209,7 +210,7 @@ def test_a_log_that_cannot_be_looked_at_ends_the_round_and_not_the_next(cleaning
     segment.first_timestamp = -1
     Path(segment.path()).unlink()
     assert not cleaning.clean()
-    assert cleaning.cleaner.troubles.uncleanable() == [("bad", 0)]
+    assert cleaning.cleaner.failed_passes.uncleanable() == [("bad", 0)]
     assert cleaning.clean()
     assert cleaning.texts("good") == CLEANED
 
@@ -224,9 +225,9 @@ def test_a_full_disk_fails_that_pass_alone(cleaning: CleaningBroker, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(disk, "link", full)
         assert not cleaning.clean()
-    trouble = cleaning.cleaner.troubles.get(("t", 0))
-    assert trouble is not None
-    assert "No space left" in trouble.reason
+    failed = cleaning.cleaner.failed_passes.get(("t", 0))
+    assert failed is not None
+    assert "No space left" in failed.reason
     assert cleaning.partition("t").log.failure is None
     cleaning.write("t", b"d=still")
 
@@ -235,9 +236,9 @@ def test_too_little_room_is_refused_with_the_figures(cleaning: CleaningBroker, m
     cleaning.compacted()
     monkeypatch.setattr(cleaning.partition("t").log.disk, "free_bytes", lambda _path: 123)
     assert not cleaning.clean()
-    trouble = cleaning.cleaner.troubles.get(("t", 0))
-    assert trouble is not None
-    assert "123 are free" in trouble.reason
+    failed = cleaning.cleaner.failed_passes.get(("t", 0))
+    assert failed is not None
+    assert "123 are free" in failed.reason
     assert cleaning.engine.plans == []
 
 
@@ -252,7 +253,7 @@ def test_an_engine_that_raises_fails_its_plans_and_not_the_cleaner(cleaning: Cle
     assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
     assert cleaning.node.unexpected_errors == 1
     cleaning.engine.clean = clean  # type: ignore[method-assign]
-    cleaning.cleaner.troubles.retry_now(("t", 0), 0)
+    cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
     assert cleaning.clean()
 
 
@@ -379,7 +380,7 @@ def test_checkpoints_that_come_while_one_is_written_are_written_together(
     monkeypatch.setattr(directory, "write_checkpoints", counting)
 
     async def write_all() -> None:
-        checkpoints = cleaning.cleaner.settler.checkpoints
+        checkpoints = cleaning.cleaner.passes.checkpoints
         first = asyncio.ensure_future(checkpoints.write(cleaning.partition("t0"), 6))
         while not written:
             await asyncio.sleep(0)
@@ -396,7 +397,7 @@ def test_a_checkpoint_of_a_partition_that_is_gone_by_then_is_not_written(cleanin
     partition = cleaning.compacted()
 
     async def delete_meanwhile() -> None:
-        writing = asyncio.ensure_future(cleaning.cleaner.settler.checkpoints.write(partition, 6))
+        writing = asyncio.ensure_future(cleaning.cleaner.passes.checkpoints.write(partition, 6))
         cleaning.node.partitions.remove(partition.topic, partition.index)
         await writing
 
@@ -424,7 +425,7 @@ def test_deleting_a_topic_does_not_wait_for_its_job(cleaning: CleaningBroker) ->
     assert cleaning.engine.cancelled == [cleaning.engine.plans[0].plan_id]
     assert not os.path.exists(path)
     assert outcomes(cleaning) == [Outcome.ABORTED]
-    assert cleaning.cleaner.troubles.get(("t", 0)) is None
+    assert cleaning.cleaner.failed_passes.get(("t", 0)) is None
     assert cleaning.checkpoint() is None
 
 
@@ -474,7 +475,7 @@ def test_a_policy_that_changes_meanwhile_aborts_the_pass(cleaning: CleaningBroke
     assert not cleaning.clean()
     assert cleaning.texts() == DIRTY
     assert cleaning.checkpoint() is None
-    assert cleaning.cleaner.troubles.get(("t", 0)) is None
+    assert cleaning.cleaner.failed_passes.get(("t", 0)) is None
     assert outcomes(cleaning) == [Outcome.ABORTED]
     assert cleaning.folders() == []
 
@@ -518,7 +519,7 @@ def test_what_a_job_says_of_another_plan_is_not_installed(cleaning: CleaningBrok
 
 
 def retained(cleaning: CleaningBroker) -> None:
-    cleaning.run(cleaning.cleaner.trimmer.trim())
+    cleaning.run(cleaning.cleaner.retention.expire_compacted())
 
 
 def test_a_compacted_log_loses_only_what_lies_below_its_start(cleaning: CleaningBroker) -> None:
@@ -548,7 +549,7 @@ def test_retention_leaves_the_sources_of_an_open_pass_alone(cleaning: CleaningBr
 
     async def meanwhile() -> None:
         partition.log.advance_log_start(3)
-        await cleaning.cleaner.trimmer.trim()
+        await cleaning.cleaner.retention.expire_compacted()
         seen.append(partition.log.segments.first.base_offset)
 
     cleaning.engine.meanwhile = meanwhile
@@ -570,7 +571,7 @@ def test_the_retention_timer_leaves_compacted_logs_to_the_cleaner(cleaning: Clea
     """Facts 30 and 98."""
     both = cleaning.compacted("both", policy="compact,delete", retention_bytes="1")
     plain = cleaning.compacted("plain", policy="delete", retention_bytes="1")
-    cleaning.run(cleaning.node.cleaner.trimmer.retain(cleaning.parts.upkeep.in_turns()))
+    cleaning.run(cleaning.node.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns()))
     assert both.log.log_start_offset == 0
     assert plain.log.log_start_offset > 0
 
@@ -582,13 +583,13 @@ def test_retention_skips_a_log_whose_pass_began_before_its_policy_changed(cleani
 
     async def meanwhile() -> None:
         await configure(cleaning, "t", cleanup_policy="delete", retention_bytes="1")
-        await cleaning.node.cleaner.trimmer.retain(cleaning.parts.upkeep.in_turns())
+        await cleaning.node.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns())
         starts.append(partition.log.log_start_offset)
 
     cleaning.engine.meanwhile = meanwhile
     cleaning.clean()
     assert starts == [0]
-    cleaning.run(cleaning.node.cleaner.trimmer.retain(cleaning.parts.upkeep.in_turns()))
+    cleaning.run(cleaning.node.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns()))
     assert partition.log.log_start_offset > 0
 
 
@@ -632,13 +633,13 @@ def test_an_idle_log_is_planned_for_its_horizons_alone_and_only_when_that_is_on(
     try:
         broker.compacted()
         broker.clean()
-        broker.cleaner.settler.horizons[("t", 0)] = broker.node.now_ms() - 1
+        broker.cleaner.passes.horizons[("t", 0)] = broker.node.now_ms() - 1
         broker.clean()
         plan = broker.engine.plans[-1]
         assert plan.only_expired
         assert (plan.first_dirty_offset, plan.first_uncleanable_offset) == (6, 6)
         assert broker.checkpoint() == 6
-        broker.cleaner.settler.horizons[("t", 0)] = None
+        broker.cleaner.passes.horizons[("t", 0)] = None
         count = len(broker.engine.plans)
         broker.clean()
         assert len(broker.engine.plans) == count
@@ -712,6 +713,26 @@ def test_the_loop_cleans_without_waiting_and_then_waits_the_backoff(tmp_path: Pa
         assert broker.engine.is_stopped
     finally:
         broker.close()
+
+
+def test_what_is_asked_for_while_a_round_looks_at_logs_is_not_forgotten(
+    cleaning: CleaningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = cleaning.compacted()
+    assert cleaning.clean()
+    search = cleaning.cleaner.search
+    find_candidates = search.find_candidates
+
+    async def asked_meanwhile(may_be_cleaned: Callable[[tuple[str, int]], bool]) -> list[CleaningCandidate]:
+        found = await find_candidates(may_be_cleaned)
+        cleaning.cleaner.want(partition, roll=True)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "find_candidates", asked_meanwhile)
+        assert not cleaning.clean()
+    assert cleaning.cleaner.is_wanted(("t", 0))
+    assert cleaning.clean()
 
 
 def test_the_number_of_threads_may_double_or_halve_while_the_broker_runs(cleaning: CleaningBroker) -> None:

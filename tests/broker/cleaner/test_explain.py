@@ -6,12 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from lamina.broker.cleaner.explain import Explanation, Standing, explain
-from lamina.broker.cleaner.finding import Finder, Found, Search, Stretch
-from lamina.broker.cleaner.remains import Holder, moment_text, why_nothing, why_uncleanable
-from lamina.broker.cleaner.sight import see
-from lamina.broker.cleaner.states import State
-from lamina.broker.cleaner.troubles import Trouble
+from lamina.broker.cleaner.blockers import BlockerKind, find_blockers, moment_text, why_nothing_is_cleanable
+from lamina.broker.cleaner.candidates import inspect
+from lamina.broker.cleaner.explain import Explanation, PartitionView, explain
+from lamina.broker.cleaner.partition_states import FailedPass, State
+from lamina.broker.cleaner.record_search import FoundRecord, RecordSearch, SearchResult, SegmentRange
 from lamina.broker.counters import TopicCounters
 from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.partitions.partition import Partition
@@ -38,37 +37,37 @@ class Explaining:
             FreeSpace(str(self.builder.path)),
         )
 
-    def standing(self, checkpoint: int | None = None, **changed: object) -> Standing:
+    def view(self, checkpoint: int | None = None, **changed: object) -> PartitionView:
         facts = {
-            "sight": see(self.partition, checkpoint, NOW_MS),
+            "candidate": inspect(self.partition, checkpoint, NOW_MS),
             "state": State.NONE,
-            "trouble": None,
+            "failed_pass": None,
             "why_not": None,
             "expires_idle": False,
             "now_ms": NOW_MS,
         }
-        return Standing(**(facts | changed))  # type: ignore[arg-type]
+        return PartitionView(**(facts | changed))  # type: ignore[arg-type]
 
-    def search(self, wanted: int | bytes, deadline: float = 1000.0) -> Search:
+    def search(self, wanted: int | bytes, deadline: float = 1000.0) -> SearchResult:
         """With a clock that goes on by one at every batch."""
         log = self.builder.log
         segments = list(log.segments)
         ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
-        stretches = [
-            Stretch(segment.base_offset, end, segment.lease(0, segment.size_bytes))
+        ranges = [
+            SegmentRange(segment.base_offset, end, segment.lease(0, segment.size_bytes))
             for segment, end in zip(segments, ends, strict=True)
         ]
         aborted = [entry for segment in segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
         open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
         clock = count(1.0)
-        finder = Finder(stretches, aborted, open_since, LIMIT_BYTES, lambda: next(clock) > deadline)
-        found = finder.at(wanted) if isinstance(wanted, int) else finder.last_of(wanted)
-        for stretch in stretches:
-            stretch.lease.give_back()
+        search = RecordSearch(ranges, aborted, open_since, LIMIT_BYTES, lambda: next(clock) > deadline)
+        found = search.at(wanted) if isinstance(wanted, int) else search.last_of(wanted)
+        for one in ranges:
+            one.lease.give_back()
         return found
 
-    def find(self, wanted: int | bytes) -> Found | None:
+    def find(self, wanted: int | bytes) -> FoundRecord | None:
         search = self.search(wanted)
         assert search.unsearched is None
         return search.found
@@ -76,7 +75,7 @@ class Explaining:
     def why(self, wanted: int | bytes, checkpoint: int | None = None, **changed: object) -> Explanation:
         found = self.find(wanted)
         assert found is not None
-        return explain(found, self.standing(checkpoint, **changed))
+        return explain(found, self.view(checkpoint, **changed))
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_a_record_whose_successor_is_in_the_active_segment_waits_for_that_to_clo
         ({"state": State.PAUSED}, "its cleaning is paused"),
         ({"why_not": "numba not installed"}, "no topic is being compacted: numba not installed"),
         (
-            {"trouble": Trouble("damaged", True, 1, 0, 1_700_000_060_000)},
+            {"failed_pass": FailedPass("damaged", True, 1, 0, 1_700_000_060_000)},
             "the last pass failed and is tried again at 2023-11-14T22:14:20Z (in 60 s): damaged",
         ),
     ],
@@ -133,13 +132,13 @@ def test_a_tombstone_waits_for_its_horizon_and_then_for_a_pass(log: Explaining) 
     assert "the next pass sets its delete horizon" in told.reasons[0]
     assert told.earliest_ms == NOW_MS + HOUR_MS
     for horizon_ms, words in ((NOW_MS + 5, "stays until"), (NOW_MS, "has passed")):
-        found = Found(3, NOW_MS, b"b", True, False, False, horizon_ms)
-        told = explain(found, log.standing())
+        found = FoundRecord(3, NOW_MS, b"b", True, False, False, horizon_ms)
+        told = explain(found, log.view())
         assert words in told.reasons[0]
         assert told.earliest_ms == horizon_ms
-    found = Found(0, NOW_MS, b"b", True, False, False, NOW_MS)
-    assert "nothing in this log is dirty" in explain(found, log.standing(checkpoint=2)).reasons[1]
-    assert "lamina.cleaner.expire.idle" in explain(found, log.standing(checkpoint=2, expires_idle=True)).reasons[1]
+    found = FoundRecord(0, NOW_MS, b"b", True, False, False, NOW_MS)
+    assert "nothing in this log is dirty" in explain(found, log.view(checkpoint=2)).reasons[1]
+    assert "lamina.cleaner.expire.idle" in explain(found, log.view(checkpoint=2, expires_idle=True)).reasons[1]
 
 
 def test_a_record_without_key_and_one_of_an_aborted_transaction_go(log: Explaining) -> None:
@@ -149,7 +148,7 @@ def test_a_record_without_key_and_one_of_an_aborted_transaction_go(log: Explaini
     told = log.why(3)
     assert told.reasons[0] == "it belongs to an aborted transaction, which no committed reader sees"
     assert "it is a transaction's marker" in log.why(4).reasons[0]
-    assert explain(Found(0, NOW_MS, None, False, False, False, None), log.standing()).reasons[0] == "it has no key"
+    assert explain(FoundRecord(0, NOW_MS, None, False, False, False, None), log.view()).reasons[0] == "it has no key"
 
 
 def test_an_aborted_record_does_not_count_as_newer(log: Explaining) -> None:
@@ -168,13 +167,13 @@ def test_an_open_transaction_holds_back_all_that_comes_after_it(log: Explaining)
     builder.log.roll(NOW_MS)
     builder.append(b"a=3")
     builder.log.roll(NOW_MS)
-    holds = why_uncleanable(builder.log, log.standing().sight.cleanable, NOW_MS)
-    assert [hold.holder for hold in holds] == [Holder.TRANSACTION]
-    assert holds[0].sentence == (
+    blockers = find_blockers(builder.log, log.view().candidate.cleanable, NOW_MS)
+    assert [blocker.kind for blocker in blockers] == [BlockerKind.TRANSACTION]
+    assert blockers[0].sentence == (
         "producer 5 has a transaction open since offset 3: nothing from offset 2 on, where that segment begins, "
-        "goes before it ends"
+        "can be removed before it ends"
     )
-    assert log.why(2).reasons[1] == holds[0].sentence
+    assert log.why(2).reasons[1] == blockers[0].sentence
 
 
 def test_what_an_open_transaction_wrote_is_not_yet_newer_and_itself_undecided(log: Explaining) -> None:
@@ -197,7 +196,7 @@ def test_a_search_for_what_came_after_says_where_it_had_no_time_to_look(log: Exp
     assert search.found is not None
     assert search.found.newer == ()
     assert search.unsearched == (2, 3)
-    told = explain(search.found, log.standing(), search.unsearched)
+    told = explain(search.found, log.view(), search.unsearched)
     assert "did not read offsets 2 to 2:" in told.reasons[0]
     assert "the latest of its key" in told.reasons[1]
 
@@ -247,10 +246,10 @@ def test_a_log_below_its_ratio_says_when_it_is_overdue(tmp_path: Path) -> None:
 
 def test_what_leaves_nothing_to_clean_is_said(tmp_path: Path, log: Explaining) -> None:
     empty = Explaining(a_log(tmp_path / "empty", compact=True, delete=False))
-    assert why_nothing(empty.standing().sight.cleanable, []) == "nothing in it can be cleaned; it is empty"
-    clean = log.standing(2).sight.cleanable
-    assert why_nothing(clean, []) == "nothing in it can be cleaned; all of it is clean"
-    assert why_nothing(clean, ["one", "two"]) == "nothing in it can be cleaned; one; two"
+    assert why_nothing_is_cleanable(empty.view().candidate.cleanable, []) == "nothing in it can be cleaned; it is empty"
+    clean = log.view(2).candidate.cleanable
+    assert why_nothing_is_cleanable(clean, []) == "nothing in it can be cleaned; all of it is clean"
+    assert why_nothing_is_cleanable(clean, ["one", "two"]) == "nothing in it can be cleaned; one; two"
 
 
 def test_fact_96_the_latest_of_its_key_may_go_by_age_or_size_where_the_topic_deletes_too(tmp_path: Path) -> None:
@@ -258,8 +257,8 @@ def test_fact_96_the_latest_of_its_key_may_go_by_age_or_size_where_the_topic_del
     builder.append(b"a=0")
     assert Explaining(builder).why(0).reasons == (
         "it is the latest of its key and stays until a newer one comes",
-        "its segment goes when all in it is older than retention.ms = 3600000",
-        "its segment goes when what comes after it fills retention.bytes = 1000",
+        "its segment is deleted when everything in it is older than retention.ms = 3600000",
+        "its segment is deleted when the segments after it fill retention.bytes = 1000",
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.broker.cleaner.engine import Progress
+from lamina.broker.cleaner.engine_child import Progress
 from lamina.broker.cleaner.history import History, Outcome, PhaseSeconds, describe
 from lamina.broker.metrics.cleaning import collect_cleaning
 from lamina.cleaning.answers import Answer, Failure
@@ -106,7 +106,7 @@ def test_facts_23_and_100_the_dirtiest_log_counts_eligible_or_not(cleaning: Clea
 
 
 def test_fact_100_the_time_since_the_last_choice_starts_again_with_every_round(cleaning: CleaningBroker) -> None:
-    cleaning.cleaner.lookout.looked_at_ms = cleaning.node.now_ms() - 70_000
+    cleaning.cleaner.search.searched_at_ms = cleaning.node.now_ms() - 70_000
     assert metrics(cleaning)["time_since_last_run_seconds"] >= 70
     cleaning.clean()
     assert metrics(cleaning)["time_since_last_run_seconds"] < 70

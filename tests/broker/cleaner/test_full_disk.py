@@ -27,10 +27,10 @@ def cleaning(tmp_path: Path, disk: SmallDisk) -> Iterator[CleaningBroker]:
 
 
 def reason(cleaning: CleaningBroker) -> str:
-    trouble = cleaning.cleaner.troubles.get(("t", 0))
-    assert trouble is not None
-    assert not trouble.is_uncleanable
-    return trouble.reason
+    failed = cleaning.cleaner.failed_passes.get(("t", 0))
+    assert failed is not None
+    assert not failed.is_uncleanable
+    return failed.reason
 
 
 def test_a_disk_without_names_fails_the_install_and_nothing_else(cleaning: CleaningBroker, disk: SmallDisk) -> None:
@@ -48,7 +48,7 @@ def test_a_disk_without_names_fails_the_install_and_nothing_else(cleaning: Clean
     for path in made:
         path.unlink()
     cleaning.engine.meanwhile = lambda: None
-    cleaning.cleaner.troubles.retry_now(("t", 0), 0)
+    cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
     assert cleaning.clean()
     assert cleaning.texts() == [*CLEANED, b"d=meanwhile"]
     cleaning.restart()
@@ -61,7 +61,7 @@ def test_a_pass_that_fails_again_writes_nothing_on_a_full_disk(cleaning: Cleanin
     made: list[Path] = []
     cleaning.engine.meanwhile = lambda: made.extend(disk.use_up_names())
     for _ in range(3):
-        cleaning.cleaner.troubles.retry_now(("t", 0), 0)
+        cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
         assert not cleaning.clean()
         assert "No space left on device" in reason(cleaning)
     assert cleaning.node.directories[0].failure is None

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from lamina.broker.cleaner.sight import Sight
+from lamina.broker.cleaner.candidates import CleaningCandidate
 from lamina.cleaning.install import installing
 from lamina.settings.definition import SettingError
 from lamina.settings.resolve import resolve_broker
@@ -184,18 +184,18 @@ def test_fact_9_a_shorter_back_off_holds_at_once(cleaning: CleaningBroker) -> No
     """The loop, asleep for an hour, is woken by the change and finds what has become dirty meanwhile."""
     set_on_broker(cleaning, log_cleaner_backoff_ms="3600000")
     looks: list[int] = []
-    look_at_all = cleaning.cleaner.lookout.look_at_all
+    find_candidates = cleaning.cleaner.search.find_candidates
 
-    async def counting(may_be_cleaned: Callable[[tuple[str, int]], bool]) -> list[Sight]:
+    async def counting(may_be_cleaned: Callable[[tuple[str, int]], bool]) -> list[CleaningCandidate]:
         looks.append(1)
-        return await look_at_all(may_be_cleaned)
+        return await find_candidates(may_be_cleaned)
 
     async def until(holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(WAIT_SECONDS):
             while not holds():
                 await asyncio.sleep(0.001)
 
-    cleaning.cleaner.lookout.look_at_all = counting  # type: ignore[method-assign]
+    cleaning.cleaner.search.find_candidates = counting  # type: ignore[method-assign]
     cleaning.cleaner.start()
     cleaning.run(until(lambda: len(looks) == 1))
     cleaning.compacted()

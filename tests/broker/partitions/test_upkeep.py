@@ -25,7 +25,7 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
 
 
 def retain(broker: InProcessBroker) -> Coroutine[Any, Any, None]:
-    return broker.parts.cleaner.trimmer.retain(broker.parts.upkeep.in_turns())
+    return broker.parts.cleaner.retention.expire_others(broker.parts.upkeep.in_turns())
 
 
 def turns_of(work: Coroutine[Any, Any, None]) -> int:

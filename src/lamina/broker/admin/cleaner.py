@@ -21,9 +21,9 @@ from lamina.broker.admin.answers import (
 from lamina.broker.admin.bodies import read_body
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.topics import find_topic
+from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanable
+from lamina.broker.cleaner.candidates import CleaningCandidate
 from lamina.broker.cleaner.history import Outcome, PassRecord
-from lamina.broker.cleaner.remains import why_nothing, why_uncleanable
-from lamina.broker.cleaner.sight import Sight
 from lamina.broker.partitions.partition import Partition
 from lamina.image.topic import Topic
 from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
@@ -36,7 +36,7 @@ async def status(subject: Subject, request: Request) -> Response:
     topic = request.query_params.get("topic")
     if topic is not None:
         require_topic(subject, topic)
-    found = [one for one in cleaner.lookout.compacted() if topic in (None, one.topic)]
+    found = [one for one in cleaner.search.compacted() if topic in (None, one.topic)]
     found.sort(key=lambda one: (one.topic, one.index))
     if after is not None:
         name, _, number = after.rpartition("-")
@@ -49,7 +49,7 @@ async def status(subject: Subject, request: Request) -> Response:
             "is_enabled": node.settings[LOG_CLEANER_ENABLE],
             "why_not": cleaner.why_not(),
             "backoff_ms": node.settings[LOG_CLEANER_BACKOFF_MS],
-            "looked_at_ms": cleaner.lookout.looked_at_ms,
+            "looked_at_ms": cleaner.search.searched_at_ms,
             "passes": {outcome.value: cleaner.history.passes[outcome] for outcome in Outcome},
             "last_number": cleaner.history.last_number,
             "partitions": rows,
@@ -61,7 +61,7 @@ async def status(subject: Subject, request: Request) -> Response:
 def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
     cleaner = subject.node.cleaner
     key = (partition.topic, partition.index)
-    trouble, last, opened = cleaner.troubles.get(key), cleaner.history.last_of(key), cleaner.open_pass(key)
+    failed, last, opened = cleaner.failed_passes.get(key), cleaner.history.last_of(key), cleaner.open_pass(key)
     row: dict[str, Any] = {
         "topic": partition.topic,
         "partition": partition.index,
@@ -70,35 +70,35 @@ def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
         "phase": opened and opened.phase,
         "done_bytes": opened and opened.done_bytes,
         "total_bytes": opened and opened.total_bytes,
-        "error": trouble and trouble.reason,
-        "is_uncleanable": trouble is not None and trouble.is_uncleanable,
-        "attempts": 0 if trouble is None else trouble.attempts,
-        "retry_at_ms": trouble and trouble.retry_at_ms,
+        "error": failed and failed.reason,
+        "is_uncleanable": failed is not None and failed.is_uncleanable,
+        "attempts": 0 if failed is None else failed.attempts,
+        "retry_at_ms": failed and failed.retry_at_ms,
         "last_pass": last and {"number": last.number, "outcome": last.outcome.value, "ended_ms": last.ended_ms},
         "min_cleanable_dirty_ratio": partition.log.config.min_cleanable_dirty_ratio,
     }
     try:
-        sight = cleaner.lookout.look(partition)
+        candidate = cleaner.search.inspect(partition)
     except Exception as error:
         return {**row, "error": row["error"] or str(error)}
-    cleanable = sight.cleanable
+    cleanable = candidate.cleanable
     return {
         **row,
         "dirty_ratio": cleanable.dirty_ratio,
-        "is_eligible": sight.is_eligible,
+        "is_eligible": candidate.is_eligible,
         "first_dirty_offset": cleanable.first_dirty_offset,
         "first_uncleanable_offset": cleanable.first_uncleanable_offset,
         "log_end_offset": partition.log.log_end_offset,
         "clean_bytes": cleanable.clean_bytes,
         "cleanable_bytes": cleanable.cleanable_bytes,
         "overdue_ms": cleanable.overdue_ms,
-        "held_back": _held_back(subject, sight),
+        "held_back": _held_back(subject, candidate),
     }
 
 
-def _held_back(subject: Subject, sight: Sight) -> list[str]:
-    holds = why_uncleanable(sight.partition.log, sight.cleanable, subject.node.now_ms())
-    return [hold.sentence for hold in holds]
+def _held_back(subject: Subject, candidate: CleaningCandidate) -> list[str]:
+    blockers = find_blockers(candidate.partition.log, candidate.cleanable, subject.node.now_ms())
+    return [blocker.sentence for blocker in blockers]
 
 
 async def history(subject: Subject, request: Request) -> Response:
@@ -163,13 +163,13 @@ async def compact(subject: Subject, request: Request) -> Response:
 
 def _want(subject: Subject, partition: Partition, *, roll: bool) -> dict[str, Any]:
     cleaner = subject.node.cleaner
-    sight = cleaner.want(partition, roll=roll)
+    candidate = cleaner.want(partition, roll=roll)
     is_wanted = cleaner.is_wanted((partition.topic, partition.index))
     return {
         "partition": partition.index,
         "is_wanted": is_wanted,
         "is_under_way": cleaner.open_pass((partition.topic, partition.index)) is not None,
-        "reason": None if is_wanted else why_nothing(sight.cleanable, _held_back(subject, sight)),
+        "reason": None if is_wanted else why_nothing_is_cleanable(candidate.cleanable, _held_back(subject, candidate)),
     }
 
 

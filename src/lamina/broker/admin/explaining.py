@@ -22,9 +22,9 @@ from lamina.broker.admin.answers import (
 from lamina.broker.admin.cleaner import partitions_of, require_topic
 from lamina.broker.admin.scan_pool import Scan
 from lamina.broker.admin.subject import Subject
-from lamina.broker.cleaner.explain import Standing, explain, unsearched_text
-from lamina.broker.cleaner.finding import Finder, Search, Stretch
-from lamina.broker.cleaner.remains import why_deleted
+from lamina.broker.cleaner.blockers import retention_sentences
+from lamina.broker.cleaner.explain import PartitionView, explain, unsearched_text
+from lamina.broker.cleaner.record_search import RecordSearch, SearchResult, SegmentRange
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import CorruptMessage
 from lamina.image.topic import Topic
@@ -68,31 +68,31 @@ def _asked(subject: Subject, request: Request) -> tuple[Topic, int | None, int |
         raise bad_request("key_base64 is not base64") from None
 
 
-async def _find(subject: Subject, scan: Scan, partition: Partition, wanted: int | bytes) -> Search:
+async def _find(subject: Subject, scan: Scan, partition: Partition, wanted: int | bytes) -> SearchResult:
     log = partition.log
     first = wanted if isinstance(wanted, int) else 0
     segments = list(log.segments.between(first, log.log_end_offset))
     ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
     with ExitStack() as undo:
-        stretches = [
-            Stretch(segment.base_offset, end, undo.enter_context(segment.lease(0, segment.size_bytes)))
+        ranges = [
+            SegmentRange(segment.base_offset, end, undo.enter_context(segment.lease(0, segment.size_bytes)))
             for segment, end in zip(segments, ends, strict=False)
         ]
         aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
         open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
         limit_bytes = subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
-        finder = Finder(stretches, aborted, open_since, limit_bytes, scan.is_over)
+        search = RecordSearch(ranges, aborted, open_since, limit_bytes, scan.is_over)
         leases = undo.pop_all()
     try:
         if isinstance(wanted, int):
-            return await scan.run(partial(finder.at, wanted), leases.close)
-        return await scan.run(partial(finder.last_of, wanted), leases.close)
+            return await scan.run(partial(search.at, wanted), leases.close)
+        return await scan.run(partial(search.last_of, wanted), leases.close)
     except CorruptMessage as error:
         raise Refused(500, "damaged", f"{log.name} cannot be read: {error}") from None
 
 
-def _explanation(subject: Subject, partition: Partition, search: Search, wanted: int | bytes) -> dict[str, Any]:
+def _explanation(subject: Subject, partition: Partition, search: SearchResult, wanted: int | bytes) -> dict[str, Any]:
     found, unsearched = search
     if found is None:
         offset = wanted if isinstance(wanted, int) else None
@@ -121,13 +121,18 @@ def _explanation(subject: Subject, partition: Partition, search: Search, wanted:
     key = (partition.topic, partition.index)
     if not partition.log.config.compact:
         policy = f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
-        return {**row, "goes": False, "earliest_ms": None, "reasons": [policy, *why_deleted(partition.log.config)]}
+        return {
+            **row,
+            "goes": False,
+            "earliest_ms": None,
+            "reasons": [policy, *retention_sentences(partition.log.config)],
+        }
     told = explain(
         found,
-        Standing(
-            cleaner.lookout.look(partition),
+        PartitionView(
+            cleaner.search.inspect(partition),
             cleaner.states.state(key),
-            cleaner.troubles.get(key),
+            cleaner.failed_passes.get(key),
             cleaner.why_not(),
             node.settings[LAMINA_CLEANER_EXPIRE_IDLE],
             node.now_ms(),

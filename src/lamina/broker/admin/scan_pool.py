@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from lamina.broker.cleaner.finding import SEARCH_MAX_MS
+from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
 from lamina.broker.threads import Threads
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from lamina.broker.admin.app import HEADER_BYTES, build_app
 from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
 from lamina.broker.admin.subject import Subject
-from lamina.broker.cleaner.finding import SEARCH_MAX_MS
+from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
 
 MAX_CONNECTIONS = 64
 REQUEST_SECONDS = SEARCH_MAX_MS / 1000 + 5

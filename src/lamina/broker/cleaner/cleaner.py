@@ -1,25 +1,29 @@
-"""The cleaner: chooses logs, has them cleaned, and trims compacted logs (fact 94).
+"""The cleaner: chooses logs, has them cleaned, and runs retention on compacted logs (fact 94).
 
 Owns the round and who may be cleaned now. A round begins passes and does not wait for them: each is installed as soon
 as its job has answered, and the next round begins others beside those that take long. It runs on the loop and never
-holds it up: the engine works elsewhere, files are touched on threads. Without an engine nothing is cleaned, and that is
-said. Must not know how a log is cleaned.
+holds it up: the engine works elsewhere, files are touched on threads. Without an engine nothing is cleaned, and the log
+says so. Must not know how a log is cleaned.
 """
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lamina.broker.cleaner.choosing import PASSES_AT_ONCE, Choice, choose, choose_idle
+from lamina.broker.cleaner.candidates import (
+    CandidateSearch,
+    Choice,
+    CleaningCandidate,
+    InspectionFailed,
+    filthiest_logs,
+    logs_with_passed_horizons,
+)
 from lamina.broker.cleaner.engine import Engine
 from lamina.broker.cleaner.history import History
-from lamina.broker.cleaner.lookout import Lookout, Unseen
-from lamina.broker.cleaner.passes import Pass, open_pass
-from lamina.broker.cleaner.settling import Settler
-from lamina.broker.cleaner.sight import Sight
-from lamina.broker.cleaner.states import CleaningStates
-from lamina.broker.cleaner.trimming import Trimmer
-from lamina.broker.cleaner.troubles import Troubles
+from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses
+from lamina.broker.cleaner.passes import Pass, Passes
+from lamina.broker.cleaner.retention import Retention
 from lamina.broker.counters import Place
 from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PASSES_AT_ONCE = 128
+"""How many passes are open at most."""
 _STOP_SECONDS = 10.0
 
 
@@ -42,20 +48,22 @@ class Cleaner(Follower):
         self._node = node
         self.engine = engine
         self.states = CleaningStates()
-        self.troubles = Troubles()
+        self.failed_passes = FailedPasses()
         self.history = History()
-        self.lookout = Lookout(node)
-        self.trimmer = Trimmer(node, self.lookout, self.states, self.troubles)
-        self.settler = Settler(node, self.states, self.troubles, self.history)
-        self._wanted: set[TopicPartition] = set()
+        self.search = CandidateSearch(node)
+        self.retention = Retention(node, self.search, self.states, self.failed_passes)
+        self.passes = Passes(node, self.states, self.failed_passes, self.history)
+        self._wanted: dict[TopicPartition, int] = {}
+        """Partitions that somebody asked for, each with the number of the last request."""
+        self._requests = 0
         self._has_cleaned = False
-        """Since the last look: then the next one comes without a wait."""
+        """Since the last round: then the next one comes without a wait."""
         self._left_over: set[TopicPartition] = set()
-        """What the last round found beyond what it could begin."""
+        """Logs that the last round found beyond what it could begin."""
         self._wake = asyncio.Event()
         self._is_stopping = False
         self._task: asyncio.Task[None] | None = None
-        self._passes: set[asyncio.Task[bool]] = set()
+        self._tasks: set[asyncio.Task[bool]] = set()
 
     # Life
 
@@ -69,18 +77,18 @@ class Cleaner(Follower):
         self._task = self._node.loop.create_task(self._run())
 
     async def stop(self) -> None:
-        """Fact 32: before logs are closed. A pass that is being installed is finished, others come to nothing."""
-        self._is_stopping = self.settler.is_stopping = True
+        """Fact 32: before logs are closed. A pass that is being installed is finished, the others are thrown away."""
+        self._is_stopping = self.passes.is_stopping = True
         self._wake.set()
         await self.engine.stop()
-        working = {task for task in (self._task, *self._passes) if task is not None}
+        working = {task for task in (self._task, *self._tasks) if task is not None}
         if working:
             _, pending = await asyncio.wait(working, timeout=_STOP_SECONDS)
             if pending:
                 for task in pending:
                     task.cancel()
                 return  # A disk that does not answer must not hold up the end of everything else.
-        self.settler.threads.close()
+        self.passes.threads.close()
 
     @property
     def is_dead(self) -> bool:
@@ -106,7 +114,7 @@ class Cleaner(Follower):
             try:
                 await self.begin_round()
                 if not self._is_stopping:
-                    await self.trimmer.trim()
+                    await self.retention.expire_compacted()
             except StorageError as error:
                 logger.warning("%s", error)
             except Exception as error:
@@ -123,76 +131,78 @@ class Cleaner(Follower):
     # Choosing
 
     def why_not(self) -> str | None:
-        """Why no topic at all is being compacted, in half a sentence."""
+        """Why no topic is being compacted, in half a sentence."""
         if not self._node.settings[LOG_CLEANER_ENABLE]:
             return "log.cleaner.enable is false"
         return self.engine.missing()
 
-    async def _look_at_all(self) -> list[Sight]:
-        """Fact 24: one that cannot be looked at is uncleanable, and this round cleans nothing."""
+    async def _find_candidates(self) -> list[CleaningCandidate]:
+        """Fact 24: a log that cannot be read is uncleanable, and this round cleans nothing."""
         now_ms = self._node.now_ms()
         try:
-            sights = await self.lookout.look_at_all(
-                lambda key: self.states.may_begin(key) and not self.troubles.is_waiting(key, now_ms)
+            candidates = await self.search.find_candidates(
+                lambda key: self.states.may_begin(key) and not self.failed_passes.is_waiting(key, now_ms)
             )
-        except Unseen as error:
-            self.settler.mark(error.key, str(error), is_uncleanable=True)
+        except InspectionFailed as error:
+            self.passes.mark_failed(error.key, str(error), is_uncleanable=True)
             return []
-        for sight in sights:
-            await self._write_reset(sight)
-        return sights
+        for candidate in candidates:
+            await self._write_reset(candidate)
+        return candidates
 
-    async def _write_reset(self, sight: Sight) -> None:
-        """Facts 12 and 13: a checkpoint that is no place in the log is written again at once."""
-        if not sight.first_dirty.is_reset or not self.lookout.is_served(sight.partition):
+    async def _write_reset(self, candidate: CleaningCandidate) -> None:
+        """Facts 12 and 13: a checkpoint outside the log is written again at once."""
+        if not candidate.first_dirty.is_reset or not self.search.is_served(candidate.partition):
             return
-        log = sight.partition.log
-        if not (sight.first_dirty.is_below_start and log.config.delete):
-            logger.warning("%s is taken for dirty: %s", log.name, sight.first_dirty.reason)
-        await self.settler.checkpoints.write(sight.partition, sight.first_dirty.offset)
+        log = candidate.partition.log
+        if not (candidate.first_dirty.is_below_start and log.config.delete):
+            logger.warning("%s counts as dirty from its start on: %s", log.name, candidate.first_dirty.reason)
+        await self.passes.checkpoints.write(candidate.partition, candidate.first_dirty.offset)
 
-    def _choose(self, sights: list[Sight], limit: int) -> list[Choice]:
-        chosen = choose(sights, self._wanted)
-        self._left_over = {choice.sight.key for choice in chosen[limit:]}
+    def _choose(
+        self, candidates: list[CleaningCandidate], wanted: Mapping[TopicPartition, int], limit: int
+    ) -> list[Choice]:
+        chosen = filthiest_logs(candidates, wanted.keys())
+        self._left_over = {choice.candidate.key for choice in chosen[limit:]}
         chosen = chosen[:limit]
         if self._node.settings[LAMINA_CLEANER_EXPIRE_IDLE]:
-            picked = {choice.sight.key for choice in chosen}
-            idle = [sight for sight in sights if sight.key not in picked]
-            chosen += choose_idle(idle, self.settler.horizons, self._node.now_ms(), limit - len(chosen))
+            picked = {choice.candidate.key for choice in chosen}
+            idle = [candidate for candidate in candidates if candidate.key not in picked]
+            horizons, now_ms = self.passes.horizons, self._node.now_ms()
+            chosen += logs_with_passed_horizons(idle, horizons, now_ms, limit - len(chosen))
         return chosen
 
     # One round
 
     async def begin_round(self) -> list[asyncio.Task[bool]]:
-        """Choose, and begin passes; each is a task, which says whether anything was cleaned."""
+        """Choose logs and begin their passes. Each pass is a task, whose result is whether anything was cleaned."""
         limit = PASSES_AT_ONCE - self.open_passes
         if limit <= 0 or self.engine.missing() is not None:
             return []
         self._has_cleaned = False
-        sights = await self._look_at_all()
+        wanted = dict(self._wanted)
+        candidates = await self._find_candidates()
         begun = []
-        for choice in self._choose(sights, limit):
+        for choice in self._choose(candidates, wanted, limit):
             if not self._is_stopping and (one := await self._begin(choice)) is not None:
                 begun.append(self._node.loop.create_task(self._carry_out(one)))
-                self._passes.add(begun[-1])
-                begun[-1].add_done_callback(self._passes.discard)
-        self._wanted -= {sight.key for sight in sights} - self._left_over
+                self._tasks.add(begun[-1])
+                begun[-1].add_done_callback(self._tasks.discard)
+        for key in {candidate.key for candidate in candidates} - self._left_over:
+            # Whoever asked since the round began may ask for more than it has seen.
+            if key in wanted and self._wanted.get(key) == wanted[key]:
+                del self._wanted[key]
         return begun
 
     async def _begin(self, choice: Choice) -> Pass | None:
-        partition, key = choice.sight.partition, choice.sight.key
-        if not self.lookout.is_served(partition) or not self.states.may_begin(key) or not partition.log.config.compact:
+        partition, key = choice.candidate.partition, choice.candidate.key
+        if not self.search.is_served(partition) or not self.states.may_begin(key) or not partition.log.config.compact:
             return None
-        try:
-            one = open_pass(self._node, partition, choice.extent, is_manual=choice.is_manual)
-        except (ValueError, StorageError) as error:
-            self.settler.mark(key, str(error), is_uncleanable=isinstance(error, ValueError))
-            return None
-        return one if await self.settler.begin(one) else None
+        return await self.passes.begin(choice)
 
     async def _carry_out(self, one: Pass) -> bool:
-        is_cleaned = await self.settler.settle(one, await self._ask_engine(one))
-        self.lookout.tell_delays()
+        is_cleaned = await self.passes.finish(one, await self._ask_engine(one))
+        self.search.log_overdue()
         self._has_cleaned = self._has_cleaned or is_cleaned
         if self._has_cleaned and self.open_passes <= (PASSES_AT_ONCE // 2 if self._left_over else 0):
             self._wake.set()  # Fact 94: after a clean there is no wait.
@@ -200,7 +210,7 @@ class Cleaner(Follower):
 
     async def _ask_engine(self, one: Pass) -> Answer:
         try:
-            return await self.engine.clean(one.plan, one.tell)
+            return await self.engine.clean(one.plan, one.progress)
         except Exception as error:
             self._count_fault("the engine failed", error)
             return Failure(one.plan.plan_id, f"the engine failed: {error!r}")
@@ -212,36 +222,37 @@ class Cleaner(Follower):
     # Control
 
     def open_pass(self, key: TopicPartition) -> Pass | None:
-        return self.settler.open.get(key)
+        return self.passes.open.get(key)
 
     @property
     def open_passes(self) -> int:
-        return len(self.settler.open)
+        return len(self.passes.open)
 
     def is_wanted(self, key: TopicPartition) -> bool:
         return key in self._wanted
 
-    def want(self, partition: Partition, *, roll: bool) -> Sight:
+    def want(self, partition: Partition, *, roll: bool) -> CleaningCandidate:
         """Have a partition cleaned as soon as it may be, whatever its ratio; with ``roll`` all that is in it now."""
         if roll and partition.log.segments.active.size_bytes:
             partition.log.roll(self._node.now_ms())
         key = (partition.topic, partition.index)
-        sight = self.lookout.look(partition)
-        if sight.cleanable.cleanable_bytes:
-            self._wanted.add(key)
-            self.troubles.retry_now(key, self._node.now_ms())
+        candidate = self.search.inspect(partition)
+        if candidate.cleanable.cleanable_bytes:
+            self._requests += 1
+            self._wanted[key] = self._requests
+            self.failed_passes.retry_now(key, self._node.now_ms())
             self._wake.set()
-        return sight
+        return candidate
 
     def abort(self, key: TopicPartition) -> None:
-        """Fact 29: the policy changed. What an open pass makes is not used; nobody waits for its job."""
+        """Fact 29: the policy changed. The result of an open pass is not used, and its job is not waited for."""
         one = self.open_pass(key)
         if one is not None:
             self.states.abort(key)
             self.engine.cancel(one.plan.plan_id)
 
     async def pause(self, key: TopicPartition) -> None:
-        """Facts 26 and 28: no pass from here on, for whoever is about to cut the log. Waits for an install alone."""
+        """Facts 26 and 28: no pass from now on, because the log is about to be cut. Waits only for an install."""
         one = self.open_pass(key)
         self.states.pause(key)
         if one is not None:
@@ -253,11 +264,11 @@ class Cleaner(Follower):
         self.states.resume(key)
 
     def forget(self, key: TopicPartition) -> None:
-        """The partition is deleted; its job, if any, works for nobody."""
-        one = self.settler.forget(key)
+        """The partition is deleted; an open pass is cancelled."""
+        one = self.passes.forget(key)
         if one is not None:
             self.engine.cancel(one.plan.plan_id)
         self.states.forget(key)
-        self.troubles.clear(key)
+        self.failed_passes.clear(key)
         self.history.forget(key)
-        self._wanted.discard(key)
+        self._wanted.pop(key, None)

@@ -1,7 +1,7 @@
-"""One engine process, from its start to its end: what it is told by lines on its standard input, and what it answers.
+"""One engine process, from its start to its end: orders go to its standard input, answers come on its standard output.
 
 Owns the process and the plans that it has not answered. It ends when its standard input does, so it never outlives this
-broker. What it says that belongs to no open plan is thrown away. Must not know what a pass is, nor how it is done.
+broker. An answer to a plan that is not open is thrown away. Must not know what a pass is, nor how it is done.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ class EngineChild:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._waiting: dict[str, tuple[asyncio.Future[Answer], Progress]] = {}
-        self._last_said = b""
+        self._last_output = b""
         self._reason: str | None = None
-        self._saying = asyncio.Lock()
+        self._sending = asyncio.Lock()
         self._listening = asyncio.ensure_future(self._listen())
         self.is_over = False
 
-    async def say(self, order: Order) -> None:
+    async def send(self, order: Order) -> None:
         assert self._process.stdin is not None
         line = await asyncio.get_running_loop().run_in_executor(None, dump_order, order)
-        async with self._saying:
+        async with self._sending:
             with suppress(ConnectionError):
                 self._process.stdin.write(line)
                 await self._process.stdin.drain()
@@ -51,12 +51,12 @@ class EngineChild:
         found: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[plan.plan_id] = (found, progress)
         if self.is_over:
-            self._give_up()
-        await self.say(Clean(plan))
+            self._fail_all()
+        await self.send(Clean(plan))
         return await found
 
     def cancel(self, plan_id: str) -> None:
-        """The answer is a failure from now on, whatever the process still does."""
+        """Answer it as failed now; the process is told to stop working on it."""
         found, _ = self._waiting.pop(plan_id, (None, None))
         if found is not None and not found.done():
             found.set_result(Failure(plan_id, "the pass was cancelled"))
@@ -65,28 +65,28 @@ class EngineChild:
                 self._process.stdin.write(dump_order(Cancel(plan_id)))
 
     async def _listen(self) -> None:
-        """Until the child has said its last."""
+        """Take answers until the process ends."""
         assert self._process.stdout is not None
         assert self._process.stdin is not None
-        grumbling = asyncio.ensure_future(self._hear_grumbling())
+        logging_output = asyncio.ensure_future(self._log_engine_output())
         try:
             while line := await self._process.stdout.readline():
                 self._take(await asyncio.get_running_loop().run_in_executor(None, load_said, line))
         except (ContractError, ValueError) as error:
-            self._reason = self._reason or f"the engine said what nobody understands: {error}"
+            self._reason = self._reason or f"the engine gave an answer that is not valid: {error}"
             _kill(self._process)
         finally:
             self._process.stdin.close()
         status = await self._process.wait()
-        await asyncio.wait({grumbling}, timeout=1.0)
+        await asyncio.wait({logging_output}, timeout=1.0)
         self.is_over = True
         if self._reason is None:
-            last = self._last_said.decode(errors="replace").strip().rpartition("\n")[2]
+            last = self._last_output.decode(errors="replace").strip().rpartition("\n")[2]
             ended = f"the engine ended with status {status}"
             self._reason = last if last and status == SAID_WHY else ended + (f": {last}" if last else "")
         _kill(self._process)
-        self._give_up()
-        await grumbling
+        self._fail_all()
+        await logging_output
 
     def _take(self, said: Started | SaidProgress | Answer) -> None:
         if isinstance(said, Started):
@@ -101,17 +101,17 @@ class EngineChild:
             if not found.done():
                 found.set_result(said)
 
-    def _give_up(self) -> None:
+    def _fail_all(self) -> None:
         for plan_id, (found, _) in self._waiting.items():
             if not found.done():
                 found.set_result(Failure(plan_id, self._reason or "the engine ended"))
         self._waiting.clear()
 
-    async def _hear_grumbling(self) -> None:
-        """What an engine says to nobody in particular is for who looks for trouble."""
+    async def _log_engine_output(self) -> None:
+        """The standard error goes to the log at level DEBUG; its last line may say why the engine ended."""
         assert self._process.stderr is not None
         while piece := await self._process.stderr.read(65536):
-            self._last_said = (self._last_said + piece)[-_SHOWN_BYTES:]
+            self._last_output = (self._last_output + piece)[-_SHOWN_BYTES:]
             for line in piece.decode(errors="replace").splitlines():
                 logger.debug("engine: %s", line)
 
@@ -122,7 +122,7 @@ class EngineChild:
         await self._listening
 
 
-async def spawn(module: str, *arguments: str, is_heard: bool = True) -> Process:
+async def spawn(module: str, *arguments: str, reads_output: bool = True) -> Process:
     # -P: the working directory is no place to import from. A session of its own: the terminal's Ctrl-C is the broker's.
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -131,15 +131,15 @@ async def spawn(module: str, *arguments: str, is_heard: bool = True) -> Process:
         module,
         *arguments,
         stdin=PIPE,
-        stdout=PIPE if is_heard else DEVNULL,
-        stderr=PIPE if is_heard else DEVNULL,
+        stdout=PIPE if reads_output else DEVNULL,
+        stderr=PIPE if reads_output else DEVNULL,
         limit=_LONGEST_LINE_BYTES,
         start_new_session=True,
     )
 
 
 async def end_process(process: Process) -> None:
-    """Close its standard input, which it does not survive; kill one that does."""
+    """Close its standard input, at which it exits; kill one that does not."""
     assert process.stdin is not None
     process.stdin.close()
     try:

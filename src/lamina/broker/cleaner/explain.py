@@ -1,27 +1,26 @@
-"""Why a record is still there, and when it can go at the earliest.
+"""Why a record is still there, and when compaction can remove it at the earliest.
 
-Owns the reasons and their order: what the record itself is, what holds its segment back, when the next pass comes.
-Must not read anything: it is shown the record and the log.
+Owns the reasons and their order: what the record itself is, what blocks its segment, when the next pass comes. Must not
+read anything: it is given the record and the state of its partition.
 """
 
 from dataclasses import dataclass
 
-from lamina.broker.cleaner.finding import SEARCH_MAX_MS, Found, Unsearched
-from lamina.broker.cleaner.remains import Hold, Holder, moment_text, why_deleted, why_uncleanable
-from lamina.broker.cleaner.sight import Sight
-from lamina.broker.cleaner.states import State
-from lamina.broker.cleaner.troubles import Trouble
+from lamina.broker.cleaner.blockers import Blocker, BlockerKind, find_blockers, moment_text, retention_sentences
+from lamina.broker.cleaner.candidates import CleaningCandidate
+from lamina.broker.cleaner.partition_states import FailedPass, State
+from lamina.broker.cleaner.record_search import SEARCH_MAX_MS, FoundRecord, Unsearched
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionView:
     """What the cleaner knows of the partition."""
 
-    sight: Sight
+    candidate: CleaningCandidate
     state: State
-    trouble: Trouble | None
+    failed_pass: FailedPass | None
     why_not: str | None
-    """Why nothing at all is compacted."""
+    """Why no topic is being compacted."""
     expires_idle: bool
     now_ms: int
 
@@ -32,24 +31,24 @@ class Explanation:
     """Whether compaction will remove it as things are."""
     reasons: tuple[str, ...]
     earliest_ms: int | None
-    """Not before this; ``None`` where no clock decides."""
+    """Not before this; ``None`` where time does not decide."""
 
 
-def explain(found: Found, standing: Standing, unsearched: Unsearched | None = None) -> Explanation:
-    """``unsearched`` is where nobody has looked for a newer record of its key."""
-    fate = _fate(found, standing)
+def explain(found: FoundRecord, view: PartitionView, unsearched: Unsearched | None = None) -> Explanation:
+    """``unsearched`` is where a newer record of its key was not searched for."""
+    fate = _fate(found, view)
     reasons, times = [fate.reason], [fate.not_before_ms]
     if unsearched is not None:
         reasons.insert(0, unsearched_text(unsearched))
     if fate.goes:
-        held = _held_back(fate.decided_at, standing)
-        reasons += [hold.sentence for hold in held]
-        times += [hold.until_ms for hold in held]
-        if not held:
-            coming, not_before_ms = _coming(standing, is_idle=fate.is_idle)
-            reasons.append(coming)
+        blockers = _blockers(fate.decided_at, view)
+        reasons += [blocker.sentence for blocker in blockers]
+        times += [blocker.until_ms for blocker in blockers]
+        if not blockers:
+            next_pass, not_before_ms = _next_pass(view, is_idle=fate.is_idle)
+            reasons.append(next_pass)
             times.append(not_before_ms)
-    reasons += why_deleted(standing.sight.partition.log.config)
+    reasons += retention_sentences(view.candidate.partition.log.config)
     known = [one for one in times if one is not None]
     return Explanation(fate.goes, tuple(reasons), max(known) + fate.after_that_ms if known and fate.goes else None)
 
@@ -64,7 +63,7 @@ class _Fate:
     after_that_ms: int = 0
     """How long it stays after the next pass."""
     is_idle: bool = False
-    """It goes even from a log with nothing dirty, if that is wanted."""
+    """With ``lamina.cleaner.expire.idle`` it goes even from a log with nothing dirty."""
 
 
 def unsearched_text(unsearched: Unsearched) -> str:
@@ -74,8 +73,8 @@ def unsearched_text(unsearched: Unsearched) -> str:
     )
 
 
-def _fate(found: Found, standing: Standing) -> _Fate:
-    offset, config = found.offset, standing.sight.partition.log.config
+def _fate(found: FoundRecord, view: PartitionView) -> _Fate:
+    offset, config = found.offset, view.candidate.partition.log.config
     if found.is_aborted:
         return _Fate(True, "it belongs to an aborted transaction, which no committed reader sees", offset)
     if found.is_open:
@@ -87,10 +86,10 @@ def _fate(found: Found, standing: Standing) -> _Fate:
                 f"it is a transaction's marker: when the transaction's records are gone, the next pass gives it "
                 f"delete.retention.ms = {config.delete_retention_ms} more",
                 offset,
-                standing.now_ms,
+                view.now_ms,
                 config.delete_retention_ms,
             )
-        return _expiring(found, "it is a transaction's marker", standing)
+        return _expiring(found, "it is a transaction's marker", view)
     if found.key is None:
         return _Fate(True, "it has no key", offset)
     if found.newer:
@@ -111,51 +110,51 @@ def _fate(found: Found, standing: Standing) -> _Fate:
             f"it is a tombstone and the latest of its key: the next pass sets its delete horizon, "
             f"delete.retention.ms = {config.delete_retention_ms} later, and a pass after that removes it",
             offset,
-            standing.now_ms,
+            view.now_ms,
             config.delete_retention_ms,
         )
-    return _expiring(found, "it is a tombstone and the latest of its key", standing)
+    return _expiring(found, "it is a tombstone and the latest of its key", view)
 
 
-def _expiring(found: Found, what: str, standing: Standing) -> _Fate:
+def _expiring(found: FoundRecord, what: str, view: PartitionView) -> _Fate:
     horizon_ms = found.delete_horizon_ms
     assert horizon_ms is not None
-    when = moment_text(horizon_ms, standing.now_ms)
-    verb = "stays until its delete horizon" if horizon_ms > standing.now_ms else "its delete horizon has passed:"
+    when = moment_text(horizon_ms, view.now_ms)
+    verb = "stays until its delete horizon" if horizon_ms > view.now_ms else "its delete horizon has passed:"
     return _Fate(True, f"{what}, and {verb} {when}", found.offset, horizon_ms, is_idle=True)
 
 
-def _held_back(offset: int, standing: Standing) -> list[Hold]:
+def _blockers(offset: int, view: PartitionView) -> list[Blocker]:
     """What keeps a pass from reaching ``offset``."""
-    if offset < standing.sight.cleanable.first_uncleanable_offset:
+    candidate = view.candidate
+    if offset < candidate.cleanable.first_uncleanable_offset:
         return []
-    sight = standing.sight
-    holds = why_uncleanable(sight.partition.log, sight.cleanable, standing.now_ms)
-    if offset >= sight.partition.log.segments.active.base_offset:
-        return holds
-    return [hold for hold in holds if hold.holder is not Holder.ACTIVE_SEGMENT]
+    blockers = find_blockers(candidate.partition.log, candidate.cleanable, view.now_ms)
+    if offset >= candidate.partition.log.segments.active.base_offset:
+        return blockers
+    return [blocker for blocker in blockers if blocker.kind is not BlockerKind.ACTIVE_SEGMENT]
 
 
-def _coming(standing: Standing, *, is_idle: bool) -> tuple[str, int | None]:
+def _next_pass(view: PartitionView, *, is_idle: bool) -> tuple[str, int | None]:
     """When the next pass comes."""
-    config, cleanable = standing.sight.partition.log.config, standing.sight.cleanable
-    if standing.why_not is not None:
-        return f"no topic is being compacted: {standing.why_not}", None
-    if standing.state is State.IN_PROGRESS:
+    config, cleanable = view.candidate.partition.log.config, view.candidate.cleanable
+    if view.why_not is not None:
+        return f"no topic is being compacted: {view.why_not}", None
+    if view.state is State.IN_PROGRESS:
         return "a pass is under way", None
-    if standing.state is not State.NONE:
-        return f"its cleaning is {standing.state}", None
-    if standing.trouble is not None:
-        trouble = standing.trouble
+    if view.state is not State.NONE:
+        return f"its cleaning is {view.state}", None
+    if view.failed_pass is not None:
+        failed = view.failed_pass
         return (
-            f"the last pass failed and is tried again at {moment_text(trouble.retry_at_ms, standing.now_ms)}: "
-            f"{trouble.reason}",
-            trouble.retry_at_ms,
+            f"the last pass failed and is tried again at {moment_text(failed.retry_at_ms, view.now_ms)}: "
+            f"{failed.reason}",
+            failed.retry_at_ms,
         )
-    if standing.sight.is_eligible:
+    if view.candidate.is_eligible:
         return "the next round of the cleaner takes this log", None
     if not cleanable.cleanable_bytes:
-        if is_idle and standing.expires_idle:
+        if is_idle and view.expires_idle:
             return "lamina.cleaner.expire.idle has it removed though nothing is dirty", None
         return (
             "nothing in this log is dirty: no pass comes before something new is written and its segment closed",
@@ -169,7 +168,7 @@ def _coming(standing: Standing, *, is_idle: bool) -> tuple[str, int | None]:
         return f"the log is not dirty enough: {ratio}", None
     return (
         f"the log is not dirty enough: {ratio}; whatever its ratio, it is cleaned from "
-        f"{moment_text(cleanable.overdue_at_ms, standing.now_ms)} on: "
+        f"{moment_text(cleanable.overdue_at_ms, view.now_ms)} on: "
         f"max.compaction.lag.ms = {config.max_compaction_lag_ms}",
         None,
     )

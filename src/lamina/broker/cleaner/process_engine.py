@@ -18,7 +18,7 @@ class ProcessEngine:
         self._module = module
         self._child: EngineChild | None = None
         self._changing = asyncio.Lock()
-        """Whoever starts or ends a child."""
+        """Held while a child starts or ends."""
         self._working = 0
         self._is_stopped = False
 
@@ -41,7 +41,7 @@ class ProcessEngine:
             return Failure(plan.plan_id, f"the engine could not be started: {error}")
         finally:
             self._working -= 1
-            await self._send_home()
+            await self._stop_idle_engine()
 
     def cancel(self, plan_id: str) -> None:
         if self._child is not None:
@@ -49,7 +49,7 @@ class ProcessEngine:
 
     async def stop(self) -> None:
         self._is_stopped = True
-        await self._send_home()
+        await self._stop_idle_engine()
 
     async def _ready_child(self) -> EngineChild | None:
         """``None`` for a stopped engine."""
@@ -58,9 +58,9 @@ class ProcessEngine:
                 self._child = EngineChild(await spawn(self._module))
             return None if self._is_stopped else self._child
 
-    async def _send_home(self) -> None:
-        """End the child, if nobody needs it any more."""
+    async def _stop_idle_engine(self) -> None:
+        """End the child when it has no plan left, or the engine is stopped."""
         async with self._changing:
             if self._child is not None and (self._is_stopped or not self._working):
                 child, self._child = self._child, None
-                await child.end(STOPPED if self._is_stopped else "there was nothing to do")
+                await child.end(STOPPED if self._is_stopped else "it was idle")

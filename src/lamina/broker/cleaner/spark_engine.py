@@ -1,7 +1,7 @@
-"""The engine that cleans with Spark: a child process, ``python -m lamina.pipeline``, in a room that knows pyspark.
+"""The engine that cleans with Spark: a child process, ``python -m lamina.pipeline``.
 
-Owns when there is a child: started on first need, kept while there is work, stopped after a while without. Must not
-know what a pass is, nor import Spark.
+Owns when there is a child: started on first need, kept while there is work, stopped when it is idle for a while. Must
+not know what a pass is, nor import Spark.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ class SparkEngine:
         self._module = module
         self._child: EngineChild | None = None
         self._changing = asyncio.Lock()
-        """Whoever starts or ends a child: two would share one directory."""
+        """Held while a child starts or ends: two would share one directory."""
         self._archiving: Process | None = None
         self._working = 0
         self._idle: asyncio.TimerHandle | None = None
         self._is_stopped = False
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._stopping_idle: set[asyncio.Task[None]] = set()
 
     def missing(self) -> str | None:
         lacking = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -61,7 +61,7 @@ class SparkEngine:
 
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         self._working += 1
-        self._rest(False)
+        self._set_idle(False)
         try:
             child = await self._ready_child()
             return Failure(plan.plan_id, STOPPED) if child is None else await child.clean(plan, progress)
@@ -69,7 +69,7 @@ class SparkEngine:
             return Failure(plan.plan_id, f"the engine could not be started: {error}")
         finally:
             self._working -= 1
-            self._rest(self._working == 0)
+            self._set_idle(self._working == 0)
 
     def cancel(self, plan_id: str) -> None:
         if self._child is not None:
@@ -77,14 +77,14 @@ class SparkEngine:
 
     async def stop(self) -> None:
         self._is_stopped = True
-        self._rest(False)
+        self._set_idle(False)
         async with self._changing:
             if self._child is not None:
                 await self._child.end(STOPPED)
         if self._archiving is not None:
             await end_process(self._archiving)
-        if self._leaving:
-            await asyncio.gather(*self._leaving, return_exceptions=True)
+        if self._stopping_idle:
+            await asyncio.gather(*self._stopping_idle, return_exceptions=True)
 
     async def _ready_child(self) -> EngineChild | None:
         """``None`` for a stopped engine."""
@@ -92,31 +92,31 @@ class SparkEngine:
             if not self._is_stopped and not self.is_running:
                 conf = tuple(Entry(name, value) for name, value in self._conf.items())
                 self._child = EngineChild(await spawn(self._module))
-                await self._child.say(Start(self._master, conf, self.directory))
+                await self._child.send(Start(self._master, conf, self.directory))
             return None if self._is_stopped else self._child
 
-    def _rest(self, is_idle: bool) -> None:
+    def _set_idle(self, is_idle: bool) -> None:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
         if is_idle and self.is_running and not self._is_stopped:
-            self._idle = asyncio.get_running_loop().call_later(self._idle_stop_ms / 1000, self._leave)
+            self._idle = asyncio.get_running_loop().call_later(self._idle_stop_ms / 1000, self._idle_too_long)
 
-    def _leave(self) -> None:
-        task = asyncio.ensure_future(self._send_home())
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+    def _idle_too_long(self) -> None:
+        task = asyncio.ensure_future(self._stop_idle_engine())
+        self._stopping_idle.add(task)
+        task.add_done_callback(self._stopping_idle.discard)
 
-    async def _send_home(self) -> None:
-        """There was nothing to do for a while. Now is the time to make the next start a quicker one."""
+    async def _stop_idle_engine(self) -> None:
+        """Stop an engine that had no work for a while, and write the class archive: the next start is quicker by it."""
         async with self._changing:
             if self._child is None or self._working:
                 return
             child, self._child = self._child, None
-            logger.info("Spark is stopped: there was nothing to clean for a while")
-            await child.end("there was nothing to do")
+            logger.info("Spark is stopped: it was idle")
+            await child.end("it was idle")
         if self._is_stopped or self._archiving is not None:
             return
-        self._archiving = await spawn(f"{self._module}.archiving", self.directory, is_heard=False)
+        self._archiving = await spawn(f"{self._module}.archiving", self.directory, reads_output=False)
         await self._archiving.wait()
         self._archiving = None

@@ -17,17 +17,17 @@ _PHASES = ("gather", "engine", "install", "verdicts", "keys", "rewrite", "thrott
 
 
 def collect_cleaning(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    cleaner, history, lookout = node.cleaner, node.cleaner.history, node.cleaner.lookout
+    cleaner, history, search = node.cleaner, node.cleaner.history, node.cleaner.search
     last = [(record, record.manifest) for record in history.last_cleaned() if record.manifest is not None]
     before = sum(manifest.before.bytes for _, manifest in last)
     after = sum(manifest.after.bytes for _, manifest in last)
     yield m.CLEANER_ENGINE_MISSING, _one(cleaner.why_not() is not None)
-    yield m.CLEANER_COMPACTED_PARTITIONS, _one(len(lookout.compacted()))
+    yield m.CLEANER_COMPACTED_PARTITIONS, _one(len(search.compacted()))
     yield m.CLEANER_DEAD, _one(cleaner.is_dead)
     yield m.CLEANER_OPEN_PASSES, _one(cleaner.open_passes)
-    yield m.CLEANER_MAX_DIRTY_PERCENT, _one(int(100 * lookout.max_dirty_ratio))
-    yield m.CLEANER_TIME_SINCE_LOOK, _one(max(node.now_ms() - lookout.looked_at_ms, 0) / 1000)
-    yield m.CLEANER_MAX_DELAY, _one(lookout.max_overdue_ms / 1000)
+    yield m.CLEANER_MAX_DIRTY_PERCENT, _one(int(100 * search.max_dirty_ratio))
+    yield m.CLEANER_TIME_SINCE_LOOK, _one(max(node.now_ms() - search.searched_at_ms, 0) / 1000)
+    yield m.CLEANER_MAX_DELAY, _one(search.max_overdue_ms / 1000)
     yield m.CLEANER_MAX_CLEAN_TIME, _one(max((record.seconds.total for record, _ in last), default=0.0))
     yield m.CLEANER_RECOPY_PERCENT, _one(100 * after // before if before else 0)
     yield m.CLEANER_BUFFER_PERCENT, _one(int(max((record.buffer_percent for record, _ in last), default=0)))
@@ -51,13 +51,13 @@ def _uncleanable(node: Node, cleaner: Cleaner) -> tuple[Counter[str], Counter[st
     """How many there are and how many bytes of them could be cleaned, by directory."""
     partitions: Counter[str] = Counter()
     size_bytes: Counter[str] = Counter()
-    for key in cleaner.troubles.uncleanable():
+    for key in cleaner.failed_passes.uncleanable():
         partition, directory = node.partitions.find(*key), node.directories.of.get(key)
         if partition is None or directory is None:
             continue
         partitions[directory.path] += 1
         try:
-            size_bytes[directory.path] += cleaner.lookout.look(partition).cleanable.cleanable_bytes
+            size_bytes[directory.path] += cleaner.search.inspect(partition).cleanable.cleanable_bytes
         except Exception:
-            continue  # Nobody can say.
+            continue  # It cannot be read.
     return partitions, size_bytes

@@ -1,6 +1,6 @@
 """Retention beside compaction (facts 30, 92 and 94): no pass begins while it runs, and it leaves open passes alone.
 
-Must not decide what expired: the log room does.
+Must not decide what has expired: ``lamina.log`` does.
 """
 
 import asyncio
@@ -8,9 +8,8 @@ import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from lamina.broker.cleaner.lookout import Lookout
-from lamina.broker.cleaner.states import CleaningStates
-from lamina.broker.cleaner.troubles import Troubles
+from lamina.broker.cleaner.candidates import CandidateSearch
+from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses
 from lamina.broker.partitions.expiry import expire_segments
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import KafkaError
@@ -21,27 +20,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Trimmer:
-    def __init__(self, node: "Node", lookout: Lookout, states: CleaningStates, troubles: Troubles) -> None:
+class Retention:
+    def __init__(
+        self, node: "Node", search: CandidateSearch, states: CleaningStates, failed_passes: FailedPasses
+    ) -> None:
         self._node = node
-        self._lookout = lookout
+        self._search = search
         self._states = states
-        self._troubles = troubles
+        self._failed_passes = failed_passes
 
-    async def trim(self) -> None:
-        """Remove what lies below the log start, and of ``compact,delete`` logs also what is old or too much.
+    async def expire_compacted(self) -> None:
+        """Delete segments below the log start, and of ``compact,delete`` logs also old ones and those beyond the size.
 
         Not while a pass is open, whose sources would go, and not where a log is uncleanable.
         """
-        for partition in self._lookout.compacted():
+        for partition in self._search.compacted():
             if self._node.is_stopping:
                 return
-            if not self._troubles.is_uncleanable((partition.topic, partition.index)):
+            if not self._failed_passes.is_uncleanable((partition.topic, partition.index)):
                 await self.expire(partition)
                 await asyncio.sleep(0)
 
-    async def retain(self, partitions: AsyncIterator[Partition]) -> None:
-        """Retention of all other logs (fact 30: compacted ones are trimmed after they were cleaned)."""
+    async def expire_others(self, partitions: AsyncIterator[Partition]) -> None:
+        """Retention of logs that are not compacted; the compacted ones are visited after a round (fact 30)."""
         async for partition in partitions:
             if not partition.log.config.compact:
                 await self.expire(partition)
@@ -49,7 +50,7 @@ class Trimmer:
     async def expire(self, partition: Partition) -> None:
         """Run retention on a partition that no pass is open for, and let none begin meanwhile."""
         key = (partition.topic, partition.index)
-        if not self._lookout.is_served(partition) or not self._states.may_begin(key):
+        if not self._search.is_served(partition) or not self._states.may_begin(key):
             return
         self._states.pause(key)
         try:
@@ -57,5 +58,5 @@ class Trimmer:
         except KafkaError as error:
             logger.warning("%s", error)
         finally:
-            if self._lookout.is_served(partition):
+            if self._search.is_served(partition):
                 self._states.resume(key)

@@ -1,8 +1,8 @@
-"""Facts 26 and 27: none, in progress, aborted, paused."""
+"""Facts 26 and 27: none, in progress, aborted, paused. A partition whose pass failed is tried again later."""
 
 import pytest
 
-from lamina.broker.cleaner.states import CleaningStates, State
+from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses, State
 
 KEY = ("t", 0)
 
@@ -70,3 +70,42 @@ def test_a_partition_that_is_gone_leaves_nothing_to_one_of_its_name() -> None:
     states.pause(KEY)
     states.forget(KEY)
     assert states.may_begin(KEY)
+
+
+# After a failure
+
+
+def add(failed_passes: FailedPasses, now_ms: int, backoff_ms: int = 15_000, is_uncleanable: bool = False) -> int:
+    failed = failed_passes.add(KEY, "why", is_uncleanable=is_uncleanable, backoff_ms=backoff_ms, now_ms=now_ms)
+    return failed.retry_at_ms - now_ms
+
+
+def test_the_wait_doubles_from_the_backoff_up_to_an_hour() -> None:
+    failed_passes = FailedPasses()
+    waits = [add(failed_passes, number) for number in range(12)]
+    assert waits[:4] == [15_000, 30_000, 60_000, 120_000]
+    assert waits[-1] == 3_600_000
+    assert add(FailedPasses(), 0, backoff_ms=0) == 1000
+
+
+def test_it_is_not_tried_before_its_time_unless_somebody_asks() -> None:
+    failed_passes = FailedPasses()
+    add(failed_passes, 0)
+    assert failed_passes.is_waiting(KEY, 14_999)
+    assert not failed_passes.is_waiting(KEY, 15_000)
+    failed_passes.retry_now(KEY, 5)
+    assert not failed_passes.is_waiting(KEY, 5)
+    found = failed_passes.get(KEY)
+    assert found is not None
+    assert (found.reason, found.attempts, found.since_ms) == ("why", 1, 0)
+
+
+def test_only_a_log_that_is_the_reason_itself_is_uncleanable() -> None:
+    failed_passes = FailedPasses()
+    add(failed_passes, 0)
+    assert failed_passes.uncleanable() == []
+    add(failed_passes, 0, is_uncleanable=True)
+    assert failed_passes.uncleanable() == [KEY]
+    failed_passes.clear(KEY)
+    assert failed_passes.uncleanable() == []
+    assert add(failed_passes, 0) == 15_000

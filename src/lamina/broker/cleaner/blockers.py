@@ -1,6 +1,6 @@
-"""Why part of a log cannot be cleaned now: sentences for a person (facts 15-17).
+"""What blocks the cleaning of a part of a log: sentences for a person (facts 15-17).
 
-Owns the words. Must not know passes: it is shown a log as the rules see it.
+Owns the sentences. Must not know passes.
 """
 
 from collections.abc import Sequence
@@ -14,50 +14,48 @@ from lamina.log.segment import Segment
 from lamina.settings.log_config import LogConfig
 
 
-class Holder(StrEnum):
-    """What holds a part of a log back."""
-
+class BlockerKind(StrEnum):
     TRANSACTION = "transaction"
     LAG = "lag"
     ACTIVE_SEGMENT = "active segment"
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    holder: Holder
+class Blocker:
+    kind: BlockerKind
     sentence: str
     until_ms: int | None = None
-    """When a clock decides."""
+    """When it ends by itself, if time ends it."""
 
 
-def why_uncleanable(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> list[Hold]:
-    """What holds the rest of the log back, from its first uncleanable offset on."""
+def find_blockers(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> list[Blocker]:
+    """What blocks the rest of the log, from its first uncleanable offset on."""
     config, active = log.config, log.segments.active
-    holds: list[Hold] = []
+    blockers: list[Blocker] = []
     first = cleanable.first_uncleanable_offset
     closed = [one for one in log.segments if one.base_offset >= first and one is not active]
     if closed and (open_since := _open_since(log)) is not None and open_since < active.base_offset:
         producer_id = next(one.producer_id for one in log.producers.producers.values() if one.open_since == open_since)
         sentence = (
             f"producer {producer_id} has a transaction open since offset {open_since}: nothing from offset {first} on, "
-            f"where that segment begins, goes before it ends"
+            f"where that segment begins, can be removed before it ends"
         )
-        holds.append(Hold(Holder.TRANSACTION, sentence))
+        blockers.append(Blocker(BlockerKind.TRANSACTION, sentence))
     young = _first_young(log, closed, now_ms)
     if young is not None:
         until_ms = young.age_timestamp_ms() + config.min_compaction_lag_ms
         sentence = (
-            f"what comes from offset {young.base_offset} on is too young until {moment_text(until_ms, now_ms)}: "
+            f"records from offset {young.base_offset} on are too young until {moment_text(until_ms, now_ms)}: "
             f"min.compaction.lag.ms = {config.min_compaction_lag_ms}"
         )
-        holds.append(Hold(Holder.LAG, sentence, until_ms))
+        blockers.append(Blocker(BlockerKind.LAG, sentence, until_ms))
     if active.size_bytes:
         sentence = (
             f"{active.size_bytes} bytes from offset {active.base_offset} on are in the active segment, which is never "
             f"cleaned: it closes when it is full or old, or with lamina compact --roll"
         )
-        holds.append(Hold(Holder.ACTIVE_SEGMENT, sentence))
-    return holds
+        blockers.append(Blocker(BlockerKind.ACTIVE_SEGMENT, sentence))
+    return blockers
 
 
 def _open_since(log: PartitionLog) -> int | None:
@@ -72,27 +70,31 @@ def _first_young(log: PartitionLog, closed: list[Segment], now_ms: int) -> Segme
     return next((segment for segment in closed if segment.age_timestamp_ms() > now_ms - lag_ms), None)
 
 
-def why_deleted(config: LogConfig) -> list[str]:
-    """What retention does to a segment, whatever its keys (fact 96)."""
+def retention_sentences(config: LogConfig) -> list[str]:
+    """When retention deletes a segment, whatever its keys (fact 96)."""
     if not config.delete:
         return []
     sentences = []
     if config.retention_ms >= 0:
-        sentences.append(f"its segment goes when all in it is older than retention.ms = {config.retention_ms}")
+        sentences.append(
+            f"its segment is deleted when everything in it is older than retention.ms = {config.retention_ms}"
+        )
     if config.retention_bytes >= 0:
-        sentences.append(f"its segment goes when what comes after it fills retention.bytes = {config.retention_bytes}")
+        sentences.append(
+            f"its segment is deleted when the segments after it fill retention.bytes = {config.retention_bytes}"
+        )
     return sentences
 
 
-def why_nothing(cleanable: Cleanable, held_back: Sequence[str]) -> str:
-    """Why no pass over a log can do anything now."""
-    if not held_back:
-        held_back = ["all of it is clean" if cleanable.clean_bytes else "it is empty"]
-    return "; ".join(["nothing in it can be cleaned", *held_back])
+def why_nothing_is_cleanable(cleanable: Cleanable, blockers: Sequence[str]) -> str:
+    """Why a pass over a log would do nothing now."""
+    if not blockers:
+        blockers = ["all of it is clean" if cleanable.clean_bytes else "it is empty"]
+    return "; ".join(["nothing in it can be cleaned", *blockers])
 
 
 def moment_text(moment_ms: int, now_ms: int) -> str:
-    """A time for a person, and how far away it is; very far ones are said to be so."""
+    """A time for a person, and how far away it is."""
     try:
         text = datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):

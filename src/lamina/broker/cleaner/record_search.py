@@ -1,7 +1,7 @@
-"""Finding a record in a log, and what came after it under the same key.
+"""Searching a log for a record, and for newer records of the same key.
 
-Runs on a thread over ranges of files that were lent to it, and for a bounded time: a log may be long. What it had no
-time for is said. Must not decide anything about the record.
+Runs on a thread over leased ranges of segment files, and for a bounded time, because a log may be long: the result says
+what was not read. Must not decide anything about the record.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ SEARCH_MAX_MS = 15_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRecord:
     """A record as it lies in the log."""
 
     offset: int
@@ -33,24 +33,24 @@ class Found:
     is_open: bool = False
     """Its transaction has not ended."""
     newer: tuple[int, ...] = ()
-    """The offsets of committed records of the same key behind it, as far as was looked: the next one and the last."""
+    """The offsets of newer committed records of its key, as far as was read: the next one and the last."""
     newer_open: int | None = None
     """The next one whose transaction has not ended."""
 
 
 class Unsearched(NamedTuple):
-    """Offsets for which there was no time: [start, end)."""
+    """Offsets that were not read for lack of time: [start, end)."""
 
     start: int
     end: int
 
 
-class Search(NamedTuple):
-    found: Found | None
+class SearchResult(NamedTuple):
+    found: FoundRecord | None
     unsearched: Unsearched | None = None
 
 
-class Stretch(NamedTuple):
+class SegmentRange(NamedTuple):
     """The batches of one segment."""
 
     base_offset: int
@@ -63,28 +63,28 @@ class _TimeOver(Exception):
         self.offset = offset
 
 
-class Finder:
+class RecordSearch:
     """``open_since`` has, by producer id, the first offset of every open transaction; ``is_over`` says when to stop."""
 
     def __init__(
         self,
-        stretches: Sequence[Stretch],
+        ranges: Sequence[SegmentRange],
         aborted: Sequence[AbortedTransaction],
         open_since: Mapping[int, int],
         limit_bytes: int,
         is_over: Callable[[], bool],
     ) -> None:
-        self._stretches = stretches
+        self._ranges = ranges
         self._aborted = aborted
         self._open_since = open_since
         self._limit_bytes = limit_bytes
         self._is_over = is_over
 
-    def at(self, offset: int) -> Search:
+    def at(self, offset: int) -> SearchResult:
         """The record at an offset, with what came after it; none where there is none (any more)."""
-        found: Found | None = None
+        found: FoundRecord | None = None
         try:
-            for header, record in self._records(self._stretches, offset):
+            for header, record in self._records(self._ranges, offset):
                 if found is None:
                     if record.offset != offset:
                         break
@@ -94,35 +94,35 @@ class Finder:
                 elif record.key == found.key and not header.is_control and not self._is_aborted(header):
                     found = self._followed(found, header, record.offset)
         except _TimeOver as over:
-            return Search(found, Unsearched(over.offset, self._stretches[-1].end_offset))
-        return Search(found)
+            return SearchResult(found, Unsearched(over.offset, self._ranges[-1].end_offset))
+        return SearchResult(found)
 
-    def last_of(self, key: bytes) -> Search:
+    def last_of(self, key: bytes) -> SearchResult:
         """The last record of a key, an aborted one only if there is no other. The newest segments come first."""
-        found: Found | None = None
-        for stretch in reversed(self._stretches):
-            last: Found | None = None
+        found: FoundRecord | None = None
+        for one in reversed(self._ranges):
+            last: FoundRecord | None = None
             over: Unsearched | None = None
             try:
-                for header, record in self._records([stretch], stretch.base_offset):
+                for header, record in self._records([one], one.base_offset):
                     if record.key == key and not header.is_control:
                         other = self._found(header, record)
                         last = other if last is None or last.is_aborted or not other.is_aborted else last
             except _TimeOver:
-                over = Unsearched(self._stretches[0].base_offset, stretch.end_offset)
+                over = Unsearched(self._ranges[0].base_offset, one.end_offset)
             if last is not None and (found is None or not last.is_aborted):
                 found = last
             if over is not None or (found is not None and not found.is_aborted):
-                return Search(found, over)
-        return Search(found)
+                return SearchResult(found, over)
+        return SearchResult(found)
 
-    def _followed(self, found: Found, header: BatchHeader, offset: int) -> Found:
+    def _followed(self, found: FoundRecord, header: BatchHeader, offset: int) -> FoundRecord:
         if self._is_open(header):
             return found if found.newer_open is not None else replace(found, newer_open=offset)
         return replace(found, newer=(found.newer[0] if found.newer else offset, offset))
 
-    def _found(self, header: BatchHeader, record: Record) -> Found:
-        return Found(
+    def _found(self, header: BatchHeader, record: Record) -> FoundRecord:
+        return FoundRecord(
             record.offset,
             record.timestamp,
             record.key,
@@ -143,9 +143,9 @@ class Finder:
         since = self._open_since.get(header.producer_id)
         return header.is_transactional and since is not None and since <= header.base_offset
 
-    def _records(self, stretches: Sequence[Stretch], offset: int) -> Iterator[tuple[BatchHeader, Record]]:
+    def _records(self, ranges: Sequence[SegmentRange], offset: int) -> Iterator[tuple[BatchHeader, Record]]:
         """From ``offset`` on; raises :class:`_TimeOver` where time is."""
-        for lease in (stretch.lease for stretch in stretches):
+        for lease in (one.lease for one in ranges):
             for position, header in headers(lease.file, 0, lease.size_bytes):
                 if header.last_offset < offset:
                     continue
