@@ -15,7 +15,7 @@ from lamina.cleaning.contract import Manifest, Plan, dump, load
 from lamina.cleaning.failures import CorruptLog, EngineMissing, NoRoom, SourceLost, TooManyKeys
 from lamina.cleaning.header_scan import scan_headers
 from lamina.cleaning.job import run_plan
-from lamina.compaction.times import NEVER_MS
+from lamina.compaction.retain import NEVER_MS
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File
 from lamina.log.index_pair import IndexShape

@@ -1,6 +1,6 @@
 """Breaks the rules of compaction one at a time, and shows that tests of every path notice: ``make mutants``.
 
-A mutant is a copy of the package with one line of ``keep.py``, ``fate.py`` or ``verdicts.py`` changed; where that line
+A mutant is a copy of the package with one line of ``retain.py`` or ``verdicts.py`` changed; where that line
 is compiled into the kernels, they are compiled again. The paths are the rules as plain functions, a pass in one task
 and a pass through the shuffle, both compiled. Exits with 1 if a mutant survives where it should not.
 
@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 RULES = "tests/cleaning/test_rules.py"
-TESTS = (*(f"tests/compaction/test_{module}.py" for module in ("keep", "fate", "verdicts")), RULES)
+TESTS = (*(f"tests/compaction/test_{module}.py" for module in ("retain", "verdicts")), RULES)
 PATHS = ("plain", "one task", "shuffle")
-_COMPILED = ("keep", "fate")
+_COMPILED = ("retain",)
 _SURVIVED, _KILLED = 0, 1
 _SECONDS = 600
 
@@ -33,40 +33,40 @@ class Mutant(NamedTuple):
     """Where no test can notice in a pass, and why."""
 
 
-UNBROKEN = Mutant("keep", "return SUPERSEDED", "return SUPERSEDED")
+UNBROKEN = Mutant("retain", "return SUPERSEDED", "return SUPERSEDED")
 MUTANTS = [
-    Mutant("keep", "if is_control or offset", "if offset"),
-    Mutant("keep", "offset >= end_offset", "offset > end_offset", "fact 104: nothing in a pass is above its end"),
-    Mutant("keep", "offset >= end_offset", "offset < end_offset"),
-    Mutant("keep", "if not has_key:", "if has_key:"),
-    Mutant("keep", "if not has_key:", "if False:"),
-    Mutant("keep", "if is_superseded:", "if False:"),
-    Mutant("keep", "if is_superseded:", "if not is_superseded:"),
-    Mutant("keep", "if is_superseded:", "if is_superseded and has_value:"),
-    Mutant("keep", "return SUPERSEDED", "return KEPT"),
-    Mutant("keep", "return WITHOUT_KEY", "return SUPERSEDED"),
-    Mutant("keep", "not has_value and now_ms", "now_ms"),
-    Mutant("keep", "now_ms >= horizon_ms", "now_ms > horizon_ms"),
-    Mutant("keep", "now_ms >= horizon_ms", "False"),
-    Mutant("keep", "now_ms >= horizon_ms", "horizon_ms > 0"),
-    Mutant("keep", "return EXPIRED_TOMBSTONE", "return SUPERSEDED"),
-    Mutant("fate", "if kept_records == 0:", "if kept_records < 0:"),
-    Mutant("fate", "HEADER_ONLY if is_protected else GONE", "GONE"),
-    Mutant("fate", "HEADER_ONLY if is_protected else GONE", "HEADER_ONLY"),
-    Mutant("fate", "if not has_horizon and (", "if ("),
-    Mutant("fate", "kept_tombstones > 0 or is_discardable_marker", "is_discardable_marker"),
-    Mutant("fate", "kept_tombstones > 0 or is_discardable_marker", "kept_tombstones > 0"),
-    Mutant("fate", "kept_tombstones > 0", "kept_tombstones > 1"),
-    Mutant("fate", "COPIED if kept_records == record_count else REBUILT", "REBUILT"),
-    Mutant("fate", "COPIED if kept_records == record_count else REBUILT", "COPIED"),
-    Mutant("fate", "if delete_retention_ms > _LATEST_MS - now_ms:", "if False:"),
-    Mutant("fate", "return now_ms + delete_retention_ms", "return now_ms"),
+    Mutant("retain", "if is_control or offset", "if offset"),
+    Mutant("retain", "offset >= end_offset", "offset > end_offset", "fact 104: nothing in a pass is above its end"),
+    Mutant("retain", "offset >= end_offset", "offset < end_offset"),
+    Mutant("retain", "if not has_key:", "if has_key:"),
+    Mutant("retain", "if not has_key:", "if False:"),
+    Mutant("retain", "if is_superseded:", "if False:"),
+    Mutant("retain", "if is_superseded:", "if not is_superseded:"),
+    Mutant("retain", "if is_superseded:", "if is_superseded and has_value:"),
+    Mutant("retain", "return SUPERSEDED", "return RETAIN"),
+    Mutant("retain", "return WITHOUT_KEY", "return SUPERSEDED"),
+    Mutant("retain", "not has_value and now_ms", "now_ms"),
+    Mutant("retain", "now_ms >= horizon_ms", "now_ms > horizon_ms"),
+    Mutant("retain", "now_ms >= horizon_ms", "False"),
+    Mutant("retain", "now_ms >= horizon_ms", "horizon_ms > 0"),
+    Mutant("retain", "return EXPIRED_TOMBSTONE", "return SUPERSEDED"),
+    Mutant("retain", "if retained_records == 0:", "if retained_records < 0:"),
+    Mutant("retain", "RETAIN_HEADER if retain_empty else DISCARD", "DISCARD"),
+    Mutant("retain", "RETAIN_HEADER if retain_empty else DISCARD", "RETAIN_HEADER"),
+    Mutant("retain", "if not has_horizon and (", "if ("),
+    Mutant("retain", "retained_tombstones > 0 or is_discardable_marker", "is_discardable_marker"),
+    Mutant("retain", "retained_tombstones > 0 or is_discardable_marker", "retained_tombstones > 0"),
+    Mutant("retain", "retained_tombstones > 0", "retained_tombstones > 1"),
+    Mutant("retain", "COPY if retained_records == record_count else REBUILD", "REBUILD"),
+    Mutant("retain", "COPY if retained_records == record_count else REBUILD", "COPY"),
+    Mutant("retain", "if delete_retention_ms > NEVER_MS - now_ms:", "if False:"),
+    Mutant("retain", "return now_ms + delete_retention_ms", "return now_ms"),
     Mutant("verdicts", "self._coming[0].first_offset <= batch", "self._coming[0].first_offset < batch"),
     Mutant("verdicts", "key=lambda entry: entry.first_offset", "key=lambda entry: -entry.first_offset"),
-    Mutant("verdicts", "drops = discardable and batch.horizon_ms <= self._now_ms", "drops = discardable"),
+    Mutant("verdicts", "discards = discardable and batch.horizon_ms <= self._now_ms", "discards = discardable"),
     Mutant("verdicts", "batch.horizon_ms <= self._now_ms", "batch.horizon_ms < self._now_ms"),
-    Mutant("verdicts", "drops = discardable and batch.", "drops = batch."),
-    Mutant("verdicts", "drops = discardable = self._judge_data(batch)", "drops = discardable = False"),
+    Mutant("verdicts", "discards = discardable and batch.", "discards = batch."),
+    Mutant("verdicts", "discards = discardable = self._judge_data(batch)", "discards = discardable = False"),
     Mutant("verdicts", "if not batch.is_transactional:", "if False:"),
     Mutant("verdicts", "self._writing.add(batch.producer_id)", "pass"),
     Mutant("verdicts", "self._aborting[batch.producer_id] = (aborting[0], True)", "pass"),
@@ -84,7 +84,7 @@ MUTANTS = [
         "case None:\n                return False",
         "no test of a pass can tell: what has no records keeps none",
     ),
-    Mutant("verdicts", "return False\n\n    def _is_protected", "return True\n\n    def _is_protected"),
+    Mutant("verdicts", "return False\n\n    def _is_retained_empty", "return True\n\n    def _is_retained_empty"),
     Mutant("verdicts", "if batch.last_offset == self._last_offset:", "if False:"),
     Mutant("verdicts", "first_uncleanable_offset - 1", "first_uncleanable_offset"),
     Mutant("verdicts", "or batch.producer_id < 0", "", "no log has an active producer without id"),

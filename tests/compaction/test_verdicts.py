@@ -1,15 +1,15 @@
 """What headers alone decide (facts 50-59, 69)."""
 
-from lamina.compaction.times import NEVER_MS
-from lamina.compaction.verdicts import DISCARDABLE, DROPS_RECORDS, PROTECTED, BatchSight, LastData, Verdicts
+from lamina.compaction.retain import NEVER_MS
+from lamina.compaction.verdicts import DISCARD_RECORDS, DISCARDABLE, RETAIN_EMPTY, BatchSummary, LastData, Verdicts
 from lamina.log.aborted import AbortedTransaction
 from lamina.records.marker import ControlType
 
 NOW = 1000
 
 
-def data(last_offset: int, producer: int = 7, *, transactional: bool = True, epoch: int = 0) -> BatchSight:
-    return BatchSight(last_offset, producer, epoch, transactional, False, None, NEVER_MS)
+def data(last_offset: int, producer: int = 7, *, transactional: bool = True, epoch: int = 0) -> BatchSummary:
+    return BatchSummary(last_offset, producer, epoch, transactional, False, None, NEVER_MS)
 
 
 def marker(
@@ -19,8 +19,8 @@ def marker(
     *,
     horizon: int = NEVER_MS,
     epoch: int = 0,
-) -> BatchSight:
-    return BatchSight(offset, producer, epoch, True, True, control_type, horizon)
+) -> BatchSummary:
+    return BatchSummary(offset, producer, epoch, True, True, control_type, horizon)
 
 
 def aborted(first: int, last: int, producer: int = 7) -> AbortedTransaction:
@@ -31,7 +31,7 @@ def verdicts(*entries: AbortedTransaction, producers: dict[int, LastData] | None
     return Verdicts(entries, producers or {}, end, NOW)
 
 
-GONE = DISCARDABLE | DROPS_RECORDS
+GONE = DISCARDABLE | DISCARD_RECORDS
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT
 
 
@@ -114,32 +114,32 @@ def test_fact_55_a_marker_with_data_is_not_dropped_at_its_horizon() -> None:
     assert pass_.judge(marker(5, COMMIT, horizon=0)) == 0
 
 
-def test_fact_56_the_last_batch_of_an_active_producer_is_protected() -> None:
+def test_fact_56_the_last_batch_of_an_active_producer_is_retained_though_empty() -> None:
     pass_ = verdicts(producers={7: LastData(0, 10)})
     assert pass_.judge(data(9, transactional=False)) == 0
-    assert pass_.judge(data(10, transactional=False)) == PROTECTED
+    assert pass_.judge(data(10, transactional=False)) == RETAIN_EMPTY
     assert pass_.judge(data(10, producer=8, transactional=False)) == 0
-    assert 10 in pass_.protecting_offsets
+    assert 10 in pass_.retained_offsets
 
 
-def test_fact_56_a_marker_at_the_last_data_offset_is_protected_too() -> None:
+def test_fact_56_a_marker_at_the_last_data_offset_is_retained_though_empty_too() -> None:
     pass_ = verdicts(producers={7: LastData(0, 10)})
-    assert pass_.judge(marker(10, COMMIT)) == DISCARDABLE | PROTECTED
+    assert pass_.judge(marker(10, COMMIT)) == DISCARDABLE | RETAIN_EMPTY
     assert pass_.judge(marker(11, COMMIT)) == DISCARDABLE
 
 
-def test_fact_56_and_59_the_marker_of_the_current_epoch_is_protected_while_it_has_no_data() -> None:
+def test_fact_56_and_59_the_marker_of_the_current_epoch_is_retained_though_empty_while_it_has_no_data() -> None:
     pass_ = verdicts(producers={7: LastData(3, None)})
     assert pass_.judge(marker(5, COMMIT, epoch=2)) == DISCARDABLE
-    assert pass_.judge(marker(6, COMMIT, epoch=3)) == DISCARDABLE | PROTECTED
+    assert pass_.judge(marker(6, COMMIT, epoch=3)) == DISCARDABLE | RETAIN_EMPTY
     assert pass_.judge(data(7, epoch=3)) == 0
 
 
-def test_fact_56_the_batch_that_reaches_the_end_of_the_pass_is_protected() -> None:
+def test_fact_56_the_batch_that_reaches_the_end_of_the_pass_is_retained_though_empty() -> None:
     pass_ = verdicts(end=100)
     assert pass_.judge(data(98, producer=-1, transactional=False)) == 0
-    assert pass_.judge(data(99, producer=-1, transactional=False)) == PROTECTED
-    assert 99 in pass_.protecting_offsets
+    assert pass_.judge(data(99, producer=-1, transactional=False)) == RETAIN_EMPTY
+    assert 99 in pass_.retained_offsets
 
 
 def test_fact_57_a_producer_that_is_not_active_protects_nothing() -> None:

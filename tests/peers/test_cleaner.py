@@ -17,7 +17,7 @@ import pytest
 
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Plan, SourceSegment
-from lamina.compaction.eligibility import Lags, LogSight, SegmentSight, look
+from lamina.compaction.eligibility import Lags, LogSummary, SegmentSummary, find_cleanable
 from lamina.log.checkpoints import CLEANER, format_offsets, parse_offsets
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
@@ -156,13 +156,13 @@ def plan_by_lamina(partition: Path, case: Case, now_ms: int) -> Plan | None:
     log = open_as_crashed(partition, case)
     segments = list(log.segments)
     stable = log.producers.first_unstable_offset()
-    sights = [
-        SegmentSight(s.base_offset, s.size_bytes, s.largest_timestamp().timestamp, s.modified_ms, s.first_timestamp)
+    summaries = [
+        SegmentSummary(s.base_offset, s.size_bytes, s.largest_timestamp().timestamp, s.modified_ms, s.first_timestamp)
         for s in segments
     ]
     end = log.log_end_offset
-    sight = LogSight(case.first_dirty_offset, 0, end, end if stable is None else stable, sights)
-    found = look(sight, Lags(0, 2**63 - 1), now_ms)
+    summary = LogSummary(case.first_dirty_offset, 0, end, end if stable is None else stable, summaries)
+    found = find_cleanable(summary, Lags(0, 2**63 - 1), now_ms)
     sources = [s for s in segments if s.base_offset < found.first_uncleanable_offset]
     aborted = tuple(AbortedEntry(*entry) for s in segments for entry in s.aborted.entries())
     producers = tuple(

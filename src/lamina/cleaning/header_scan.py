@@ -25,16 +25,16 @@ from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.keys import Flags
 from lamina.cleaning.slices import Source
 from lamina.cleaning.throttle import Meter, unmetered
-from lamina.compaction.times import NEVER_MS
-from lamina.compaction.verdicts import BatchSight, LastData, Verdicts
+from lamina.compaction.retain import NEVER_MS
+from lamina.compaction.verdicts import BatchSummary, LastData, Verdicts
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk
 from lamina.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
 from lamina.records.marker import ControlType, read_marker
 
-Sights = npt.NDArray[np.void]
+Summaries = npt.NDArray[np.void]
 
-_SIGHT = np.dtype(
+_SUMMARY = np.dtype(
     [
         ("number", np.int64),
         ("last_offset", np.int64),
@@ -47,7 +47,7 @@ _SIGHT = np.dtype(
     ]
 )
 _NO_CONTROL_TYPE = -2
-_SIGHTS_AT_A_TIME = 4096
+_SUMMARIES_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class HeaderScan:
     batch_count: int
     record_count: int
     holds_passed_horizon: bool
-    sights: Sights
+    summaries: Summaries
     """The batches that have to be judged, as columns: a log may be made of nothing else."""
 
 
@@ -76,21 +76,21 @@ class SegmentVerdicts:
 def scan_headers(plan: Plan, number: int, *, disk: Disk | None = None, meter: Meter = unmetered) -> HeaderScan:
     """Look at every batch of the plan's segment ``number``; raises :class:`CorruptLog` at a bad one."""
     source = Source(disk or Disk(), plan, number)
-    protecting = np.array(sorted(_verdicts(plan).protecting_offsets), np.int64)
+    retained = np.array(sorted(_verdicts(plan).retained_offsets), np.int64)
     batches = records = 0
     holds_passed = False
-    sights: list[Sights] = []
+    summaries: list[Summaries] = []
     for piece in source.slices(checks_crc=True):
         rows = piece.rows
         attributes = rows[:, ATTRIBUTES]
         passed = (attributes & DELETE_HORIZON_BIT != 0) & (rows[:, BASE_TIMESTAMP] <= plan.pass_time_ms)
         holds_passed = holds_passed or bool(passed.any())
-        judged = (attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0) | _are_among(rows[:, LAST_OFFSET], protecting)
-        sights.append(_sights(source, rows[judged], piece.first_batch + np.flatnonzero(judged)))
+        judged = (attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0) | _are_among(rows[:, LAST_OFFSET], retained)
+        summaries.append(_summaries(source, rows[judged], piece.first_batch + np.flatnonzero(judged)))
         batches = piece.first_batch + len(rows)
         records = piece.first_ordinal + piece.record_count
         meter(piece.size_bytes)
-    return HeaderScan(batches, records, holds_passed, np.concatenate([np.empty(0, _SIGHT), *sights]))
+    return HeaderScan(batches, records, holds_passed, np.concatenate([np.empty(0, _SUMMARY), *summaries]))
 
 
 def judge_batches(plan: Plan, scans: Iterable[HeaderScan]) -> list[SegmentVerdicts]:
@@ -100,8 +100,8 @@ def judge_batches(plan: Plan, scans: Iterable[HeaderScan]) -> list[SegmentVerdic
     for scan in scans:
         flags = np.zeros(scan.batch_count, np.uint8)
         verdicts.kept_aborted.clear()
-        for number, sight in _shown(scan.sights):
-            flags[number] = verdicts.judge(sight)
+        for number, summary in _shown(scan.summaries):
+            flags[number] = verdicts.judge(summary)
         aborted = tuple(entry for entry in verdicts.kept_aborted if isinstance(entry, AbortedEntry))
         judged.append(SegmentVerdicts(flags, scan.record_count, scan.holds_passed_horizon, aborted))
     return judged
@@ -118,31 +118,31 @@ def _verdicts(plan: Plan) -> Verdicts:
     return Verdicts(plan.aborted, producers, plan.first_uncleanable_offset, plan.pass_time_ms)
 
 
-def _sights(source: Source, rows: Rows, numbers: Rows) -> Sights:
-    sights = np.empty(len(rows), _SIGHT)
+def _summaries(source: Source, rows: Rows, numbers: Rows) -> Summaries:
+    summaries = np.empty(len(rows), _SUMMARY)
     attributes = rows[:, ATTRIBUTES]
-    sights["number"] = numbers
-    sights["last_offset"] = rows[:, LAST_OFFSET]
-    sights["producer_id"] = rows[:, PRODUCER_ID]
-    sights["producer_epoch"] = rows[:, PRODUCER_EPOCH]
-    sights["is_transactional"] = attributes & TRANSACTIONAL_BIT != 0
-    sights["is_control"] = is_control = attributes & CONTROL_BIT != 0
-    sights["control_type"] = _NO_CONTROL_TYPE
+    summaries["number"] = numbers
+    summaries["last_offset"] = rows[:, LAST_OFFSET]
+    summaries["producer_id"] = rows[:, PRODUCER_ID]
+    summaries["producer_epoch"] = rows[:, PRODUCER_EPOCH]
+    summaries["is_transactional"] = attributes & TRANSACTIONAL_BIT != 0
+    summaries["is_control"] = is_control = attributes & CONTROL_BIT != 0
+    summaries["control_type"] = _NO_CONTROL_TYPE
     for index in np.flatnonzero(is_control).tolist():
         control_type = _control_type(source, rows[index])
-        sights["control_type"][index] = _NO_CONTROL_TYPE if control_type is None else control_type
-    sights["horizon_ms"] = np.where(attributes & DELETE_HORIZON_BIT != 0, rows[:, BASE_TIMESTAMP], NEVER_MS)
-    return sights
+        summaries["control_type"][index] = _NO_CONTROL_TYPE if control_type is None else control_type
+    summaries["horizon_ms"] = np.where(attributes & DELETE_HORIZON_BIT != 0, rows[:, BASE_TIMESTAMP], NEVER_MS)
+    return summaries
 
 
-def _shown(sights: Sights) -> Iterator[tuple[int, BatchSight]]:
-    for start in range(0, len(sights), _SIGHTS_AT_A_TIME):
-        for number, *header, kind, horizon_ms in sights[start : start + _SIGHTS_AT_A_TIME].tolist():
+def _shown(summaries: Summaries) -> Iterator[tuple[int, BatchSummary]]:
+    for start in range(0, len(summaries), _SUMMARIES_AT_A_TIME):
+        for number, *header, kind, horizon_ms in summaries[start : start + _SUMMARIES_AT_A_TIME].tolist():
             last_offset, producer_id, producer_epoch, is_transactional, is_control = header
             control_type = None if kind == _NO_CONTROL_TYPE else ControlType(kind)
             yield (
                 number,
-                BatchSight(
+                BatchSummary(
                     last_offset, producer_id, producer_epoch, is_transactional, is_control, control_type, horizon_ms
                 ),
             )

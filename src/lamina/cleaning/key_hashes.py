@@ -21,7 +21,7 @@ from lamina.cleaning.kernels.table import reduce_hashes
 from lamina.cleaning.key_scan import SliceScan
 from lamina.cleaning.slices import Source
 from lamina.cleaning.throttle import Meter, unmetered
-from lamina.compaction.times import OFFSET_AFTER_ALL
+from lamina.compaction.retain import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
 
 

@@ -22,7 +22,7 @@ from lamina.cleaning.settling import Settling
 from lamina.cleaning.side_by_side import run_all
 from lamina.cleaning.slices import Source
 from lamina.cleaning.throttle import Meter, unmetered
-from lamina.compaction.times import OFFSET_AFTER_ALL
+from lamina.compaction.retain import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
 
 _MOST_ORDINALS = 2**32

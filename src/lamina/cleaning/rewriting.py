@@ -45,9 +45,9 @@ from lamina.cleaning.kernels.rewrite import MOST_GROWTH_BYTES, RECORD_COLUMNS, r
 from lamina.cleaning.output import SegmentWriter
 from lamina.cleaning.slices import SLICE_BYTES, Slice, Source
 from lamina.cleaning.throttle import Meter, unmetered
-from lamina.compaction.fate import COPIED, GONE
 from lamina.compaction.grouping import GroupLimits, group_segments
-from lamina.compaction.verdicts import DROPS_RECORDS
+from lamina.compaction.retain import COPY, DISCARD
+from lamina.compaction.verdicts import DISCARD_RECORDS
 from lamina.log.files import Disk
 from lamina.records.batch import CODEC_MASK, Codec
 from lamina.records.codecs import compress
@@ -133,7 +133,7 @@ class _Rewriting:
     def _rewrite(self, source: Source, piece: Slice, flags: Bytes, superseded: Bytes) -> None:
         rows = piece.rows
         judged = np.ascontiguousarray(flags[piece.first_batch : piece.first_batch + len(rows)])
-        payload = source.payload(rows, judged & np.uint8(DROPS_RECORDS))
+        payload = source.payload(rows, judged & np.uint8(DISCARD_RECORDS))
         fates = np.empty((len(rows), FATE_COLUMNS), np.int64)
         begin, ordinal = 0, piece.first_ordinal
         while begin < len(rows):
@@ -175,8 +175,8 @@ class _Rewriting:
 
     def _write(self, source: Source, rows: Rows, fates: Rows, out_bytes: int) -> None:
         out = self._out.data[:out_bytes]
-        stays = fates[:, FATE] != GONE
-        compressing = (fates[:, FATE] > COPIED) & (fates[:, OUT_ATTRIBUTES] & CODEC_MASK != 0)
+        stays = fates[:, FATE] != DISCARD
+        compressing = (fates[:, FATE] > COPY) & (fates[:, OUT_ATTRIBUTES] & CODEC_MASK != 0)
         sizes = fates[:, OUT_END] - fates[:, OUT_START]
         if compressing.any():
             out = self._compress(source, rows, fates, compressing, sizes, out)

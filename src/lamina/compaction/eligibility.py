@@ -1,18 +1,18 @@
-"""Whether a log is to be cleaned, and which stretch of it (facts 10-22).
+"""Whether a log is to be cleaned, and which range of it (facts 10-22).
 
-Owns the arithmetic of dirty bytes, ratio and lag. The caller shows a log as it is at one instant; a time is an
-argument. Must not know how the figures are had, nor what becomes of the answer.
+Owns the arithmetic of dirty bytes, ratio and lag. The caller gives a log as it is at one instant; time is an argument.
+Must not know where the figures come from, nor what becomes of the result.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lamina.compaction.times import OFFSET_AFTER_ALL
+from lamina.compaction.retain import OFFSET_AFTER_ALL
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentSight:
-    """A segment, seen from outside."""
+class SegmentSummary:
+    """The figures of a segment."""
 
     base_offset: int
     size_bytes: int
@@ -28,15 +28,15 @@ class SegmentSight:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSight:
-    """A log, seen at one instant. Its last segment is the active one."""
+class LogSummary:
+    """The figures of a log at one instant. Its last segment is the active one."""
 
     checkpoint: int | None
     """How far it was cleaned, as ``cleaner-offset-checkpoint`` says."""
     log_start_offset: int
     log_end_offset: int
     last_stable_offset: int
-    segments: Sequence[SegmentSight]
+    segments: Sequence[SegmentSummary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Lags:
 class FirstDirty:
     offset: int
     is_reset: bool
-    """The checkpoint was no place in this log and has to be written again (facts 12, 13)."""
+    """The checkpoint was outside this log and has to be written again (facts 12, 13)."""
     is_below_start: bool = False
     """It lay below the log start: no surprise where retention moves that (fact 12)."""
     reason: str = ""
@@ -83,7 +83,7 @@ class Cleanable:
         return self.dirty_ratio > min_cleanable_dirty_ratio or self.overdue_ms > 0
 
 
-def find_first_dirty(log: LogSight) -> FirstDirty:
+def find_first_dirty(log: LogSummary) -> FirstDirty:
     """Facts 11-14."""
     if log.checkpoint is None:
         return FirstDirty(log.log_start_offset, is_reset=False)
@@ -97,7 +97,7 @@ def find_first_dirty(log: LogSight) -> FirstDirty:
     return FirstDirty(log.log_start_offset, is_reset=True, is_below_start=is_below_start, reason=reason)
 
 
-def look(log: LogSight, lags: Lags, now_ms: int) -> Cleanable:
+def find_cleanable(log: LogSummary, lags: Lags, now_ms: int) -> Cleanable:
     """What could be cleaned of a log now (facts 11-22)."""
     first_dirty = find_first_dirty(log).offset
     first_uncleanable = _first_uncleanable(log, first_dirty, lags.min_compaction_lag_ms, now_ms)
@@ -113,7 +113,7 @@ def look(log: LogSight, lags: Lags, now_ms: int) -> Cleanable:
     )
 
 
-def _first_uncleanable(log: LogSight, first_dirty: int, min_lag_ms: int, now_ms: int) -> int:
+def _first_uncleanable(log: LogSummary, first_dirty: int, min_lag_ms: int, now_ms: int) -> int:
     """Facts 15 and 17."""
     active = log.segments[-1].base_offset
     too_young = OFFSET_AFTER_ALL
@@ -124,18 +124,18 @@ def _first_uncleanable(log: LogSight, first_dirty: int, min_lag_ms: int, now_ms:
     return max((s.base_offset for s in log.segments if s.base_offset <= upper), default=active)
 
 
-def _overdue_at(log: LogSight, first_dirty: int, max_lag_ms: int) -> int | None:
+def _overdue_at(log: LogSummary, first_dirty: int, max_lag_ms: int) -> int | None:
     stamps = [s.first_batch_timestamp_ms for s in _closed_from(log, first_dirty) if s.first_batch_timestamp_ms > 0]
     return min(stamps) + max_lag_ms if stamps else None
 
 
-def _from_offset(segments: Sequence[SegmentSight], offset: int) -> Sequence[SegmentSight]:
+def _from_offset(segments: Sequence[SegmentSummary], offset: int) -> Sequence[SegmentSummary]:
     """From the segment that contains ``offset`` on."""
     containing = sum(segment.base_offset <= offset for segment in segments) - 1
     return segments[max(containing, 0) :]
 
 
-def _closed_from(log: LogSight, offset: int) -> Sequence[SegmentSight]:
+def _closed_from(log: LogSummary, offset: int) -> Sequence[SegmentSummary]:
     if offset >= log.segments[-1].base_offset:
         return ()
     return _from_offset(log.segments[:-1], offset)

@@ -1,4 +1,4 @@
-"""What is decided of a batch by its header alone: aborted, protected, a marker without data (facts 50-59).
+"""What is decided of a batch by its header alone: aborted, retained though empty, a marker without data (facts 50-59).
 
 One walk over the batches of a whole pass in log order. It needs headers, the type of each control record, the
 aborted transactions and the active producers, never a data record: so it is cheap, and everything after it may run
@@ -13,9 +13,9 @@ from lamina.records.marker import ControlType
 
 DISCARDABLE = 1
 """A data batch of an aborted transaction; a marker none of whose data was met."""
-DROPS_RECORDS = 2
-PROTECTED = 4
-"""Kept at least as a header."""
+DISCARD_RECORDS = 2
+RETAIN_EMPTY = 4
+"""Retained at least as a header."""
 
 
 class Aborted(Protocol):
@@ -33,8 +33,8 @@ class LastData(NamedTuple):
     last_data_offset: int | None
 
 
-class BatchSight(NamedTuple):
-    """A batch, as its header shows it."""
+class BatchSummary(NamedTuple):
+    """What the header of a batch says."""
 
     last_offset: int
     producer_id: int
@@ -48,7 +48,7 @@ class BatchSight(NamedTuple):
 
 
 class Verdicts:
-    """Judges the batches of one pass, shown in log order."""
+    """Judges the batches of one pass, in log order."""
 
     def __init__(
         self, aborted: Iterable[Aborted], producers: dict[int, LastData], first_uncleanable_offset: int, now_ms: int
@@ -63,24 +63,24 @@ class Verdicts:
         """Producers of whose transaction, not an aborted one, a batch was met."""
         self.kept_aborted: list[Aborted] = []
         """Entries for the new transaction index: of the marker judged last, if anything was added (fact 53)."""
-        self.protecting_offsets = frozenset(
+        self.retained_offsets = frozenset(
             [self._last_offset, *(p.last_data_offset for p in producers.values() if p.last_data_offset is not None)]
         )
         """A batch that is neither transactional nor control needs no judging, unless its last offset is here."""
 
-    def judge(self, batch: BatchSight) -> int:
+    def judge(self, batch: BatchSummary) -> int:
         """The batch's flags."""
         while self._coming and self._coming[0].first_offset <= batch.last_offset:
             entry = self._coming.popleft()
             self._aborting.setdefault(entry.producer_id, (entry, False))
         if batch.is_control:
             discardable = self._judge_marker(batch)
-            drops = discardable and batch.horizon_ms <= self._now_ms
+            discards = discardable and batch.horizon_ms <= self._now_ms
         else:
-            drops = discardable = self._judge_data(batch)
-        return DISCARDABLE * discardable | DROPS_RECORDS * drops | PROTECTED * self._is_protected(batch)
+            discards = discardable = self._judge_data(batch)
+        return DISCARDABLE * discardable | DISCARD_RECORDS * discards | RETAIN_EMPTY * self._is_retained_empty(batch)
 
-    def _judge_data(self, batch: BatchSight) -> bool:
+    def _judge_data(self, batch: BatchSummary) -> bool:
         if not batch.is_transactional:
             return False
         aborting = self._aborting.get(batch.producer_id)
@@ -90,7 +90,7 @@ class Verdicts:
         self._aborting[batch.producer_id] = (aborting[0], True)
         return True
 
-    def _judge_marker(self, batch: BatchSight) -> bool:
+    def _judge_marker(self, batch: BatchSummary) -> bool:
         match batch.control_type:
             case None:
                 return True
@@ -105,7 +105,7 @@ class Verdicts:
                 return not was_met
         return False
 
-    def _is_protected(self, batch: BatchSight) -> bool:
+    def _is_retained_empty(self, batch: BatchSummary) -> bool:
         if batch.last_offset == self._last_offset:
             return True
         producer = self._producers.get(batch.producer_id)

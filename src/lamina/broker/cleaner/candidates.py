@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lamina.broker.partitions.partition import Partition
 from lamina.cleaning.gather import PassRange
-from lamina.compaction.eligibility import Cleanable, FirstDirty, Lags, LogSight, SegmentSight, find_first_dirty, look
+from lamina.compaction.eligibility import (
+    Cleanable,
+    FirstDirty,
+    Lags,
+    LogSummary,
+    SegmentSummary,
+    find_cleanable,
+    find_first_dirty,
+)
 from lamina.log.checkpoints import TopicPartition
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
@@ -58,7 +66,7 @@ def inspect_log(
     log: PartitionLog, last_stable_offset: int, checkpoint: int | None, now_ms: int
 ) -> tuple[FirstDirty, Cleanable]:
     config = log.config
-    summary = LogSight(
+    summary = LogSummary(
         checkpoint=checkpoint,
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
@@ -66,13 +74,13 @@ def inspect_log(
         segments=[_summary(segment, config, is_active=segment is log.segments.active) for segment in log.segments],
     )
     lags = Lags(config.min_compaction_lag_ms, config.max_compaction_lag_ms)
-    return find_first_dirty(summary), look(summary, lags, now_ms)
+    return find_first_dirty(summary), find_cleanable(summary, lags, now_ms)
 
 
-def _summary(segment: Segment, config: LogConfig, *, is_active: bool) -> SegmentSight:
+def _summary(segment: Segment, config: LogConfig, *, is_active: bool) -> SegmentSummary:
     asks_age = config.min_compaction_lag_ms > 0 and not is_active
     asks_first = config.max_compaction_lag_ms < LONG_MAX and not is_active
-    return SegmentSight(
+    return SegmentSummary(
         base_offset=segment.base_offset,
         size_bytes=segment.size_bytes,
         largest_timestamp_ms=segment.largest_timestamp().timestamp if asks_age else NO_TIMESTAMP,

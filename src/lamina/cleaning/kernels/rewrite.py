@@ -1,6 +1,6 @@
 """Judging and rewriting a slice of batches, in compiled code.
 
-The rules are ``compaction.keep`` and ``compaction.fate``, compiled from their own source; here are only bytes.
+The rules are those of ``compaction.retain``, compiled from its source; here are only bytes.
 """
 
 from collections.abc import Callable
@@ -69,9 +69,9 @@ from lamina.cleaning.kernels.numbers import (
     varint_bytes,
 )
 from lamina.cleaning.kernels.sources import STAMP
-from lamina.compaction import fate, keep
-from lamina.compaction.times import NEVER_MS
-from lamina.compaction.verdicts import DISCARDABLE, DROPS_RECORDS, PROTECTED
+from lamina.compaction import retain
+from lamina.compaction.retain import NEVER_MS
+from lamina.compaction.verdicts import DISCARD_RECORDS, DISCARDABLE, RETAIN_EMPTY
 from lamina.records.batch import CODEC_MASK, CONTROL_BIT, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
 
 Counters = Rows
@@ -79,20 +79,20 @@ Rewrite = Callable[
     [Bytes, Bytes, Rows, Flags, int, int, Bytes, int, int, int, Bytes, Rows, Rows, Counters], tuple[int, int, int, bool]
 ]
 
-judge_record = njit(forceinline=True)(keep.judge_record)
-judge_batch = njit(forceinline=True)(fate.judge_batch)
-new_horizon_ms = njit(forceinline=True)(fate.new_horizon_ms)
+should_retain_record = njit(forceinline=True)(retain.should_retain_record)
+batch_retention = njit(forceinline=True)(retain.batch_retention)
+new_horizon_ms = njit(forceinline=True)(retain.new_horizon_ms)
 
-_GONE, _HEADER_ONLY, _COPIED = fate.GONE, fate.HEADER_ONLY, fate.COPIED
-_WITH_NEW_HORIZON = fate.REBUILT_WITH_NEW_HORIZON
-_KEPT, _SUPERSEDED = keep.KEPT, keep.SUPERSEDED
-_EXPIRED_TOMBSTONE, _WITHOUT_KEY = keep.EXPIRED_TOMBSTONE, keep.WITHOUT_KEY
+_DISCARD, _RETAIN_HEADER, _COPY = retain.DISCARD, retain.RETAIN_HEADER, retain.COPY
+_WITH_NEW_HORIZON = retain.REBUILD_WITH_NEW_HORIZON
+_RETAIN, _SUPERSEDED = retain.RETAIN, retain.SUPERSEDED
+_EXPIRED_TOMBSTONE, _WITHOUT_KEY = retain.EXPIRED_TOMBSTONE, retain.WITHOUT_KEY
 
 # The tally of one batch: its records by verdict, and these.
-_TOMBSTONES = keep.WITHOUT_KEY + 1
-_KEPT_TOMBSTONES = keep.WITHOUT_KEY + 2
-_NEWEST_TIMESTAMP = keep.WITHOUT_KEY + 3
-_TALLY_COLUMNS = keep.WITHOUT_KEY + 4
+_TOMBSTONES = retain.WITHOUT_KEY + 1
+_KEPT_TOMBSTONES = retain.WITHOUT_KEY + 2
+_NEWEST_TIMESTAMP = retain.WITHOUT_KEY + 3
+_TALLY_COLUMNS = retain.WITHOUT_KEY + 4
 
 RECORD_START, STAMP_END, RECORD_END, TIMESTAMP = range(4)
 RECORD_COLUMNS = 4
@@ -170,7 +170,7 @@ def _judge_records(
             return False
         next_delta = delta + 1
         place = ordinal + index
-        judged = judge_record(
+        judged = should_retain_record(
             is_control,
             base_offset + delta,
             end_offset,
@@ -182,7 +182,7 @@ def _judge_records(
         )
         if value_length < 0:
             tombstones += 1
-        if judged == _KEPT:
+        if judged == _RETAIN:
             timestamp = row[MAX_TIMESTAMP] if is_log_append_time else row[BASE_TIMESTAMP] + stamp_delta
             if value_length < 0:
                 kept_tombstones += 1
@@ -199,7 +199,7 @@ def _judge_records(
             expired_count += 1
         else:
             keyless_count += 1
-    tally[_KEPT] = kept_count
+    tally[_RETAIN] = kept_count
     tally[_SUPERSEDED] = superseded_count
     tally[_EXPIRED_TOMBSTONE] = expired_count
     tally[_WITHOUT_KEY] = keyless_count
@@ -216,14 +216,14 @@ def _judge_header(
     """What the header of a batch says from now on."""
     attributes = row[ATTRIBUTES]
     fate_row[FATE] = became
-    fate_row[OUT_RECORDS] = tally[_KEPT]
+    fate_row[OUT_RECORDS] = tally[_RETAIN]
     fate_row[OUT_MAX_TIMESTAMP] = row[MAX_TIMESTAMP]
     fate_row[OUT_BASE_TIMESTAMP] = row[BASE_TIMESTAMP]
     fate_row[OUT_ATTRIBUTES] = attributes
-    if became == _HEADER_ONLY:
+    if became == _RETAIN_HEADER:
         fate_row[OUT_ATTRIBUTES] = attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
         fate_row[OUT_BASE_TIMESTAMP] = NO_TIMESTAMP
-    elif became != _GONE and became != _COPIED:
+    elif became != _DISCARD and became != _COPY:
         if became == _WITH_NEW_HORIZON:
             fate_row[OUT_ATTRIBUTES] = attributes | DELETE_HORIZON_BIT
             fate_row[OUT_BASE_TIMESTAMP] = new_horizon_ms(now_ms, delete_retention_ms)
@@ -237,9 +237,9 @@ def _judge_header(
 def _put_batch(file: Number, records: Number, row: Rows, fate_row: Rows, kept: Rows, batch: Number) -> Number:
     """What is left of a batch, at an address; how many bytes. Of a compressed one the new records alone."""
     became = fate_row[FATE]
-    if became == _GONE:
+    if became == _DISCARD:
         return i64(0)
-    if became == _COPIED:
+    if became == _COPY:
         copy_bytes(batch, file + row[POSITION], row[SIZE])
         return row[SIZE]
     is_compressed = fate_row[OUT_ATTRIBUTES] & CODEC_MASK != 0
@@ -277,12 +277,12 @@ def _count(row: Rows, fate_row: Rows, drops: bool, tally: Rows, counters: Counte
         counters[MARKERS_IN] += 1
     if drops:
         counters[EXPIRED_MARKERS if is_control else ABORTED_RECORDS] += count
-    if fate_row[FATE] == _GONE:
+    if fate_row[FATE] == _DISCARD:
         return
     counters[BATCHES_OUT] += 1
-    counters[RECORDS_OUT] += tally[_KEPT]
+    counters[RECORDS_OUT] += tally[_RETAIN]
     counters[TOMBSTONES_OUT] += tally[_KEPT_TOMBSTONES]
-    if tally[_KEPT] == 0:
+    if tally[_RETAIN] == 0:
         counters[EMPTY_OUT] += 1
     elif is_control:
         counters[MARKERS_OUT] += 1
@@ -325,7 +325,7 @@ def _compile(stamp: int) -> Rewrite:
         for number in range(begin, len(rows) if stamp else 0):
             row = rows[number]
             count = row[RECORD_COUNT]
-            drops = verdicts[number] & DROPS_RECORDS != 0
+            drops = verdicts[number] & DISCARD_RECORDS != 0
             payload_bytes = row[PAYLOAD_END] - row[PAYLOAD_START]
             if not drops and count * MIN_RECORD_BYTES > payload_bytes:
                 return number, ordinal, at, True
@@ -335,11 +335,11 @@ def _compile(stamp: int) -> Rewrite:
             tally[:] = 0
             if not drops and not _judge_records(records, row, ordinal, superseded, end_offset, now_ms, kept, tally):
                 return number, ordinal, at, True
-            became = judge_batch(
+            became = batch_retention(
                 count,
-                tally[_KEPT],
+                tally[_RETAIN],
                 tally[_KEPT_TOMBSTONES],
-                verdicts[number] & PROTECTED != 0,
+                verdicts[number] & RETAIN_EMPTY != 0,
                 row[ATTRIBUTES] & CONTROL_BIT != 0 and verdicts[number] & DISCARDABLE != 0,
                 row[ATTRIBUTES] & DELETE_HORIZON_BIT != 0,
             )
