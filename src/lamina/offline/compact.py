@@ -202,7 +202,7 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
                 _checkpoint(directory, key, taken.plan.first_dirty_offset)
             for step in installing(log, taken.plan.topic_id, taken, answer, now_ms):
                 step()
-            _checkpoint(directory, log, key, answer)
+            _finish(directory, log, key, answer)
         return Result(*key, answer, None, held_back=held_back)
     except (NoRoom, Refused, OSError) as error:
         return Result(*key, None, str(error), is_failure=True)
@@ -222,7 +222,7 @@ def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int,
     return tuple(sentences)
 
 
-def _checkpoint(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
+def _finish(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
     """Write the checkpoint, which speaks of partitions that are not open here too; nobody reads the old files."""
     _checkpoint(directory, key, manifest.end_offset)
     for path in log.take_due_paths(LONG_MAX):
