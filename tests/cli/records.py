@@ -10,9 +10,6 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from lamina.client.cluster import Cluster, answer_of
 from tests.cli.running import Lamina, Outcome
 
-QUICK = "--no-idempotent"
-"""An idempotent producer of librdkafka takes half a second for its first record."""
-
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -31,7 +28,7 @@ class Records:
     def produce(self, topic: str, data: bytes, *options: str) -> Outcome:
         file = self.directory / "input"
         file.write_bytes(data)
-        return self.lamina("produce", topic, "--file", file, QUICK, *options, "--bootstrap-server", self.address)
+        return self.lamina("produce", topic, "--file", file, *options, "--bootstrap-server", self.address)
 
     def consume(self, topic: str, *options: str) -> Outcome:
         return self.lamina("consume", topic, *options, "--bootstrap-server", self.address)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.process import BrokerProcess, eventually
-from tests.cli.records import QUICK, Records
+from tests.cli.records import Records
 from tests.cli.running import Lamina, started
 
 # What becomes a record
@@ -52,7 +52,7 @@ def test_a_key_goes_where_java_clients_send_it(records: Records, topic: str) -> 
 def test_tombstones(records: Records, topic: str) -> None:
     records.make(topic)
     assert records.produce(topic, b"k:\nl:1\n", "--key-separator", ":", "--empty-is-tombstone").status == 0
-    outcome = records.lamina("produce", topic, "--tombstone", "m", QUICK, "--bootstrap-server", records.address)
+    outcome = records.lamina("produce", topic, "--tombstone", "m", "--bootstrap-server", records.address)
     assert outcome.status == 0
     assert [(row["key"], row["value"], row["value_encoding"]) for row in records.rows(topic)] == [
         ("k", None, None),
@@ -83,18 +83,25 @@ def test_batches_are_no_larger_than_the_topic_takes(records: Records, topic: str
 # What is told
 
 
-def test_the_last_line_tells_what_was_delivered_and_where(records: Records, topic: str) -> None:
+def test_one_plain_line_tells_what_was_delivered_and_where(records: Records, topic: str) -> None:
     records.make(topic)
     records.produce(topic, b"one\n")
-    (line,) = records.produce(topic, b"two\nthree\n").err.splitlines()
-    assert line.startswith("2 records, 8 bytes in ")
-    assert line.endswith("; partition 0: offsets 1-2")
+    assert records.produce(topic, b"one\n").err == f"Delivered 1 record to {topic}: partition 0 offset 1\n"
+    assert records.produce(topic, b"2\n3\n").err == f"Delivered 2 records to {topic}: partition 0 offsets 2-3\n"
 
 
-def test_nothing_is_told_of_nothing(records: Records, topic: str) -> None:
+def test_only_of_many_records_size_and_rate_are_told(records: Records, topic: str) -> None:
+    records.make(topic)
+    (line,) = records.produce(topic, b"x\n" * 1000).err.splitlines()
+    assert line.startswith(f"Delivered 1,000 records (1.0 kB) to {topic} in ")
+    assert "records/s" in line
+    assert line.endswith(": partition 0 offsets 0-999")
+
+
+def test_no_records_are_delivered_from_empty_input(records: Records, topic: str) -> None:
     records.make(topic)
     outcome = records.produce(topic, b"")
-    assert (outcome.status, outcome.err[:18]) == (0, "0 records, 0 bytes")
+    assert (outcome.status, outcome.err) == (0, f"Delivered 0 records to {topic}\n")
 
 
 def test_the_summary_as_json(records: Records, topic: str) -> None:
@@ -178,7 +185,7 @@ def test_a_broker_that_refuses_is_quoted(records: Records, topic: str) -> None:
 
 def test_a_line_without_end_is_refused_before_it_is_read(broker: BrokerProcess, records: Records, topic: str) -> None:
     records.make(topic)
-    with started("produce", topic, QUICK, "--bootstrap-server", broker.address) as process:
+    with started("produce", topic, "--bootstrap-server", broker.address) as process:
         assert process.stdin is not None
         process.stdin.write(b"fine\n")
         with pytest.raises(BrokenPipeError):
@@ -195,7 +202,7 @@ def test_what_was_read_before_a_file_that_cannot_be_is_sent(records: Records, to
         outcome = records.produce(topic, b"x\n", "--file", str(bad))
         assert outcome.status == 2
         assert f"lamina: {bad}: {why}" in outcome.err
-        assert outcome.err.splitlines()[-1].startswith("1 record, ")
+        assert outcome.err.splitlines()[-1].startswith("Delivered 1 record ")
     assert records.end_offset(topic) == 2
 
 
@@ -245,7 +252,7 @@ def test_an_interrupt_sends_what_was_read_and_tells(
         process.send_signal(sent)
         assert process.wait(60) == 130
         assert process.stderr is not None
-        assert b"2 records, 6 bytes" in process.stderr.read().splitlines()[-1]
+        assert b"Delivered 2 records " in process.stderr.read().splitlines()[-1]
 
 
 def test_a_broker_that_dies_fails_the_records_on_their_way(

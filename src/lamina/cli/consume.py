@@ -174,7 +174,7 @@ def command(
         told = (
             json_line(summary_row(topic, reader.ranges, seconds))
             if name == "json"
-            else summary_text(reader.ranges, seconds)
+            else summary_text(topic, reader.ranges, seconds)
         )
         click.echo(told, err=True)
 

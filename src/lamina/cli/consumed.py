@@ -6,7 +6,7 @@ Must not know how records are read.
 from collections.abc import Sequence
 
 from lamina.cli.output import Row
-from lamina.cli.progress import bytes_text, counted, offsets_text
+from lamina.cli.progress import MANY_RECORDS, bytes_text, counted, offsets_text
 from lamina.client.partition_range import PartitionRange
 
 _PARTITIONS_SHOWN = 8
@@ -36,17 +36,21 @@ def summary_row(topic: str, ranges: Sequence[PartitionRange], seconds: float) ->
     }
 
 
-def summary_text(ranges: Sequence[PartitionRange], seconds: float) -> str:
-    records = counted(sum(each.records for each in ranges), "record")
-    size_bytes = sum(each.size_bytes for each in ranges)
+def summary_text(topic: str, ranges: Sequence[PartitionRange], seconds: float) -> str:
+    """Of a few records only where they were: how fast they came says nothing."""
+    records = sum(each.records for each in ranges)
+    what = counted(records, "record")
+    took = ""
+    if records >= MANY_RECORDS:
+        what += f" ({bytes_text(sum(each.size_bytes for each in ranges))})"
+        took = f" in {seconds:.2f} s"
     read = [each for each in ranges if each.position > each.start]
-    places = [f"partition {each.partition}: {_where(each)}" for each in read[:_PARTITIONS_SHOWN]]
+    places = [f"partition {each.partition} {_where(each)}" for each in read[:_PARTITIONS_SHOWN]]
     if len(read) > _PARTITIONS_SHOWN:
         rest = read[_PARTITIONS_SHOWN:]
         missing = sum(each.missing for each in rest)
-        places.append(f"and {len(rest)} more partitions" + (f", {missing:,} missing" if missing else ""))
-    text = f"{records}, {bytes_text(size_bytes)} in {seconds:.2f} s; "
-    return text + (", ".join(places) or "nothing to read")
+        places.append(f"and {len(rest)} more partitions" + (f", {_without_record(missing)}" if missing else ""))
+    return f"Read {what} from {topic}{took}{': ' if places else ''}{', '.join(places)}"
 
 
 def _where(each: PartitionRange) -> str:
@@ -57,4 +61,8 @@ def _where(each: PartitionRange) -> str:
     shown = [offsets_text(start, end) for start, end in each.gaps[:_GAPS_SHOWN]]
     if each.gap_count > len(shown):
         shown.append(f"and {each.gap_count - len(shown):,} more gaps")
-    return f"{text} with {each.missing:,} missing ({', '.join(shown)})"
+    return f"{text} ({_without_record(each.missing)}: {', '.join(shown)})"
+
+
+def _without_record(offsets: int) -> str:
+    return f"{counted(offsets, 'offset')} without a record"

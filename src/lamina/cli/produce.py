@@ -212,7 +212,7 @@ def command(
             if as_json:
                 print_json(summary_row(topic, sender.deliveries, seconds))
             else:
-                click.echo(summary_text(sender.deliveries, seconds), err=True)
+                click.echo(summary_text(topic, sender.deliveries, seconds), err=True)
     return INTERRUPTED if interruption() else status
 
 

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 
+MANY_RECORDS = 1000
+"""From here on a summary says how large the records were and how long they took."""
 _EVERY_SECONDS = 0.2
 _UNITS = ("kB", "MB", "GB", "TB")
 

@@ -26,6 +26,7 @@ _LEAST_MAX_MESSAGE_BYTES, _MOST_MAX_MESSAGE_BYTES = 1_000, 1_000_000_000
 _QUEUE_KB = 131_072
 _POLL_EVERY = 1_024
 _WAIT_SECONDS = 0.1
+_METADATA_REQUESTS, _METADATA_SECONDS = 2, 1.0
 
 
 def producer_config(
@@ -72,11 +73,27 @@ class Sender:
         from confluent_kafka import KafkaException
 
         self.deliveries = Deliveries()
+        self._refusal = KafkaException
         self._producer = cluster.producer(config)
         self._topic = topic
+        if config.get("enable.idempotence"):
+            self._hasten_producer_id()
         self._report = self._delivered if latencies is None else self._delivered_after
         self._latencies = latencies
-        self._refusal = KafkaException
+
+    def _hasten_producer_id(self) -> None:
+        """Spare the first record half a second.
+
+        librdkafka asks for the id when it learns of the brokers. None of them is connected then, so it tries again half
+        a second later, or at the next metadata response. The first request here makes it learn of them, the second one
+        needs a connection and comes back after it is up.
+        """
+        for _ in range(_METADATA_REQUESTS):
+            try:
+                self._producer.list_topics(self._topic, timeout=_METADATA_SECONDS)
+            except self._refusal:
+                # Nothing is lost but time: what is wrong, the first delivery report says.
+                return
 
     def send(
         self,
