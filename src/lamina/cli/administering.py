@@ -11,18 +11,18 @@ from typing import Any
 import click
 
 from lamina.cli.connecting import cluster_options
-from lamina.client.admin_listener import AdminListener, find_admin_listener
+from lamina.client.admin_listener import TOKEN_FILE, TOKEN_VARIABLE, AdminListener, Token, find_admin_listener
 from lamina.client.cluster import Cluster
 
-TOKEN = "LAMINA_ADMIN_TOKEN"
-_DEFAULT_TOKEN_FILE = "lamina-data/admin.token"
+_DEFAULT_TOKEN_FILE = f"lamina-data/{TOKEN_FILE}"
 
 _OPTIONS = (
     click.option("--broker", "broker_id", metavar="ID", help="Which broker is asked.  [default: the first]"),
     click.option(
         "--token-file",
         metavar="FILE",
-        help=f"The broker's admin.token, for what changes something.  [env: {TOKEN}; default: {_DEFAULT_TOKEN_FILE}]",
+        help=f"The {TOKEN_FILE} in the broker's data directory; needed to change something.  "
+        f"[env: {TOKEN_VARIABLE}, the token itself; default: {_DEFAULT_TOKEN_FILE}]",
     ),
 )
 
@@ -55,12 +55,12 @@ def lazy_admin_options(command: Callable[..., int]) -> Callable[..., int]:
     return cluster_options(decorated)
 
 
-def _token(file: str | None) -> str | None:
+def _token(file: str | None) -> Token | None:
     """From the file that is named, else from the environment, else from where `lamina serve` keeps it by default."""
     if file is None:
-        if TOKEN in os.environ:
-            return os.environ[TOKEN]
+        if TOKEN_VARIABLE in os.environ:
+            return Token(os.environ[TOKEN_VARIABLE], TOKEN_VARIABLE)
         file = _DEFAULT_TOKEN_FILE
         if not Path(file).exists():
             return None
-    return Path(file).read_text(encoding="ascii", errors="replace").strip()
+    return Token(Path(file).read_text(encoding="ascii", errors="replace").strip(), file)

@@ -4,9 +4,11 @@ Must not know any route.
 """
 
 import json
+import posixpath
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import ProxyHandler, Request, build_opener
@@ -14,17 +16,32 @@ from urllib.request import ProxyHandler, Request, build_opener
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
 
+if TYPE_CHECKING:
+    from confluent_kafka.admin import ConfigEntry
+
 ADVERTISED = "lamina.admin.advertised.listeners"
+TOKEN_FILE = "admin.token"
+TOKEN_VARIABLE = "LAMINA_ADMIN_TOKEN"
+_DATA_DIR, _LOG_DIRS, _LOG_DIR = "lamina.data.dir", "log.dirs", "log.dir"
 _SECONDS = 30.0
 
 # What is on this machine is never asked through a proxy of the environment.
 _open = build_opener(ProxyHandler({})).open
 
 
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str
+    source: str
+    """The file or the variable that it is from."""
+
+
 class AdminListener:
-    def __init__(self, address: str, token: str | None = None) -> None:
+    def __init__(self, address: str, token: Token | None = None, token_place: str = "its data directory") -> None:
+        """``token_place`` is where the broker keeps its token, for whoever has none or another."""
         self.address = address
         self._token = token
+        self._token_place = token_place
 
     def get(self, *path: str, **query: str) -> dict[str, Any]:
         return self._ask("GET", path, query, None)
@@ -53,14 +70,14 @@ class AdminListener:
     ) -> dict[str, Any]:
         url = f"http://{self.address}/" + "/".join(quote(part, safe="") for part in path)
         url += f"?{urlencode(query)}" if query else ""
-        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.text}"}
         data = None if body is None else json.dumps(body).encode()
         try:
             with _open(Request(url, data, headers, method=method), timeout=_SECONDS) as answer:
                 found: dict[str, Any] = json.load(answer)
                 return found
         except HTTPError as error:
-            raise ClientError(_said(error, self.address)) from error
+            raise ClientError(self._refusal(error)) from error
         except (URLError, HTTPException, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise Unreachable(
@@ -68,19 +85,26 @@ class AdminListener:
                 "lamina.admin.listeners says where the broker has it"
             ) from error
 
+    def _refusal(self, error: HTTPError) -> str:
+        with error:
+            try:
+                said = json.load(error)["message"]
+            except (ValueError, KeyError, TypeError):
+                return f"what answers at {self.address} is not an admin listener of Lamina (HTTP {error.code})"
+        if error.code != 401:
+            return str(said).rstrip(".")
+        why = (
+            "the broker wants its admin token before it changes anything"
+            if self._token is None
+            else f"the broker does not accept the admin token from {self._token.source}"
+        )
+        return (
+            f"{why}: name the token file with --token-file, or put the token into {TOKEN_VARIABLE}; "
+            f"the broker keeps the file {TOKEN_FILE} in {self._token_place}"
+        )
 
-def _said(error: HTTPError, address: str) -> str:
-    with error:
-        try:
-            said = json.load(error)["message"]
-        except (ValueError, KeyError, TypeError):
-            return f"what answers at {address} is no admin listener of Lamina (HTTP {error.code})"
-    if error.code == 401:
-        return f"{said}; name the file with --token-file, or set LAMINA_ADMIN_TOKEN"
-    return str(said).rstrip(".")
 
-
-def find_admin_listener(cluster: Cluster, broker_id: str | None, token: str | None) -> AdminListener:
+def find_admin_listener(cluster: Cluster, broker_id: str | None, token: Token | None) -> AdminListener:
     """That of one broker of the cluster: the one that is named, else the first."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
@@ -91,8 +115,21 @@ def find_admin_listener(cluster: Cluster, broker_id: str | None, token: str | No
     configs = cluster.answer(admin.describe_configs([resource])[resource])
     entry = configs.get(ADVERTISED)
     if entry is None:
-        raise ClientError(f"broker {broker_id} has no admin listener: it is not a Lamina")
+        raise ClientError(f"broker {broker_id} has no admin listener: it is not a Lamina broker")
     address = (entry.value or "").partition(",")[0].strip()
     if not address:
         raise ClientError(f"broker {broker_id} has its admin listener switched off; set lamina.admin.listeners")
-    return AdminListener(address, token)
+    return AdminListener(address, token, _token_place(configs))
+
+
+def _token_place(configs: "Mapping[str, ConfigEntry]") -> str:
+    """The data directory, by the rule of the broker: it is the first of the log directories unless it is given."""
+    values = {name: entry.value for name, entry in configs.items() if entry.value}
+    is_apart = _DATA_DIR in configs and not configs[_DATA_DIR].is_default
+    logs = values.get(_LOG_DIRS) or values.get(_LOG_DIR) or ""
+    directory = (values.get(_DATA_DIR, "") if is_apart or not logs else logs).partition(",")[0].strip()
+    if not directory:
+        return "its data directory"
+    if posixpath.isabs(directory):
+        return directory
+    return f"its data directory, {directory!r} below the directory that it was started in"
