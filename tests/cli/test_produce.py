@@ -175,9 +175,23 @@ def test_a_record_that_is_not_delivered_is_named(records: Records, topic: str) -
     assert last.endswith("delivered: 2 records")
 
 
+def test_a_compacted_topic_needs_keys(records: Records, topic: str) -> None:
+    records.make(topic, cleanup_policy="compact,delete")
+    outcome = records.produce(topic, b"k:1\nno key\n", "--key-separator", ":", "--key-optional")
+    assert outcome.status == 2
+    why, told = outcome.err.splitlines()
+    assert why.startswith("lamina: line 2 of ")
+    assert why.endswith(f": it has no key; {topic} is compacted and needs keys: give --key-separator")
+    assert told == f"Delivered 1 record to {topic}: partition 0 offset 0"
+    outcome = records.produce(topic, b'{"value":"1"}\n', "--format", "json")
+    assert outcome.status == 2
+    assert f'{topic} is compacted and needs keys: give a "key"' in outcome.err
+    assert records.lamina("produce", topic, "--tombstone", "k", "--bootstrap-server", records.address).status == 0
+
+
 def test_a_broker_that_refuses_is_quoted(records: Records, topic: str) -> None:
-    records.make(topic, cleanup_policy="compact")
-    outcome = records.produce(topic, b"no key\n")
+    records.make(topic, message_timestamp_before_max_ms="1000")
+    outcome = records.produce(topic, b"late\n", "--timestamp", "2001-01-31")
     assert outcome.status == 1
     assert "line 1 of " in outcome.err
     assert "delivered: 0 records" in outcome.err

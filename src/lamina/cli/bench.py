@@ -169,7 +169,7 @@ def _topic(cluster: Cluster, given: str | None, partitions: int | None, size_byt
 def _config(cluster: Cluster, topic: str, acks: str, compression: str) -> dict[str, object]:
     return producer_config(
         cluster,
-        max_message_bytes=topics.max_message_bytes(cluster.admin(), topic),
+        max_message_bytes=topics.rules_of(cluster.admin(), topic).max_message_bytes,
         timeout_seconds=_TIMEOUT_SECONDS,
         acks=acks,
         compression=compression,

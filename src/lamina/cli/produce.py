@@ -12,7 +12,7 @@ from lamina.cli.output import print_json
 from lamina.cli.produced import summary_row, summary_text
 from lamina.cli.producing import STANDARD_INPUT, BadInput, Production
 from lamina.cli.record_lines import BadRecord, GivenRecord, header_key
-from lamina.cli.record_parsing import Given, json_parser, line_parser
+from lamina.cli.record_parsing import Given, json_parser, line_parser, with_key
 from lamina.cli.status import BAD_INPUT, FINE, INTERRUPTED
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
@@ -176,16 +176,16 @@ def command(
         raise click.UsageError("--idempotent needs --acks all.")
     given = Given(headers, ANY_PARTITION if partition is None else partition, timestamp_ms)
     names = files or (STANDARD_INPUT,)
-    max_bytes = _limit(cluster, topic, partition, create, as_json)
+    rules = _rules(cluster, topic, partition, create, as_json)
     config = producer_config(
         cluster,
-        max_message_bytes=max_bytes,
+        max_message_bytes=rules.max_message_bytes,
         timeout_seconds=timeout_seconds,
         acks=acks,
         compression=compression,
         idempotent=idempotent,
     )
-    limit = max_bytes or DEFAULT_MAX_MESSAGE_BYTES
+    limit = rules.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES
     too_long = (
         f"is longer than the {limit} bytes that topic {topic} takes; raise max.message.bytes of the topic, or send less"
     )
@@ -198,9 +198,14 @@ def command(
                 records = (GivenRecord(None, key.encode(), *given) for key in tombstones)
                 production.send_records(records, "the tombstones")
             elif format_ == "json":
-                production.send_files(names, json_parser(given), _JSON_GROWTH * limit + 65_536, too_long)
+                parse_json = json_parser(given)
+                if rules.is_compacted:
+                    parse_json = with_key(parse_json, f'{topic} is compacted and needs keys: give a "key"')
+                production.send_files(names, parse_json, _JSON_GROWTH * limit + 65_536, too_long)
             else:
                 parse = line_parser(key_separator, key_optional, empty_is_tombstone, given)
+                if rules.is_compacted:
+                    parse = with_key(parse, f"{topic} is compacted and needs keys: give --key-separator")
                 production.send_files(names, parse, limit, too_long)
         except BadInput as error:
             status = BAD_INPUT
@@ -216,8 +221,8 @@ def command(
     return INTERRUPTED if interruption() else status
 
 
-def _limit(cluster: Cluster, topic: str, partition: int | None, create: bool, as_json: bool) -> int | None:
-    """How large a batch the topic takes. Raises ClientError where the topic or the partition is not there."""
+def _rules(cluster: Cluster, topic: str, partition: int | None, create: bool, as_json: bool) -> topics.Rules:
+    """What the topic demands of records. Raises ClientError where the topic or the partition is not there."""
     admin = cluster.admin()
     found = topics.find(admin, topic)
     if found is None:
@@ -231,4 +236,4 @@ def _limit(cluster: Cluster, topic: str, partition: int | None, create: bool, as
             warn(f"topic {topic} was not there and is made")
     elif partition is not None and partition not in found.partitions:
         raise ClientError(f"topic {topic} has no partition {partition}; it has {len(found.partitions)}, counted from 0")
-    return topics.max_message_bytes(admin, topic)
+    return topics.rules_of(admin, topic)

@@ -1,10 +1,12 @@
 """From a line to a record, as ``produce`` was told to read it. Must not know where the lines come from."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lamina.cli.record_lines import BadRecord, GivenRecord, parse_record
 from lamina.client.sender import ANY_PARTITION, NOW, Headers
+
+R = TypeVar("R", GivenRecord, GivenRecord | None)
 
 
 class Given(NamedTuple):
@@ -53,5 +55,17 @@ def json_parser(given: Given) -> Callable[[bytes], GivenRecord | None]:
             record.partition if given.partition == ANY_PARTITION else given.partition,
             record.timestamp_ms if given.timestamp_ms == NOW else given.timestamp_ms,
         )
+
+    return record_of
+
+
+def with_key(parse: Callable[[bytes], R], demand: str) -> Callable[[bytes], R]:
+    """Refuses a record without a key, as a compacted topic would; ``demand`` says what to do."""
+
+    def record_of(line: bytes) -> R:
+        record = parse(line)
+        if record is not None and record.key is None:
+            raise BadRecord(f"it has no key; {demand}")
+        return record
 
     return record_of

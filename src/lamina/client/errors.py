@@ -29,6 +29,7 @@ ADVICE = {
     "KAFKA_STORAGE_ERROR": "the broker's log says what its disk refused",
     "_MSG_TIMED_OUT": "look at the broker's log, or try again",
     "_TIMED_OUT": "look at the broker's log, or try again",
+    "INVALID_RECORD": "a compacted topic takes only records with keys; the broker's log says more",
     "MSG_SIZE_TOO_LARGE": "raise max.message.bytes of the topic, or send less at a time",
 }
 """What to do next, by the name that librdkafka gives an error; nothing where the message says it all."""

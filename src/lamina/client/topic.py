@@ -51,17 +51,28 @@ def delete(admin: "AdminClient", name: str) -> None:
     answer_of(admin.delete_topics([name])[name])
 
 
-def max_message_bytes(admin: "AdminClient", name: str) -> int | None:
-    """The largest batch that the topic takes; ``None`` when the cluster does not tell."""
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a topic demands of records."""
+
+    max_message_bytes: int | None
+    """The largest batch; ``None`` when the cluster does not tell."""
+    is_compacted: bool
+    """Then every record needs a key."""
+
+
+def rules_of(admin: "AdminClient", name: str) -> Rules:
     from confluent_kafka.admin import ConfigResource
 
     resource = ConfigResource(ConfigResource.Type.TOPIC, name)
     try:
         entries = answer_of(admin.describe_configs([resource])[resource])
     except ClientError:
-        return None
-    entry = entries.get("max.message.bytes")
-    return None if entry is None or entry.value is None else int(entry.value)
+        return Rules(None, is_compacted=False)
+    values = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+    policies = [policy.strip() for policy in values.get("cleanup.policy", "").split(",")]
+    largest = values.get("max.message.bytes")
+    return Rules(None if largest is None else int(largest), is_compacted="compact" in policies)
 
 
 class Offsets:
