@@ -28,6 +28,25 @@ def run_on_terminal(*args: str, answer: str) -> Outcome:
         os.close(ours)
 
 
+def shown_on_terminal(*args: str) -> str:
+    """What the command prints when its output is a terminal."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, *args],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(SOURCES), "PYTHONIOENCODING": "utf-8"},
+        )
+        os.close(theirs)
+        shown = _read_until(ours, "\0")
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        return shown.replace("\r\n", "\n")
+    finally:
+        os.close(ours)
+
+
 def _read_until(terminal: int, text: str) -> str:
     """A process that ends without asking ends the reading too."""
     shown = ""

@@ -42,9 +42,12 @@ class Commands:
         self.broker = broker
         self.lamina = lamina
 
+    @property
+    def where(self) -> tuple[str, ...]:
+        return "--bootstrap-server", self.broker.address
+
     def __call__(self, *args: str) -> Outcome:
-        token = str(self.broker.data_dir / "admin.token")
-        return self.lamina(*args, "--bootstrap-server", self.broker.address, "--token-file", token)
+        return self.lamina(*args, *self.where, "--token-file", str(self.broker.data_dir / "admin.token"))
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_a_topic_is_compacted_now_and_the_table_says_what_came_of_it(quiet: Comm
     assert (told["before"]["records"], told["after"]["records"], told["after"]["tombstones"]) == (7, 2, 1)
     assert told["dropped"]["superseded"] == 5
     assert "cleaned" in quiet("cleaner", "history", "t").out
-    assert quiet("cleaner", "history", "other").out == "nothing of other was compacted since the broker started\n"
+    assert quiet("cleaner", "history", "other").out == "No pass over other since the broker started.\n"
     again = quiet("compact", "t", "--roll", "--wait")
     assert again.err == "lamina: t-0: nothing in it can be cleaned; all of it is clean\n"
 
@@ -136,7 +139,7 @@ def test_who_stops_waiting_is_told_that_the_broker_goes_on(quiet: Commands, monk
 
 
 def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
-    assert quiet("cleaner", "status").out == "there are no compacted topics\n"
+    assert quiet("cleaner", "status").out == "No topic is compacted.\n"
     fill(quiet.lamina, quiet.broker)
     [row] = quiet("cleaner", "status", "t", "--json").objects
     assert row["state"] == "none"
@@ -148,6 +151,20 @@ def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
     assert "cleaned" in quiet("cleaner", "status").out
     unknown = quiet("cleaner", "status", "no-such-topic")
     assert (unknown.status, unknown.err) == (1, "lamina: there is no topic 'no-such-topic'\n")
+
+
+def test_the_status_is_said_in_plain_words_and_internal_topics_only_when_asked_for(quiet: Commands) -> None:
+    fill(quiet.lamina, quiet.broker)
+    quiet.lamina("groups", "reset-offsets", "g", "--topic", "t", "--to-earliest", "--execute", *quiet.where)
+    headings, row = quiet("cleaner", "status").out.splitlines()
+    assert headings.split("  ")[:2] == ["topic", "partition"]
+    for heading in ("dirty ratio", "cleaned above", "first dirty", "first uncleanable", "log end"):
+        assert heading in headings
+    assert row.split()[:3] == ["t", "0", "idle"]
+    with_internal = quiet("cleaner", "status", "--internal").out.splitlines()
+    assert len(with_internal) == 1 + 50 + 1
+    assert len(quiet("cleaner", "status", "__consumer_offsets").out.splitlines()) == 1 + 50
+    assert {one["topic"] for one in quiet("cleaner", "status", "--json").objects} == {"t"}
 
 
 def explained(quiet: Commands, *args: str) -> dict[str, Any]:
@@ -212,7 +229,7 @@ def test_a_topic_that_is_not_compacted_says_so_where_people_look(own_broker: STA
     refused = quiet("compact", "t")
     assert refused.status == 1
     assert "no topic is being compacted: log.cleaner.enable is false" in refused.err
-    assert "no topic is being compacted" in quiet("cleaner", "status").err
+    assert "nothing is compacted on this broker" in quiet("cleaner", "status").err
 
 
 # Directories that no broker uses

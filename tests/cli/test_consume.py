@@ -24,6 +24,7 @@ from tests.broker.process import BrokerProcess, eventually
 from tests.broker.raw import RawClient
 from tests.cli.records import Records
 from tests.cli.running import Lamina, run_process, started
+from tests.cli.terminal import shown_on_terminal
 
 NOW_MS = 1_700_000_000_000
 
@@ -124,6 +125,33 @@ def test_an_empty_topic(records: Records, topic: str) -> None:
     outcome = records.consume(topic)
     assert (outcome.status, outcome.out) == (0, "")
     assert outcome.err.startswith("Read 0 records from ")
+
+
+# On a terminal
+
+
+def test_a_terminal_is_shown_tombstones_and_escapes(records: Records, topic: str) -> None:
+    records.make(topic)
+    lines = (
+        b'{"key":"k","value":null}\n{"value":null}\n'
+        b'{"key":"AP8=","key_encoding":"base64","value":"G1tCAA==","value_encoding":"base64"}\n'
+        b'{"value":"two\\nlines\\u00e9"}\n'
+    )
+    assert records.produce(topic, lines, "--format", "json").status == 0
+    where = ("--bootstrap-server", records.address)
+    assert shown_on_terminal("consume", topic, *where) == "(tombstone)\n(null)\n\\x1b[B\\x00\ntwo\nlines\u00e9\n"
+    shown = shown_on_terminal("consume", topic, "--format", "%o %k", *where)
+    assert shown == "0 k\n1 (null)\n2 \\x00\\xff\n3 (null)\n"
+
+
+def test_a_pipe_gets_every_byte_as_it_is(records: Records, topic: str) -> None:
+    records.make(topic)
+    records.produce(
+        topic, b'{"key":"k","value":null}\n{"value":"G1tCAA==","value_encoding":"base64"}\n', "--format", "json"
+    )
+    with started("consume", topic, "--bootstrap-server", records.address) as process:
+        out, _ = process.communicate(timeout=60)
+    assert out == b"\n\x1b[B\0\n"
 
 
 # A round trip

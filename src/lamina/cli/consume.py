@@ -32,7 +32,7 @@ def _bound(_ctx: click.Context, _option: click.Parameter, text: str | None) -> B
 
 def _writer(_ctx: click.Context, _option: click.Parameter, text: str) -> tuple[str, Writer]:
     try:
-        return text, writer_of(text)
+        return text, writer_of(text, sys.stdout.encoding if sys.stdout.isatty() else None)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""What a person writes for bytes that are hard to type: ``\\t``, ``\\n``, ``\\r``, ``\\0``, ``\\xHH``, ``\\\\``.
+"""Bytes that are hard to type or to show, as escapes: ``\\t``, ``\\n``, ``\\r``, ``\\0``, ``\\xHH``, ``\\\\``.
 
 Must not know where they are written.
 """
@@ -21,3 +21,19 @@ def _meant(match: re.Match[bytes]) -> bytes:
         return _NAMED[match[2]]
     written = match[0].decode(errors="replace")
     raise ValueError(f"{written} is no escape; there are \\t, \\n, \\r, \\0, \\xHH and \\\\")
+
+
+def printable(data: bytes) -> str:
+    """For a person at a terminal: what would not be shown as it is, or would move the cursor, is escaped.
+
+    Tabs and newlines stay. A backslash stays too, so this cannot be undone.
+    """
+    text = data.decode(errors="backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join([char if char.isprintable() or char in "\n\t" else _escaped(char) for char in text])
+
+
+def _escaped(char: str) -> str:
+    number = ord(char)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

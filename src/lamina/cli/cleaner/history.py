@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from lamina.cli.administering import admin_options
+from lamina.cli.cleaner.internal import internal_option, shown_rows
 from lamina.cli.connecting import as_json_option
 from lamina.cli.listing import time_text
 from lamina.cli.output import print_json, print_table
@@ -13,7 +14,19 @@ from lamina.cli.progress import bytes_text
 from lamina.cli.status import FINE
 from lamina.client.admin_listener import AdminListener
 
-_HEADINGS = ("ended", "topic", "partition", "outcome", "offsets", "records", "bytes", "keys", "seconds", "job s", "why")
+_HEADINGS = (
+    "ended",
+    "topic",
+    "partition",
+    "outcome",
+    "offsets",
+    "records",
+    "bytes",
+    "keys",
+    "seconds",
+    "of which job",
+    "reason",
+)
 
 
 @click.command(
@@ -26,18 +39,20 @@ Examples:
 )
 @click.argument("topic", required=False)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="How many, at most.")
+@internal_option
 @as_json_option
 @admin_options
-def history(listener: AdminListener, topic: str | None, limit: int, as_json: bool) -> int:
-    """Show the last passes of a broker's cleaner since it started, newest first."""
+def history(listener: AdminListener, topic: str | None, limit: int, internal: bool, as_json: bool) -> int:
+    """Show the last cleaning passes since the broker started, newest first."""
     named = {} if topic is None else {"topic": topic}
-    rows = islice(listener.pages("passes", "v1", "cleaner", "history", **named), limit)
+    passes = listener.pages("passes", "v1", "cleaner", "history", **named)
+    rows = islice(shown_rows(passes, topic, internal), limit)
     if as_json:
         for row in rows:
             print_json({"type": "pass", **row})
         return FINE
     if not print_table(_HEADINGS, map(_cells, rows)):
-        click.echo(f"nothing {'' if topic is None else f'of {topic} '}was compacted since the broker started")
+        click.echo(f"No pass {'' if topic is None else f'over {topic} '}since the broker started.")
     return FINE
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from lamina.cli.administering import admin_options
+from lamina.cli.cleaner.internal import internal_option, shown_rows
 from lamina.cli.connecting import as_json_option, warn
 from lamina.cli.listing import cell, time_text
 from lamina.cli.output import print_json, print_table
@@ -15,15 +16,18 @@ _HEADINGS = (
     "topic",
     "partition",
     "state",
-    "dirty",
-    "of",
+    "dirty ratio",
+    "cleaned above",
     "first dirty",
-    "uncleanable",
-    "end",
-    "overdue s",
+    "first uncleanable",
+    "log end",
+    "overdue",
     "last pass",
     "error",
 )
+
+_NO_PASS = "none"
+"""The broker's word for a partition over which no pass is open."""
 
 
 @click.command(
@@ -31,28 +35,31 @@ _HEADINGS = (
     epilog="""\b
 Examples:
   lamina cleaner status
-  lamina cleaner status orders --json""",
+  lamina cleaner status orders --json
+  lamina cleaner status --internal""",
 )
 @click.argument("topic", required=False)
+@internal_option
 @as_json_option
 @admin_options
-def status(listener: AdminListener, topic: str | None, as_json: bool) -> int:
+def status(listener: AdminListener, topic: str | None, internal: bool, as_json: bool) -> int:
     """Show the compacted partitions of a broker.
 
-    `dirty` is the share of closed segments that was written since the last pass; a log is compacted when that is above
-    `of`, its min.cleanable.dirty.ratio. A pass goes from `first dirty` to `uncleanable`.
+    The dirty ratio is the share of the closed segments that was written since the last pass. A log is cleaned when it
+    is above min.cleanable.dirty.ratio, which is in the column `cleaned above`. A pass cleans the offsets from
+    `first dirty` up to `first uncleanable`.
     """
     named = {} if topic is None else {"topic": topic}
     overview = listener.get("v1", "cleaner", **named, limit="1")
     if overview["why_not"] is not None:
-        warn(f"no topic is being compacted: {overview['why_not']}")
-    rows = listener.pages("partitions", "v1", "cleaner", **named)
+        warn(f"nothing is compacted on this broker: {overview['why_not']}")
+    rows = shown_rows(listener.pages("partitions", "v1", "cleaner", **named), topic, internal)
     if as_json:
         for row in rows:
             print_json({"type": "cleaner_partition", **row})
         return FINE
     if not print_table(_HEADINGS, map(_cells, rows)):
-        click.echo("there are no compacted topics" if topic is None else f"{topic} is not compacted here")
+        click.echo("No topic is compacted." if topic is None else f"Topic {topic} is not compacted on this broker.")
     return FINE
 
 
@@ -68,9 +75,9 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         cell(row.get("first_dirty_offset")),
         cell(row.get("first_uncleanable_offset")),
         cell(row.get("log_end_offset")),
-        str(row["overdue_ms"] // 1000) if row.get("overdue_ms") else "",
+        f"{row['overdue_ms'] // 1000} s" if row.get("overdue_ms") else "",
         "" if last is None else f"{time_text(last['ended_ms'])} {last['outcome']}",
-        "" if row["error"] is None else f"{row['error']} (again at {time_text(row['retry_at_ms'] or 0)})",
+        "" if row["error"] is None else f"{row['error']} (retried at {time_text(row['retry_at_ms'] or 0)})",
     )
 
 
@@ -79,4 +86,6 @@ def _state(row: dict[str, Any]) -> str:
         return f"{row['phase']} {100 * row['done_bytes'] // row['total_bytes']} %"
     if row["is_uncleanable"]:
         return "uncleanable"
-    return "asked for" if row["is_wanted"] else str(row["state"])
+    if row["is_wanted"]:
+        return "requested"
+    return "idle" if row["state"] == _NO_PASS else str(row["state"])
