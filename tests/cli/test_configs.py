@@ -81,10 +81,10 @@ def test_unknown_names_get_the_nearest_one(configs: Run, orders: str) -> None:
 
 
 def test_one_value_that_is_refused_changes_nothing(configs: Run, orders: str) -> None:
-    outcome = configs("set", "--topic", orders, "retention.ms=5000", "segment.ms=x")
+    outcome = configs("set", "--topic", orders, "retention.ms=5000", "segment.ms=-5")
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err.count("\n") == 1
-    assert "segment.ms = x: must be a whole number" in outcome.err
+    assert "segment.ms = -5: must be at least 1" in outcome.err
     assert configs("get", "--topic", orders).out == ""
 
 
@@ -129,7 +129,8 @@ def test_a_topic_or_a_broker_that_is_not_there(configs: Run) -> None:
 def test_a_wrong_command_line_ends_with_status_2(lamina: Lamina, arguments: tuple[str, ...]) -> None:
     outcome = lamina("configs", *arguments, "--bootstrap-server", "127.0.0.1:1")
     assert outcome.status == 2
-    assert "Error: " in outcome.err
+    assert outcome.err.startswith("lamina: ")
+    assert outcome.err.count("\n") == 1
 
 
 def test_settings_of_all_brokers(lamina: Lamina, own_broker: Callable[..., BrokerProcess]) -> None:
@@ -152,9 +153,9 @@ def test_settings_of_all_brokers(lamina: Lamina, own_broker: Callable[..., Broke
     outcome = lamina("configs", "unset", "log.retention.ms", *where)
     assert outcome.status == 1
     assert "all brokers: log.retention.ms is not set;" in outcome.err
-    outcome = lamina("configs", "set", "log.retention.ms=x", *where)
+    outcome = lamina("configs", "set", "log.cleanup.policy=tidy", *where)
     assert outcome.status == 1
-    assert outcome.err == "lamina: log.retention.ms = x: must be a whole number of 64 bits\n"
+    assert outcome.err.startswith("lamina: log.cleanup.policy = tidy: must be a list of ")
 
 
 def test_settings_of_all_brokers_are_not_asked_for_past_security(lamina: Lamina, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_every_form_is_understood_and_no_zone_means_utc(text: str, moment_ms: in
     "text", ["", "-", "-h", "-1", "1h", "+1h", "-1h-2m", "-1m1h", "yesterday", "2026-13-01", "²", "12:00", "x" * 500]
 )
 def test_what_is_no_time_gets_one_sentence_with_the_forms(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^[^\n]{1,50}is no time; give it as 2026-01-31T12:00, [^\n]+$"):
+    with pytest.raises(ValueError, match=r"^[^\n]{1,50}is not a time; give it as 2026-01-31T12:00, [^\n]+$"):
         parse_moment(text, now_ms=NOON_MS)
 
 

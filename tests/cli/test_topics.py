@@ -170,7 +170,8 @@ def test_a_wrong_command_line_ends_with_status_2_before_anything_is_asked(
 ) -> None:
     outcome = lamina("topics", *arguments, "--bootstrap-server", "127.0.0.1:1")
     assert outcome.status == 2
-    assert "Error: " in outcome.err
+    assert outcome.err.startswith("lamina: ")
+    assert outcome.err.count("\n") == 1
 
 
 # delete

@@ -14,6 +14,7 @@ import click
 from lamina.cli.app import Invocation, app
 from lamina.cli.refusals import describe
 from lamina.cli.status import BAD_INPUT, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, SOMETHING_WRONG, UNREACHABLE
+from lamina.cli.usage import sentence
 from lamina.client.errors import ClientError, Unreachable
 
 _NAME = "lamina"
@@ -55,7 +56,7 @@ def _run(args: Sequence[str] | None, invocation: Invocation) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
-        error.show()
+        click.echo(f"lamina: {sentence(error)}", err=True)
         return BAD_INPUT
     except ClientError as error:
         if invocation.debug:

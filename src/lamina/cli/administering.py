@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from lamina.cli.connecting import cluster_options
+from lamina.cli.connecting import cluster_options, with_parameters
 from lamina.client.admin_listener import TOKEN_FILE, TOKEN_VARIABLE, AdminListener, Token, find_admin_listener
 from lamina.client.cluster import Cluster
 
@@ -36,9 +36,7 @@ def admin_options(command: Callable[..., int]) -> Callable[..., int]:
     def with_listener(*args: Any, find_listener: FindListener, **rest: Any) -> int:
         return command(*args, listener=find_listener(), **rest)
 
-    with_listener.__doc__ = command.__doc__
-    with_listener.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    return lazy_admin_options(with_listener)
+    return lazy_admin_options(with_parameters(command, with_listener))
 
 
 def lazy_admin_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -47,12 +45,7 @@ def lazy_admin_options(command: Callable[..., int]) -> Callable[..., int]:
     def with_finder(*args: Any, cluster: Cluster, broker_id: str | None, token_file: str | None, **rest: Any) -> int:
         return command(*args, find_listener=lambda: find_admin_listener(cluster, broker_id, _token(token_file)), **rest)
 
-    with_finder.__doc__ = command.__doc__
-    with_finder.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    decorated: Callable[..., int] = with_finder
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return cluster_options(decorated)
+    return cluster_options(with_parameters(command, with_finder, *_OPTIONS))
 
 
 def _token(file: str | None) -> Token | None:

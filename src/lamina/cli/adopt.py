@@ -26,7 +26,7 @@ Examples:
 @settings_options
 @click.argument("directory", metavar="DIR")
 def command(file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], directory: str) -> int:
-    """Take partitions in that a broker does not know.
+    """Import partition directories written by Kafka or another broker.
 
     DIR is a partition's directory, or one that holds partitions. What lies in the broker's log directories stays
     in place; anything else is copied there. The broker must be stopped. Retention and compaction stay off for an

@@ -11,29 +11,42 @@ from importlib import import_module
 import click
 
 from lamina.cli.status import BAD_INPUT
+from lamina.cli.usage import CommandGroup
 
-COMMANDS = {
-    "adopt": "Take partitions in that a broker does not know.",
-    "backup": "Copy what a broker keeps, while it runs or while it is stopped.",
-    "bench": "Measure how fast records go to a cluster and come back.",
-    "brokers": "Show the brokers of a cluster.",
-    "cleaner": "See what is being compacted, what was, and why a record is still there.",
-    "compact": "Compact topics now, or a directory that no broker uses.",
-    "configs": "Show and change settings of topics and brokers.",
-    "consume": "Print the records of a topic.",
-    "doctor": "Look for what stops a broker, and say what to do.",
-    "dump": "Show what is in the files of a log directory.",
-    "features": "Show and change the levels of features that a cluster agrees on.",
-    "groups": "Look at consumer groups, and change where they go on.",
-    "produce": "Send lines as records.",
-    "restore": "Bring a backup back into an empty directory.",
-    "serve": "Run a broker.",
-    "transactions": "See transactions, find those that hang, and abort them.",
-    "topics": "Make, look at, change and delete topics.",
-    "watch": "See who is connected and what is slow, and change what a broker logs.",
-    "verify": "Check a log directory, or one partition's, without writing.",
+SECTIONS = {
+    "Run a broker": {
+        "serve": "Run a broker.",
+        "doctor": "Look for what would stop a broker, and say what to do.",
+    },
+    "Topics and records": {
+        "topics": "Create, describe, change and delete topics.",
+        "produce": "Send lines as records.",
+        "consume": "Print the records of a topic.",
+        "bench": "Measure how fast records go to a cluster and come back.",
+    },
+    "Groups and transactions": {
+        "groups": "Show consumer groups and their lag, and reset their offsets.",
+        "transactions": "Show transactions, find those that hang, and abort them.",
+    },
+    "Look inside": {
+        "brokers": "Show the brokers of a cluster.",
+        "cleaner": "Show what is compacted and when, and why a record is still there.",
+        "watch": "Show connections and slow requests, and change log levels.",
+        "dump": "Show what is in the files of a log directory.",
+        "verify": "Check a log directory, or one partition, without writing.",
+    },
+    "Operate": {
+        "configs": "Show and change the settings of topics and brokers.",
+        "features": "Show and change the feature levels of a cluster.",
+        "compact": "Compact topics now, or the directory of a stopped broker.",
+        "backup": "Back up a broker, running or stopped.",
+        "restore": "Restore a backup into an empty directory.",
+        "adopt": "Import partition directories written by Kafka or another broker.",
+    },
 }
-"""The modules of this room that hold a ``command``, with the line that help shows."""
+"""The modules of this room that hold a ``command``, as help groups them, each with its line."""
+
+COMMANDS = {name: line for commands in SECTIONS.values() for name, line in commands.items()}
 
 NOT_ON_WINDOWS = frozenset({"adopt", "backup", "compact", "doctor", "dump", "restore", "serve", "verify"})
 """Commands that touch a broker's files or run one; a client's work anywhere."""
@@ -46,7 +59,7 @@ class Invocation:
     debug: bool = False
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
@@ -60,8 +73,10 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for heading, commands in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
 def _refused_on_windows(name: str) -> click.Command:

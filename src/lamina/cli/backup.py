@@ -38,7 +38,7 @@ Examples:
 def command(
     data_dir: str | None, file: str | None, sets: tuple[str, ...], must_copy: bool, as_json: bool, target: str
 ) -> int:
-    """Copy what a broker keeps, while it runs or while it is stopped.
+    """Back up a broker, running or stopped.
 
     TARGET is made, and must not be there. On one file system, segments that never change again are linked, which
     takes no room; all else is copied. The broker is neither asked nor held up. Every record that was acknowledged

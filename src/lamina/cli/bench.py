@@ -11,6 +11,7 @@ from lamina.cli.output import Row, print_json, print_table
 from lamina.cli.produce import ACKS, CODECS
 from lamina.cli.progress import bytes_text, per_second
 from lamina.cli.status import FINE, INTERRUPTED
+from lamina.cli.usage import CommandGroup
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
 from lamina.client.latencies import Latencies
@@ -39,6 +40,7 @@ _COMPRESSION = click.option("--compression", type=click.Choice(CODECS), default=
 
 @click.group(
     "bench",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina bench produce --seconds 5

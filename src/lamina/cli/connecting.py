@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.usage import NotConfirmed
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, DEFAULT_PORT, Cluster
 from lamina.settings.properties import PropertiesError, load
 
@@ -31,18 +32,28 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
+def with_parameters(
+    command: Callable[..., int], wrapper: Callable[..., int], *parameters: Callable[[Any], Any]
+) -> Callable[..., int]:
+    """A wrapper that takes these parameters, and gives the command what they say in another form."""
+    wrapper.__doc__ = command.__doc__
+    wrapper.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    return add_parameters(wrapper, *parameters)
+
+
+def add_parameters(command: Callable[..., int], *parameters: Callable[[Any], Any]) -> Callable[..., int]:
+    for parameter in reversed(parameters):
+        command = parameter(command)
+    return command
+
+
 def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options; the command is given ``cluster`` in their place."""
 
     def with_cluster(*args: Any, bootstrap_server: str | None, properties_file: str | None, **rest: Any) -> int:
         return command(*args, cluster=cluster_from(bootstrap_server, properties_file, warn), **rest)
 
-    with_cluster.__doc__ = command.__doc__
-    with_cluster.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    decorated: Callable[..., int] = with_cluster
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return with_parameters(command, with_cluster, *_OPTIONS)
 
 
 def cluster_from(bootstrap_server: str | None, properties_file: str | None, warn: Callable[[str], None]) -> Cluster:
@@ -72,9 +83,9 @@ def warn(text: str) -> None:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask a person; without one ``--yes`` must have been given."""
+    """Ask a person; without a terminal ``--yes`` must have been given."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError(f"{question} Nobody is here to be asked: give --yes.")
+        raise NotConfirmed(question)
     click.confirm(question, abort=True, err=True)

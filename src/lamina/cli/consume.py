@@ -9,8 +9,8 @@ import click
 from lamina.cli.bounds import EARLIEST, LATEST, Bound, Kind, parse_bound, resolve
 from lamina.cli.connecting import cluster_options, warn
 from lamina.cli.consumed import summary_row, summary_text
-from lamina.cli.group_names import checked_groups, complete_group
 from lamina.cli.interruption import Interruption
+from lamina.cli.names import checked_names, complete_group, topic_argument
 from lamina.cli.output import json_line
 from lamina.cli.progress import Progress, counted
 from lamina.cli.record_format import Writer, writer_of
@@ -53,7 +53,7 @@ Examples:
   lamina consume orders --count 5 | head -c 100
   lamina consume orders -f --group billing""",
 )
-@click.argument("topic")
+@topic_argument()
 @click.option("--follow", "-f", is_flag=True, help="Go on at the end: wait for new records.")
 @click.option(
     "--from",
@@ -77,7 +77,10 @@ Examples:
     multiple=True,
     help="Only this one; may be repeated.",
 )
-@click.option("--count", type=click.IntRange(min=0), metavar="N", help="Stop after so many records.")
+@click.option("--from-beginning", is_flag=True, hidden=True)
+@click.option(
+    "--count", "--max-messages", "count", type=click.IntRange(min=0), metavar="N", help="Stop after so many records."
+)
 @click.option(
     "--format",
     "format_",
@@ -95,6 +98,8 @@ Examples:
 )
 @click.option(
     "--isolation",
+    "--isolation-level",
+    "isolation",
     type=click.Choice(["read_committed", "read_uncommitted"]),
     default="read_uncommitted",
     help="Whether records of open and aborted transactions are shown.  [default: read_uncommitted]",
@@ -102,7 +107,7 @@ Examples:
 @click.option(
     "--group",
     metavar="GROUP",
-    callback=checked_groups,
+    callback=checked_names,
     shell_complete=complete_group,
     help="Join this group: go on where it is, share partitions with its members, commit what was printed.",
 )
@@ -126,6 +131,7 @@ def command(
     topic: str,
     follow: bool,
     from_: Bound | None,
+    from_beginning: bool,
     to: Bound | None,
     partitions: tuple[int, ...],
     count: int | None,
@@ -147,6 +153,10 @@ def command(
         if name not in ("value", "json"):
             raise click.UsageError("--json is --format json: give one of them.")
         name, write = "json", writer_of("json")
+    if from_beginning:
+        if from_ not in (None, EARLIEST):
+            raise click.UsageError("--from-beginning is --from earliest: give one of them.")
+        from_ = EARLIEST
     read_committed = isolation == "read_committed"
     if group is None and protocol is not None:
         raise click.UsageError("--group-protocol is that of a group: give --group.")

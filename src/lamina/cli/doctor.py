@@ -52,7 +52,7 @@ def command(
     log_file: str | None,
     ping: str | None,
 ) -> int:
-    """Look for what stops a broker, and say what to do.
+    """Look for what would stop a broker, and say what to do.
 
     Looks at Python, Java, the Spark engine, memory, descriptors, the settings, the data directory, the disk, the port
     and the clock. Changes nothing.

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lamina.cli.pairs import pairs_from
+from lamina.cli.pairs import settings_pairs_from
 from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.values import BrokerSettings
@@ -18,7 +18,11 @@ _OPTIONS = (
     click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./lamina-data]"),
     click.option("--node-id", metavar="N", help="The number of this broker.  [default: 1]"),
     click.option(
-        "--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name; may be repeated."
+        "--set",
+        "sets",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Any setting by Kafka's name; a value may have a unit: 7d, 10GiB. May be repeated.",
     ),
 )
 
@@ -42,5 +46,5 @@ def settings_from(
     return resolve_broker(
         file=in_file,
         flags={name: text for name, text in given.items() if text is not None},
-        sets=pairs_from(sets, "--set"),
+        sets=settings_pairs_from(sets, "--set"),
     )

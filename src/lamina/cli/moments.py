@@ -7,14 +7,14 @@ Kafka's tools and in everything that this command prints. Must not know the cloc
 import re
 from datetime import UTC, datetime, timedelta
 
+from lamina.cli.units import duration_ms
+
 FORMS = "2026-01-31T12:00, 1769860800000 (milliseconds since 1970) or -90m (before now)"
 """Examples of all forms, for help and for errors."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST_MS = 2**63 - 1
 _MILLISECONDS = re.compile(r"[0-9]{1,19}")
-_SPAN = re.compile(r"-(?=[0-9])((?P<w>[0-9]+)w)?((?P<d>[0-9]+)d)?((?P<h>[0-9]+)h)?((?P<m>[0-9]+)m)?((?P<s>[0-9]+)s)?")
-_UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 _LONGEST = 40
 """Characters; no form needs more."""
 
@@ -23,11 +23,11 @@ def parse_moment(text: str, now_ms: int) -> int:
     """Milliseconds since 1970; raises ValueError with one sentence."""
     given = text.strip()
     if len(given) > _LONGEST:
-        raise ValueError(f"{given[:_LONGEST]!r}… is no time; give it as {FORMS}")
+        raise ValueError(f"{given[:_LONGEST]!r}… is not a time; give it as {FORMS}")
     if _MILLISECONDS.fullmatch(given):
         moment_ms = int(given)
-    elif span := _SPAN.fullmatch(given):
-        moment_ms = now_ms - sum(int(span[unit] or 0) * unit_ms for unit, unit_ms in _UNIT_MS.items())
+    elif given.startswith("-") and (span_ms := duration_ms(given[1:])) is not None:
+        moment_ms = now_ms - int(span_ms)
     elif given == "now":
         moment_ms = now_ms
     else:
@@ -41,7 +41,7 @@ def _from_calendar(given: str) -> int:
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
-        raise ValueError(f"{given!r} is no time; give it as {FORMS}") from None
+        raise ValueError(f"{given!r} is not a time; give it as {FORMS}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""``KEY=VALUE`` on the command line.
+"""``KEY=VALUE`` on the command line, and settings among them, whose values may have units.
 
 Must not know what is set.
 """
@@ -6,6 +6,8 @@ Must not know what is set.
 from collections.abc import Iterable
 
 import click
+
+from lamina.cli.units import setting_value
 
 
 def pairs_from(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -16,3 +18,11 @@ def pairs_from(texts: Iterable[str], option: str) -> dict[str, str]:
             raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE", param_hint=option)
         given[name.strip()] = value.strip()
     return given
+
+
+def settings_pairs_from(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Durations and sizes become the plain numbers that Kafka wants."""
+    try:
+        return {name: setting_value(name, value) for name, value in pairs_from(texts, option).items()}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error

@@ -8,6 +8,7 @@ from lamina.cli.connecting import as_json_option, cluster_options, warn
 from lamina.cli.escapes import unescape
 from lamina.cli.interruption import Interruption
 from lamina.cli.moments import FORMS, parse_moment
+from lamina.cli.names import topic_argument
 from lamina.cli.output import print_json
 from lamina.cli.produced import summary_row, summary_text
 from lamina.cli.producing import STANDARD_INPUT, BadInput, Production
@@ -74,7 +75,7 @@ Examples:
   lamina consume orders --json | lamina produce copy --format json
   seq 1000000 | lamina produce numbers --rate 5000 --compression zstd""",
 )
-@click.argument("topic")
+@topic_argument()
 @click.option(
     "--file",
     "files",

@@ -32,7 +32,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.argument("backup", metavar="BACKUP")
 def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_json: bool, backup: str) -> int:
-    """Bring a backup back into an empty directory.
+    """Restore a backup into an empty directory.
 
     Everything is copied and the backup stays as it is. What was copied when the backup was made is held against
     its checksum. No broker starts on a directory while it is being restored.

@@ -31,7 +31,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every finding, then a summary.")
 def command(directory: str, as_json: bool) -> int:
-    """Check a log directory, or one partition's, without writing.
+    """Check a log directory, or one partition, without writing.
 
     Reads every batch, index, producer snapshot and checkpoint. Takes no lock; while a broker is at work, the end
     of its logs is in motion and may be reported as unfinished.

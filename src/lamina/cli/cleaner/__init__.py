@@ -5,10 +5,12 @@ import click
 from lamina.cli.cleaner.explaining import explain
 from lamina.cli.cleaner.history import history
 from lamina.cli.cleaner.status import status
+from lamina.cli.usage import CommandGroup
 
 
 @click.group(
     "cleaner",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina cleaner status
@@ -16,7 +18,7 @@ Examples:
   lamina cleaner explain orders --key customer-7""",
 )
 def command() -> None:
-    """See what is being compacted, what was, and why a record is still there."""
+    """Show what is compacted and when, and why a record is still there."""
 
 
 for subcommand in (explain, history, status):

@@ -8,6 +8,7 @@ import click
 from lamina.cli.administering import admin_options
 from lamina.cli.connecting import as_json_option
 from lamina.cli.listing import readable, time_text
+from lamina.cli.names import topic_argument
 from lamina.cli.output import print_json
 from lamina.cli.status import FINE
 from lamina.client.admin_listener import AdminListener
@@ -20,7 +21,7 @@ Examples:
   lamina cleaner explain orders --key customer-7
   lamina cleaner explain orders --partition 2 --offset 1500""",
 )
-@click.argument("topic")
+@topic_argument()
 @click.option("--key", metavar="TEXT", help="The last record with this key.")
 @click.option("--offset", type=click.IntRange(0), metavar="N", help="The record at this offset.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Of this partition.")

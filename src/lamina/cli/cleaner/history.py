@@ -9,6 +9,7 @@ from lamina.cli.administering import admin_options
 from lamina.cli.cleaner.internal import internal_option, shown_rows
 from lamina.cli.connecting import as_json_option
 from lamina.cli.listing import time_text
+from lamina.cli.names import topic_argument
 from lamina.cli.output import print_json, print_table
 from lamina.cli.progress import bytes_text
 from lamina.cli.status import FINE
@@ -37,7 +38,7 @@ Examples:
   lamina cleaner history orders --limit 5
   lamina cleaner history --json | jq '.dropped'""",
 )
-@click.argument("topic", required=False)
+@topic_argument(required=False)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="How many, at most.")
 @internal_option
 @as_json_option

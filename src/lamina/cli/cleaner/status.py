@@ -8,6 +8,7 @@ from lamina.cli.administering import admin_options
 from lamina.cli.cleaner.internal import internal_option, shown_rows
 from lamina.cli.connecting import as_json_option, warn
 from lamina.cli.listing import cell, time_text
+from lamina.cli.names import topic_argument
 from lamina.cli.output import print_json, print_table
 from lamina.cli.status import FINE
 from lamina.client.admin_listener import AdminListener
@@ -38,7 +39,7 @@ Examples:
   lamina cleaner status orders --json
   lamina cleaner status --internal""",
 )
-@click.argument("topic", required=False)
+@topic_argument(required=False)
 @internal_option
 @as_json_option
 @admin_options

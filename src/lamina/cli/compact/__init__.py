@@ -4,6 +4,7 @@ import click
 
 from lamina.cli.administering import FindListener, lazy_admin_options
 from lamina.cli.connecting import as_json_option
+from lamina.cli.names import topics_argument
 
 
 @click.command(
@@ -19,7 +20,7 @@ Examples:
   lamina compact --dir /var/lib/lamina --dry-run
   lamina compact --dir /var/lib/kafka/data orders --set cleanup.policy=compact""",
 )
-@click.argument("topics", metavar="[TOPIC]...", nargs=-1)
+@topics_argument(required=False)
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="This partition alone.")
 @click.option("--roll", is_flag=True, help="Close the active segment first, so that all of the log can be cleaned.")
 @click.option("--wait", is_flag=True, help="Wait until it is done, and show what came of it.")
@@ -45,7 +46,7 @@ def command(
     sets: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Compact topics now, or a directory that no broker uses.
+    """Compact topics now, or the directory of a stopped broker.
 
     It is done whatever the dirty ratio. A running broker is asked through its admin listener, which wants the token;
     without --wait it goes on by itself (`lamina cleaner status`). With --dir the files of a stopped broker are

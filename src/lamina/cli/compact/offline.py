@@ -13,7 +13,7 @@ import click
 from lamina.cli.compact.figures import print_figures, print_remains
 from lamina.cli.connecting import warn
 from lamina.cli.output import print_json
-from lamina.cli.pairs import pairs_from
+from lamina.cli.pairs import settings_pairs_from
 from lamina.cli.progress import Progress, bytes_text
 from lamina.cli.status import FINE, SOMETHING_WRONG
 
@@ -44,7 +44,7 @@ def compact_offline(
     if missing is not None:
         warn(f"nothing can be compacted: {missing}")
         return SOMETHING_WRONG
-    overrides = pairs_from(sets, "--set")
+    overrides = settings_pairs_from(sets, "--set")
     wish = Wish(frozenset(topics), partition, overrides or None, dry_run, roll)
     status = FINE
     done: list[Result] = []

@@ -4,10 +4,12 @@ import click
 
 from lamina.cli.configs.changing import set_configs, unset_configs
 from lamina.cli.configs.getting import get_configs
+from lamina.cli.usage import CommandGroup
 
 
 @click.group(
     "configs",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina configs get --topic orders
@@ -15,7 +17,7 @@ Examples:
   lamina configs unset --topic orders retention.ms""",
 )
 def command() -> None:
-    """Show and change settings of topics and brokers."""
+    """Show and change the settings of topics and brokers."""
 
 
 for subcommand in (get_configs, set_configs, unset_configs):

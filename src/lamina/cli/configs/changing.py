@@ -7,7 +7,7 @@ import click
 from lamina.cli.attempts import Attempts
 from lamina.cli.configs.asking import alter, check_names, entries_of
 from lamina.cli.configs.resource import Resource, resource_options
-from lamina.cli.pairs import pairs_from
+from lamina.cli.pairs import settings_pairs_from
 from lamina.client.cluster import Cluster
 
 
@@ -15,15 +15,18 @@ from lamina.client.cluster import Cluster
     "set",
     epilog="""\b
 Examples:
-  lamina configs set --topic orders retention.ms=3600000 cleanup.policy=compact,delete
+  lamina configs set --topic orders retention.ms=7d cleanup.policy=compact,delete
   lamina configs set --broker 1 log.retention.ms=3600000
   lamina configs set --broker-default log.retention.ms=3600000""",
 )
 @click.argument("settings", metavar="KEY=VALUE…", nargs=-1, required=True)
 @resource_options
 def set_configs(cluster: Cluster, resource: Resource, settings: tuple[str, ...]) -> int:
-    """Change settings: all, or none if one is refused."""
-    given = pairs_from(settings, "KEY=VALUE")
+    """Change settings: all, or none if one is refused.
+
+    A value may have a unit where the setting's name has one: retention.ms=7d, retention.bytes=10GiB.
+    """
+    given = settings_pairs_from(settings, "KEY=VALUE")
     return _alter(cluster, resource, given)
 
 

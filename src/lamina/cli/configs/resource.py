@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from lamina.cli.connecting import cluster_options
-from lamina.cli.topic_names import checked_names, complete_topic
+from lamina.cli.connecting import add_parameters, cluster_options, with_parameters
+from lamina.cli.names import checked_names, complete_topic
 
 _OPTIONS = (
     click.option(
@@ -50,9 +50,4 @@ def resource_options(command: Callable[..., int]) -> Callable[..., int]:
         resource = Resource("broker", broker_name) if topic is None else Resource("topic", topic)
         return command(*args, resource=resource, **rest)
 
-    with_resource.__doc__ = command.__doc__
-    with_resource.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    decorated = cluster_options(with_resource)
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return add_parameters(cluster_options(with_parameters(command, with_resource)), *_OPTIONS)

@@ -4,10 +4,12 @@ import click
 
 from lamina.cli.features.changing import downgrade, upgrade
 from lamina.cli.features.describing import describe
+from lamina.cli.usage import CommandGroup
 
 
 @click.group(
     "features",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina features describe
@@ -15,7 +17,7 @@ Examples:
   lamina features downgrade transaction.version=1 --dry-run""",
 )
 def command() -> None:
-    """Show and change the levels of features that a cluster agrees on."""
+    """Show and change the feature levels of a cluster."""
 
 
 for subcommand in (describe, downgrade, upgrade):

@@ -8,10 +8,12 @@ from lamina.cli.groups.forgetting import delete_offsets
 from lamina.cli.groups.lagging import lag
 from lamina.cli.groups.naming import list_groups
 from lamina.cli.groups.resetting import reset_offsets
+from lamina.cli.usage import CommandGroup
 
 
 @click.group(
     "groups",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina groups list
@@ -19,7 +21,7 @@ Examples:
   lamina groups reset-offsets billing --topic orders --to-earliest --execute""",
 )
 def command() -> None:
-    """Look at consumer groups, and change where they go on."""
+    """Show consumer groups and their lag, and reset their offsets."""
 
 
 for subcommand in (delete, delete_offsets, describe, lag, list_groups, reset_offsets):

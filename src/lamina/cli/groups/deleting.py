@@ -5,8 +5,8 @@ import click
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options, yes_option
 from lamina.cli.deleting import delete_found
-from lamina.cli.group_names import groups_argument
 from lamina.cli.groups.descriptions import describe_all
+from lamina.cli.names import groups_argument
 from lamina.client.cluster import Cluster
 
 

@@ -6,8 +6,8 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import as_json_option, cluster_options
-from lamina.cli.group_names import groups_argument
 from lamina.cli.groups.descriptions import all_groups, assigned, describe_all, protocol_of, state_of
+from lamina.cli.names import groups_argument
 from lamina.cli.output import Value, print_json, print_table
 from lamina.client.cluster import Cluster
 

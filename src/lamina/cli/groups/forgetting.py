@@ -4,9 +4,9 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options, confirm, yes_option
-from lamina.cli.group_names import group_argument
 from lamina.cli.groups.chosen import Chosen, chosen_option, is_chosen
 from lamina.cli.groups.descriptions import committed, describe_all
+from lamina.cli.names import group_argument
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.client.offset_deletion import REFUSAL

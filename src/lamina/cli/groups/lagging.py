@@ -7,12 +7,11 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import as_json_option, cluster_options
-from lamina.cli.group_names import groups_argument
 from lamina.cli.groups.descriptions import Partition, all_groups, committed, describe_all, state_of
 from lamina.cli.groups.ends import latest_offsets
 from lamina.cli.listing import cell
+from lamina.cli.names import checked_names, complete_topic, groups_argument
 from lamina.cli.output import Value, print_json, print_table
-from lamina.cli.topic_names import checked_names, complete_topic
 from lamina.client.cluster import Cluster
 
 _COLUMNS = ("topic", "partition", "committed", "latest", "lag", "client_id", "host", "member_id")

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.connecting import with_parameters
 from lamina.cli.groups.reset_file import Partition, ResetFileError, read_offsets
 from lamina.cli.moments import parse_moment
 
@@ -100,12 +101,7 @@ def target_options(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError(f"Say where to, by exactly one of {names}.")
         return command(*args, target=given[0], **rest)
 
-    with_target.__doc__ = command.__doc__
-    with_target.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    decorated: Callable[..., int] = with_target
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return with_parameters(command, with_target, *_OPTIONS)
 
 
 def option_names() -> tuple[str, ...]:

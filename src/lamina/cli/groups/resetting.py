@@ -7,13 +7,13 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import as_json_option, cluster_options, warn
-from lamina.cli.group_names import group_argument
 from lamina.cli.groups.chosen import Chosen, chosen_option, is_chosen
 from lamina.cli.groups.descriptions import Partition, committed, state_of
 from lamina.cli.groups.ends import latest_offsets, offsets_at
 from lamina.cli.groups.reset_file import write_offsets
 from lamina.cli.groups.reset_target import Place, Target, target_options
 from lamina.cli.listing import cell
+from lamina.cli.names import group_argument
 from lamina.cli.output import Value, print_json, print_table
 from lamina.cli.topics.descriptions import EARLIEST
 from lamina.cli.topics.descriptions import describe_all as describe_topics

@@ -9,10 +9,12 @@ from lamina.cli.topics.describing import describe
 from lamina.cli.topics.emptying import delete_records
 from lamina.cli.topics.finding import offsets
 from lamina.cli.topics.naming import list_topics
+from lamina.cli.usage import CommandGroup
 
 
 @click.group(
     "topics",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina topics create orders --partitions 3
@@ -20,7 +22,7 @@ Examples:
   lamina topics delete orders""",
 )
 def command() -> None:
-    """Make, look at, change and delete topics."""
+    """Create, describe, change and delete topics."""
 
 
 for subcommand in (add_partitions, create, delete, delete_records, describe, list_topics, offsets):

@@ -4,7 +4,7 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options, warn
-from lamina.cli.topic_names import topic_argument
+from lamina.cli.names import topic_argument
 from lamina.cli.topics.descriptions import describe_all
 from lamina.client.cluster import Cluster
 

@@ -6,8 +6,8 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options
-from lamina.cli.pairs import pairs_from
-from lamina.cli.topic_names import topics_argument
+from lamina.cli.names import topics_argument
+from lamina.cli.pairs import settings_pairs_from
 from lamina.client.cluster import Cluster
 from lamina.client.errors import Refused
 
@@ -42,7 +42,11 @@ Examples:
     "--replica-assignment", metavar="ID:ID,…", help="The brokers of each partition in turn, instead of the two above."
 )
 @click.option(
-    "--config", "configs", metavar="KEY=VALUE", multiple=True, help="A setting of the topic; may be repeated."
+    "--config",
+    "configs",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A setting of the topic; a value may have a unit: 7d, 10GiB. May be repeated.",
 )
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
 @click.option("--validate-only", "--dry-run", is_flag=True, help="Only ask whether it could be made.")
@@ -63,7 +67,7 @@ def create(
     assigned = _assignment_from(replica_assignment)
     if assigned and (partitions is not None or replication_factor is not None):
         raise click.UsageError("--replica-assignment says what --partitions and --replication-factor say: give one.")
-    config = pairs_from(configs, "--config")
+    config = settings_pairs_from(configs, "--config")
     new = [
         NewTopic(topic, len(assigned), replica_assignment=assigned, config=config)
         if assigned

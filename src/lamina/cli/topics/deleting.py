@@ -5,7 +5,7 @@ import click
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options, yes_option
 from lamina.cli.deleting import delete_found
-from lamina.cli.topic_names import topics_argument
+from lamina.cli.names import topics_argument
 from lamina.cli.topics.descriptions import describe_all
 from lamina.client.cluster import Cluster
 

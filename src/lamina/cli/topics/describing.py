@@ -7,8 +7,8 @@ import click
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import as_json_option, cluster_options
 from lamina.cli.listing import cell
+from lamina.cli.names import topics_argument
 from lamina.cli.output import Value, print_json, print_table
-from lamina.cli.topic_names import topics_argument
 from lamina.cli.topics.descriptions import (
     EARLIEST,
     LATEST,

@@ -4,8 +4,8 @@ import click
 
 from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import cluster_options, confirm, yes_option
+from lamina.cli.names import topic_argument
 from lamina.cli.output import print_table
-from lamina.cli.topic_names import topic_argument
 from lamina.cli.topics.descriptions import describe_all
 from lamina.cli.topics.offsets_file import ALL_RECORDS, Mark, OffsetsFileError, read_marks
 from lamina.client.cluster import Cluster

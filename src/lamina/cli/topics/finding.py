@@ -9,8 +9,8 @@ from lamina.cli.attempts import Attempts
 from lamina.cli.connecting import as_json_option, cluster_options
 from lamina.cli.listing import cell, time_text
 from lamina.cli.moments import FORMS, parse_moment
+from lamina.cli.names import topic_argument
 from lamina.cli.output import Row, print_json, print_table
-from lamina.cli.topic_names import topic_argument
 from lamina.cli.topics.descriptions import EARLIEST, LATEST, MAX_TIMESTAMP, describe_all, find_offsets
 from lamina.client.cluster import Cluster
 

@@ -6,10 +6,12 @@ from lamina.cli.transactions.aborting import abort
 from lamina.cli.transactions.describing import describe
 from lamina.cli.transactions.hanging import find_hanging
 from lamina.cli.transactions.naming import list_transactions
+from lamina.cli.usage import CommandGroup
 
 
 @click.group(
     "transactions",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina transactions list --state Ongoing
@@ -17,7 +19,7 @@ Examples:
   lamina transactions abort orders --partition 0 --start-offset 1234""",
 )
 def command() -> None:
-    """See transactions, find those that hang, and abort them."""
+    """Show transactions, find those that hang, and abort them."""
 
 
 for subcommand in (abort, describe, find_hanging, list_transactions):

@@ -3,8 +3,8 @@
 import click
 
 from lamina.cli.connecting import cluster_options, confirm, yes_option
+from lamina.cli.names import topic_argument
 from lamina.cli.status import FINE
-from lamina.cli.topic_names import topic_argument
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 

@@ -6,9 +6,9 @@ import click
 
 from lamina.cli.connecting import as_json_option, cluster_options
 from lamina.cli.listing import time_text
+from lamina.cli.names import topic_argument
 from lamina.cli.output import print_json, print_table
 from lamina.cli.status import FINE, SOMETHING_WRONG
-from lamina.cli.topic_names import topic_argument
 from lamina.client.cluster import Cluster
 
 _LONGEST_TIMEOUT_MINUTES = 15

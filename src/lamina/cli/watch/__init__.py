@@ -2,6 +2,7 @@
 
 import click
 
+from lamina.cli.usage import CommandGroup
 from lamina.cli.watch.connections import connections
 from lamina.cli.watch.following import follow
 from lamina.cli.watch.levels import log_levels
@@ -10,6 +11,7 @@ from lamina.cli.watch.slow import slow_requests
 
 @click.group(
     "watch",
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   lamina watch connections
@@ -18,7 +20,7 @@ Examples:
   lamina watch follow my-client""",
 )
 def command() -> None:
-    """See who is connected and what is slow, and change what a broker logs."""
+    """Show connections and slow requests, and change log levels."""
 
 
 for subcommand in (connections, follow, log_levels, slow_requests):

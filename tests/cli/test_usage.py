@@ -1,0 +1,113 @@
+"""Command lines that are nearly right: what is suggested, and Kafka's spelling."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lamina import __version__
+from lamina.cli.app import SECTIONS
+from lamina.cli.usage import KAFKA_TOOLS
+from tests.cli.records import Records
+from tests.cli.running import SOURCES, Lamina
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("topic", "lamina topics"),
+        ("group", "lamina groups"),
+        ("config", "lamina configs"),
+        ("broker", "lamina brokers"),
+        ("server", "lamina serve"),
+        ("kafka-topics.sh", "lamina topics"),
+        ("kafka-console-consumer.sh", "lamina consume"),
+        ("kafka-console-producer", "lamina produce"),
+        ("topics crate", "lamina topics create"),
+        ("topics --list", "lamina topics list"),
+        ("groups --describe", "lamina groups describe"),
+        ("help", "lamina --help"),
+    ],
+)
+def test_a_name_that_is_not_there_gets_the_one_that_was_meant(lamina: Lamina, typed: str, meant: str) -> None:
+    outcome = lamina(*typed.split())
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"lamina: no such {'option' if '--' in typed else 'command'} '")
+    assert outcome.err.endswith(f"': did you mean `{meant}`?\n")
+
+
+@pytest.mark.parametrize("meant", KAFKA_TOOLS.values())
+def test_every_command_that_is_suggested_for_a_tool_of_kafka_exists(lamina: Lamina, meant: str) -> None:
+    assert lamina(*meant.split(), "--help").status == 0
+
+
+def test_an_option_that_is_not_there_gets_the_nearest_ones(lamina: Lamina) -> None:
+    outcome = lamina("topics", "create", "t", "--partition", "3")
+    assert outcome.status == 2
+    assert outcome.err.startswith("lamina: no such option '--partition': did you mean --partitions")
+
+
+def test_an_option_of_the_cluster_goes_behind_the_command(lamina: Lamina) -> None:
+    outcome = lamina("topics", "--bootstrap-server", "127.0.0.1:1", "list")
+    assert outcome.err == "lamina: put --bootstrap-server behind the command; see `lamina topics --help`\n"
+
+
+def test_the_spelling_of_kafkas_tools_is_understood(records: Records, topic: str) -> None:
+    lamina, where = records.lamina, ("--bootstrap-server", records.address)
+    assert lamina("topics", "create", "--topic", topic, "--partitions", "2", *where).status == 0
+    file = records.directory / "lines"
+    file.write_text("1\n2\n3\n")
+    assert lamina("produce", *where, "--topic", topic, "--file", file, "--partition", "0").status == 0
+    consumed = lamina("consume", *where, "--topic", topic, "--from-beginning", "--max-messages", "2")
+    assert (consumed.status, consumed.out) == (0, "1\n2\n")
+    committed = lamina("consume", *where, "--topic", topic, "--isolation-level", "read_committed")
+    assert committed.out == "1\n2\n3\n"
+    assert topic in lamina("topics", "describe", *where, "--topic", topic).out
+    reset = ("reset-offsets", "--group", f"g-{topic}", "--topic", topic, "--to-earliest", "--execute")
+    assert lamina("groups", *reset, *where).status == 0
+    assert lamina("groups", "describe", "--group", f"g-{topic}", *where).status == 0
+    assert lamina("topics", "delete", *where, "--topic", topic, "--yes").status == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("topics", "delete"),
+        ("consume",),
+        ("consume", "t", "--topic", "t"),
+        ("consume", "t", "--from-beginning", "--from", "5"),
+        ("consume", "--topic", ""),
+    ],
+)
+def test_a_name_that_is_missing_or_given_twice_is_one_sentence(lamina: Lamina, args: tuple[str, ...]) -> None:
+    outcome = lamina(*args, "--bootstrap-server", "127.0.0.1:1")
+    assert outcome.status == 2
+    assert outcome.err.count("\n") == 1
+    assert "--help" in outcome.err
+
+
+def test_without_a_terminal_to_ask_on_one_sentence_names_the_option(records: Records, topic: str) -> None:
+    records.make(topic)
+    outcome = records.lamina("topics", "delete", topic, "--bootstrap-server", records.address)
+    assert outcome.status == 2
+    assert outcome.err == (
+        f"lamina: there is no terminal to ask 'Delete {topic} with all records?': give --yes to go ahead\n"
+    )
+    assert topic in records.topics()
+
+
+def test_help_groups_the_commands(lamina: Lamina) -> None:
+    lines = lamina("--help").out.splitlines()
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings[-len(SECTIONS) :] == list(SECTIONS)
+
+
+def test_the_package_can_be_run() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lamina", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": str(SOURCES)},
+    )
+    assert (done.returncode, done.stdout) == (0, f"lamina {__version__}\n")
