@@ -23,16 +23,22 @@ def watch(own_broker: START, lamina: Lamina) -> Callable[..., Outcome]:
 
 
 def test_levels_are_shown_and_changed(watch: Callable[..., Outcome]) -> None:
-    assert "lamina.log" in watch("log-levels").out
+    packages = watch("log-levels").out
+    assert "lamina.log " in packages
+    assert "lamina.broker.admin" not in packages
+    assert len(packages.splitlines()) < 20
+    assert "lamina.broker.admin" in watch("log-levels", "--all").out
     assert watch("log-levels", "lamina.log", "debug", "--json").objects == [
-        {"type": "log_level", "room": "lamina.log", "level": "debug", "is_set": True}
+        {"type": "log_level", "logger": "lamina.log", "level": "debug", "is_set": True}
     ]
     assert watch("log-levels", "lamina.log").out.splitlines()[1].split() == ["lamina.log", "debug", "yes"]
+    watch("log-levels", "lamina.broker.timers", "error")
+    assert "lamina.broker.timers" in watch("log-levels").out
     assert not watch("log-levels", "lamina.log", "default", "--json").objects[0]["is_set"]
-    assert watch("log-levels", "no.such.room").status == 2
-    refused = watch("log-levels", "no.such.room", "debug")
+    assert watch("log-levels", "no.such.logger").status == 2
+    refused = watch("log-levels", "no.such.logger", "debug")
     assert refused.status == 1
-    assert "no.such.room" in refused.err
+    assert "no.such.logger" in refused.err
 
 
 def test_connections_and_slow_requests_are_shown(watch: Callable[..., Outcome]) -> None:

@@ -149,6 +149,31 @@ def test_an_unknown_name_warns_with_the_nearest() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("security.protocol", "SSL"),
+        ("security.inter.broker.protocl", "SSL"),
+        ("sals.enabled.mechanisms.ssl", "x"),
+        ("authorizer.class", "x"),
+        ("super.user.principals", "User:admin"),
+        ("kafka.super.users", "User:admin"),
+        ("listener.name.external.plain.jaas.config", "hunter2"),
+        ("listener.name.external.nonsense", "x"),
+        ("tls.keystore", "x"),
+    ],
+)
+def test_an_unknown_name_that_sounds_like_security_stops_and_its_value_is_not_shown(name: str, text: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{name}: unknown.* It sounds like security, ") as caught:
+        resolve_broker(sets={name: text})
+    assert f" {text}" not in str(caught.value).removeprefix(name)
+
+
+@pytest.mark.parametrize(("name", "text"), [("security.protocol", "PLAINTEXT"), ("tls.enabled", "false"), ("auth", "")])
+def test_an_unknown_name_that_asks_for_no_security_only_warns(name: str, text: str) -> None:
+    assert resolve_broker(sets={name: text}).warnings[0].startswith(f"{name}: unknown")
+
+
 def test_an_ignored_name_warns_once_with_the_reason() -> None:
     settings = resolve_broker(file={"process.roles": "broker"}, sets={"process.roles": "broker"})
     assert settings.warnings == ("process.roles: ignored, Lamina has no KRaft quorum",)

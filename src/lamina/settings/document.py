@@ -29,7 +29,8 @@ Written by `make docs` from the definitions in `src/lamina/settings/`; do not ed
 Settings carry Kafka's names and meanings, and a Kafka `server.properties` is read unchanged. A name that
 Kafka knows is on one of three lists: it is **honoured**, it is accepted and **ignored** (one line at start),
 or it is **refused** because what it asks for is not built: the broker does not start. Any other name gets a
-warning with the nearest known one. An impossible value stops the start with one sentence.
+warning with the nearest known one, or stops the start if it sounds like security (`security.protocol=SSL`).
+An impossible value stops the start with one sentence.
 """
 PRECEDENCE = """\
 ## Which value wins

@@ -5,6 +5,7 @@ for nothing (an empty one, or one of ``harmless``) is let through. Must not show
 secret.
 """
 
+import re
 from dataclasses import dataclass
 
 from lamina.settings.kinds import TRIMMED
@@ -65,6 +66,21 @@ BROKER_REFUSED = (
         harmless=frozenset({"false"}),
     ),
 )
+
+_SECURITY_WORD = re.compile(
+    r"\b(m?tls|ssl|sasl|scram|jaas|kerberos|oauth(bearer)?|secur(e|ity)|auth(orizer|orization|entication)?|acls?"
+    r"|principals?|users|login|passwords?|credentials?|token|keystore|truststore|encryption)\b",
+    re.IGNORECASE,
+)
+_OF_A_LISTENER = "listener.name."
+_HARMLESS = frozenset({"", "plaintext", "none", "false"})
+
+
+def sounds_like_security(name: str, text: str) -> bool:
+    """Whether an unknown name, given this value, was probably meant to protect the broker."""
+    is_security = name.startswith(_OF_A_LISTENER) or _SECURITY_WORD.search(name) is not None
+    return is_security and text.strip(TRIMMED).lower() not in _HARMLESS
+
 
 TOPIC_REFUSED = (
     Refusal("Lamina has no tiered storage", frozenset({"remote.storage.enable"}), harmless=frozenset({"false"})),

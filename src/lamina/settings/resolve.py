@@ -20,6 +20,7 @@ from lamina.settings.lists import (
     listener_setting,
     nearest_broker_name,
 )
+from lamina.settings.refused import sounds_like_security
 from lamina.settings.spark import check_spark_conf
 from lamina.settings.values import BrokerSettings, Layers, Source
 
@@ -94,7 +95,13 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     if ignored is not None:
         return f"{name}: ignored, {ignored.reason}"
     nearest = nearest_broker_name(name)
-    return f"{name}: unknown" + (f", did you mean {nearest}?" if nearest else "")
+    question = f", did you mean {nearest}?" if nearest else ""
+    if sounds_like_security(name, text):
+        raise SettingError(
+            f"{name}: unknown{question or '.'} It sounds like security, and ignoring it could open the broker: "
+            "correct it or take it out"
+        )
+    return f"{name}: unknown{question}"
 
 
 def _check_update(name: str, update: Update, source: Source) -> None:

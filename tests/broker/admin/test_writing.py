@@ -13,31 +13,33 @@ from tests.broker.admin.asking import ask, bearer, get, refused
 from tests.broker.process import BrokerProcess
 
 DEBUG = b'{"level": "debug"}'
-ROOM = "/v1/log-levels/lamina.broker.timers"
+LOGGER = "/v1/log-levels/lamina.broker.timers"
 
 
 def token_of(broker: BrokerProcess) -> str:
     return (broker.data_dir / "admin.token").read_text().strip()
 
 
-def level_of(broker: BrokerProcess, room: str) -> tuple[str, bool]:
-    [row] = [row for row in get(broker, "/v1/log-levels")["rooms"] if row["room"] == room]
+def level_of(broker: BrokerProcess, logger: str) -> tuple[str, bool]:
+    [row] = [row for row in get(broker, "/v1/log-levels")["loggers"] if row["logger"] == logger]
     return row["level"], row["is_set"]
 
 
-def test_levels_change_for_a_room_and_what_is_in_it_and_change_back(own_broker: Callable[..., BrokerProcess]) -> None:
+def test_levels_change_for_a_logger_and_those_below_it_and_change_back(
+    own_broker: Callable[..., BrokerProcess],
+) -> None:
     broker = own_broker()
     authorized = bearer(token_of(broker))
-    rooms = [row["room"] for row in get(broker, "/v1/log-levels")["rooms"]]
-    assert rooms == sorted(rooms)
-    assert {"lamina", "lamina.broker", "lamina.log", "lamina.wire", "lamina.store"} <= set(rooms)
+    loggers = [row["logger"] for row in get(broker, "/v1/log-levels")["loggers"]]
+    assert loggers == sorted(loggers)
+    assert {"lamina", "lamina.broker", "lamina.log", "lamina.wire", "lamina.store"} <= set(loggers)
     told = ask(broker, "/v1/log-levels/lamina.broker", "PUT", DEBUG, authorized)
-    assert (told.status, told.body) == (200, {"room": "lamina.broker", "level": "debug", "is_set": True})
+    assert (told.status, told.body) == (200, {"logger": "lamina.broker", "level": "debug", "is_set": True})
     assert level_of(broker, "lamina.broker.timers") == ("debug", False)
     assert level_of(broker, "lamina.log.directory") == ("info", False)
-    broker.wait_for_log("lamina.broker logs from level debug on")
+    broker.wait_for_log("logger lamina.broker is set to level debug")
     told = ask(broker, "/v1/log-levels/lamina.broker", "DELETE", headers=authorized)
-    assert (told.status, told.body) == (200, {"room": "lamina.broker", "level": "info", "is_set": False})
+    assert (told.status, told.body) == (200, {"logger": "lamina.broker", "level": "info", "is_set": False})
     assert level_of(broker, "lamina.broker.timers") == ("info", False)
     assert token_of(broker) not in "\n".join(broker.log)
 
@@ -73,7 +75,7 @@ def test_a_level_holds_for_what_is_logged(own_broker: Callable[..., BrokerProces
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 def test_nothing_changes_without_the_right_token(broker: BrokerProcess, method: str, headers: dict[str, str]) -> None:
     encoded = {name: value.encode().decode("latin-1") for name, value in headers.items()}
-    told = ask(broker, ROOM, method, DEBUG, encoded)
+    told = ask(broker, LOGGER, method, DEBUG, encoded)
     assert (told.status, told.body["error"]) == (401, "unauthorized")
     assert told.headers["WWW-Authenticate"] == "Bearer"
     assert "admin.token" in told.body["message"]
@@ -82,9 +84,9 @@ def test_nothing_changes_without_the_right_token(broker: BrokerProcess, method: 
 
 def test_the_token_for_the_query_or_half_of_it_is_not_enough(broker: BrokerProcess) -> None:
     token = token_of(broker)
-    refused(broker, f"{ROOM}?token={token}", 401, method="PUT", body=DEBUG)
-    refused(broker, ROOM, 401, method="PUT", body=DEBUG, headers=bearer(token[:-1]))
-    refused(broker, ROOM, 401, method="PUT", body=DEBUG, headers=bearer(token + "0"))
+    refused(broker, f"{LOGGER}?token={token}", 401, method="PUT", body=DEBUG)
+    refused(broker, LOGGER, 401, method="PUT", body=DEBUG, headers=bearer(token[:-1]))
+    refused(broker, LOGGER, 401, method="PUT", body=DEBUG, headers=bearer(token + "0"))
 
 
 @pytest.mark.parametrize(
@@ -92,19 +94,19 @@ def test_the_token_for_the_query_or_half_of_it_is_not_enough(broker: BrokerProce
     [b"", b"debug", b"{}", b"[]", b'{"level": "loud"}', b'{"level": 10}', b'{"level": null}', b"\xff", b"[" * 10_000],
 )
 def test_a_body_that_names_no_level(broker: BrokerProcess, body: bytes) -> None:
-    said = refused(broker, ROOM, 400, method="PUT", body=body, headers=bearer(token_of(broker)))
+    said = refused(broker, LOGGER, 400, method="PUT", body=body, headers=bearer(token_of(broker)))
     assert "debug, info, warning, error, critical" in said
 
 
-@pytest.mark.parametrize("room", ["root", "lamina.nothing", "asyncio", "lamina.brokers", "%2e%2e", "l" * 4000])
+@pytest.mark.parametrize("logger", ["root", "lamina.nothing", "asyncio", "lamina.brokers", "%2e%2e", "l" * 4000])
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_room_that_is_not_there(broker: BrokerProcess, room: str, method: str) -> None:
-    path = f"/v1/log-levels/{room}"
+def test_a_logger_that_is_not_there(broker: BrokerProcess, logger: str, method: str) -> None:
+    path = f"/v1/log-levels/{logger}"
     assert "/v1/log-levels" in refused(broker, path, 404, method=method, body=DEBUG, headers=bearer(token_of(broker)))
 
 
 def test_a_wrong_method_on_a_writing_route(broker: BrokerProcess) -> None:
-    told = ask(broker, ROOM, "POST", DEBUG, bearer(token_of(broker)))
+    told = ask(broker, LOGGER, "POST", DEBUG, bearer(token_of(broker)))
     assert told.status == 405
     assert {one.strip() for one in told.headers["Allow"].split(",")} == {"PUT", "DELETE"}
 
@@ -126,8 +128,8 @@ def test_a_token_from_the_environment_is_the_only_one(
     monkeypatch.setenv("LAMINA_ADMIN_TOKEN", "correct-horse-battery-staple")
     broker = own_broker()
     assert not (broker.data_dir / "admin.token").exists()
-    assert ask(broker, ROOM, "PUT", DEBUG, bearer("correct-horse-battery-staple")).status == 200
-    assert ask(broker, ROOM, "PUT", DEBUG, bearer("something-else-altogether")).status == 401
+    assert ask(broker, LOGGER, "PUT", DEBUG, bearer("correct-horse-battery-staple")).status == 200
+    assert ask(broker, LOGGER, "PUT", DEBUG, bearer("something-else-altogether")).status == 401
     assert "correct-horse" not in "\n".join(broker.log)
 
 

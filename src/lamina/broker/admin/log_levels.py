@@ -1,7 +1,7 @@
-"""``/v1/log-levels``: how much each room logs, changed while the broker runs.
+"""``/v1/log-levels``: the level of each logger, changed while the broker runs.
 
-A room is a package or module of Lamina by its dotted name; what is set on one holds for those inside it. Must not
-know who logs.
+A logger has the dotted name of a package or module of Lamina; its level holds for the loggers below it that have none
+of their own. Must not know who logs.
 """
 
 import json
@@ -21,49 +21,49 @@ logger = logging.getLogger(__name__)
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
-_HOUSE = lamina.__name__
-_ROOMS = frozenset({_HOUSE, *(f"{_HOUSE}.{module.name}" for module in pkgutil.iter_modules(lamina.__path__))})
+_ROOT = lamina.__name__
+_PACKAGES = frozenset({_ROOT, *(f"{_ROOT}.{module.name}" for module in pkgutil.iter_modules(lamina.__path__))})
 
 
 async def log_levels(_subject: Subject, _request: Request) -> Response:
-    return json_answer({"rooms": [_row(room) for room in sorted(_rooms())]})
+    return json_answer({"loggers": [_row(name) for name in sorted(_logger_names())]})
 
 
 async def set_log_level(_subject: Subject, request: Request) -> Response:
-    room = _find(request)
+    name = _find(request)
     level = _level(await read_body(request))
-    logging.getLogger(room).setLevel(level.upper())
-    logger.warning("%s logs from level %s on, as the admin listener was told", room, level)
-    return json_answer(_row(room))
+    logging.getLogger(name).setLevel(level.upper())
+    logger.warning("logger %s is set to level %s through the admin listener", name, level)
+    return json_answer(_row(name))
 
 
 async def unset_log_level(_subject: Subject, request: Request) -> Response:
-    room = _find(request)
-    logging.getLogger(room).setLevel(logging.NOTSET)
-    logger.warning("%s logs as what it is in does, as the admin listener was told", room)
-    return json_answer(_row(room))
+    name = _find(request)
+    logging.getLogger(name).setLevel(logging.NOTSET)
+    logger.warning("logger %s is reset to its default level through the admin listener", name)
+    return json_answer(_row(name))
 
 
-def _rooms() -> set[str]:
-    """The rooms, and every module in them that has logged or may."""
-    inside = (name for name in logging.root.manager.loggerDict if name.startswith(f"{_HOUSE}."))
-    return {*_ROOMS, *inside}
+def _logger_names() -> set[str]:
+    """The packages, and every module in them that has logged or may."""
+    inside = (name for name in logging.root.manager.loggerDict if name.startswith(f"{_ROOT}."))
+    return {*_PACKAGES, *inside}
 
 
-def _row(room: str) -> dict[str, Any]:
-    found = logging.getLogger(room)
+def _row(name: str) -> dict[str, Any]:
+    found = logging.getLogger(name)
     return {
-        "room": room,
+        "logger": name,
         "level": logging.getLevelName(found.getEffectiveLevel()).lower(),
         "is_set": found.level != logging.NOTSET,
     }
 
 
 def _find(request: Request) -> str:
-    room: str = request.path_params["room"]
-    if room not in _rooms():
-        raise not_found(f"there is no room {room!r}: /v1/log-levels lists them")
-    return room
+    name: str = request.path_params["logger"]
+    if name not in _logger_names():
+        raise not_found(f"there is no logger {name!r}: /v1/log-levels lists them")
+    return name
 
 
 def _level(body: bytes) -> str:

@@ -65,9 +65,11 @@ ROUTES = (
     AdminRoute("GET", "/v1/groups", groups.groups, "the consumer groups"),
     AdminRoute("GET", "/v1/groups/{group}", groups.group, "one group and its members"),
     AdminRoute("GET", "/v1/groups/{group}/offsets", groups.offsets, "its committed offsets and their lag"),
-    AdminRoute("GET", "/v1/log-levels", log_levels.log_levels, "how much each room logs"),
-    AdminRoute("PUT", "/v1/log-levels/{room}", log_levels.set_log_level, "change that for one", needs_token=True),
-    AdminRoute("DELETE", "/v1/log-levels/{room}", log_levels.unset_log_level, "as before", needs_token=True),
+    AdminRoute("GET", "/v1/log-levels", log_levels.log_levels, "the level of each logger"),
+    AdminRoute("PUT", "/v1/log-levels/{logger}", log_levels.set_log_level, "change it for one", needs_token=True),
+    AdminRoute(
+        "DELETE", "/v1/log-levels/{logger}", log_levels.unset_log_level, "back to its default", needs_token=True
+    ),
     AdminRoute("GET", "/v1/logs", logs.directories, "the log directories"),
     AdminRoute("GET", "/v1/settings", settings.settings, "what every setting is, and from where"),
     AdminRoute("GET", "/v1/slow-requests", requests.slow_requests, "the last slow requests and where their time went"),
