@@ -9,7 +9,7 @@ from fuzz.files import scratch, unpack_files
 from fuzz.sealing import seal_file
 from fuzz.targets import log_directories, partition_logs
 from lamina.cli import main
-from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
 
 NAMES = (
     *(name for name in log_directories.NAMES if "/" not in name),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lamina.cli.diagnosis.bundle import CONTENTS, write_bundle
+from lamina.cli.doctor.bundle import CONTENTS, write_bundle
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import RawClient, batch_of
 from tests.cli.running import Lamina, Outcome, run_process

@@ -252,7 +252,7 @@ def test_a_file_without_permission_is_refused_and_the_next_one_shown(
     path = directory / f"orders-0/{FIRST}.log"
     outcome = lamina("dump", path, directory / f"orders-0/{FIRST}.index")
     assert outcome.status == 2
-    assert outcome.err == f"lamina: {path}: permission denied: run it as the user that the broker runs as\n"
+    assert outcome.err == f"lamina: {path}: permission denied: run this as the user that the broker runs as\n"
     assert "628" in outcome.out
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cli.held import is_held
+from lamina.cli.lock_holder import is_held
 from lamina.log.files import Disk
 from tests.cli.running import Lamina, run_process
 from tests.log.verify.sample import flip, make_directory
@@ -96,7 +96,7 @@ def test_a_directory_without_permission_is_bad_input(
     monkeypatch.setattr(Disk, "scan", refuse)
     outcome = lamina("verify", "--dir", directory)
     assert outcome.status == 2
-    assert outcome.err == f"lamina: {directory}: permission denied: run it as the user that the broker runs as\n"
+    assert outcome.err == f"lamina: {directory}: permission denied: run this as the user that the broker runs as\n"
 
 
 def test_a_directory_in_use_is_said_and_its_lock_left_alone(directory: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cli.given import settings_from
+from lamina.cli.options.settings import settings_from
 from lamina.settings.listeners import advertised_listeners, listeners
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cli.given import settings_from
+from lamina.cli.options.settings import settings_from
 
 UNIT = Path(__file__).parents[2] / "packaging/lamina.service"
 

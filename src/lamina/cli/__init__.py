@@ -12,8 +12,16 @@ from typing import NoReturn
 import click
 
 from lamina.cli.app import Invocation, app
-from lamina.cli.refusals import describe
-from lamina.cli.status import BAD_INPUT, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, SOMETHING_WRONG, UNREACHABLE
+from lamina.cli.outcome import (
+    BAD_INPUT,
+    BROKEN_PIPE,
+    FINE,
+    INTERRUPTED,
+    OUR_FAULT,
+    SOMETHING_WRONG,
+    UNREACHABLE,
+    describe,
+)
 from lamina.cli.usage import sentence
 from lamina.client.errors import ClientError, Unreachable
 

@@ -1,14 +1,11 @@
 """``lamina adopt``: shows what the broker room takes in."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import click
 
-from lamina.cli.given import settings_from, settings_options
-from lamina.cli.output import print_table
-from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.options.settings import settings_from, settings_options
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.printing.bar import bar
+from lamina.cli.printing.tables import print_table
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
@@ -45,7 +42,7 @@ def command(file: str | None, data_dir: str | None, node_id: str | None, sets: t
         click.echo(f"lamina: {error}", err=True)
         return SOMETHING_WRONG
     try:
-        with _progress() as copied:
+        with bar("copying") as copied:
             adopted = adopt(settings, storage, directory, copied)
     except AdoptionError as error:
         storage.close()
@@ -60,18 +57,3 @@ def command(file: str | None, data_dir: str | None, node_id: str | None, sets: t
     print_table(("topic", "partition", "how", "from"), rows)
     click.echo("Retention and compaction are off for these topics until their cleanup.policy is set.")
     return FINE
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for a person who watches; nothing otherwise."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    columns = ("copying", BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import click
 
-from lamina.cli.status import BAD_INPUT
+from lamina.cli.outcome import BAD_INPUT
 from lamina.cli.usage import CommandGroup
 
 SECTIONS = {

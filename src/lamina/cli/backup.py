@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamina.cli.given import settings_from
-from lamina.cli.held import is_held
-from lamina.cli.output import print_json, print_table
-from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.lock_holder import is_held
+from lamina.cli.options.settings import settings_from
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.printing.tables import print_json, print_table
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
@@ -44,7 +44,7 @@ def command(
     takes no room; all else is copied. The broker is neither asked nor held up. Every record that was acknowledged
     before the backup began is in it.
     """
-    from lamina.cli.steps import run_steps
+    from lamina.cli.printing.bar import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
     from lamina.offline.backup import BackupRefused, Circumstances, take_backup

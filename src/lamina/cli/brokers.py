@@ -2,9 +2,9 @@
 
 import click
 
-from lamina.cli.connecting import as_json_option, cluster_options
-from lamina.cli.output import Row, print_json, print_table
-from lamina.cli.status import FINE
+from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.outcome import FINE
+from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.client.cluster import Cluster
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lamina.cli.given import settings_from
-from lamina.cli.output import print_json
-from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.options.settings import settings_from
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.printing.tables import print_json
 from lamina.settings.broker import NODE_ID
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
@@ -37,7 +37,7 @@ def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_js
     Everything is copied and the backup stays as it is. What was copied when the backup was made is held against
     its checksum. No broker starts on a directory while it is being restored.
     """
-    from lamina.cli.steps import run_steps
+    from lamina.cli.printing.bar import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
     from lamina.offline.backup import BackupRefused

@@ -1,15 +1,14 @@
 """``lamina verify``: shows what the log room's checks find."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import monotonic
 
 import click
 
-from lamina.cli.held import is_held
-from lamina.cli.output import print_json, print_table
-from lamina.cli.status import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.lock_holder import is_held
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.printing.bar import Advance, bar
+from lamina.cli.printing.tables import print_json, print_table
 from lamina.log.files import Disk
 from lamina.log.verify.directory import NotALogDirectory, Verification, prepare, verify
 from lamina.log.verify.findings import Finding
@@ -45,25 +44,21 @@ def command(directory: str, as_json: bool) -> int:
     if verification.is_running:
         click.echo("lamina: a broker is at work here: what it is writing may look unfinished", err=True)
     started = monotonic()
-    with _progress(verification.total_bytes) as progress:
-        verify(disk, verification, progress)
+    with bar("verifying") as advance:
+        verify(disk, verification, _sum(advance, verification.total_bytes))
     (_print_json if as_json else _print_table)(verification, monotonic() - started)
     return SOMETHING_WRONG if verification.findings.errors else FINE
 
 
-@contextmanager
-def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
-    """A bar for a person who watches; nothing otherwise."""
-    if not sys.stderr.isatty():
-        yield lambda _size_bytes: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+def _sum(advance: Advance, total_bytes: int) -> Callable[[int], None]:
+    done_bytes = 0
 
-    columns = ("verifying", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total_bytes)
-        yield lambda size_bytes: bar.advance(task, size_bytes)
+    def add(size_bytes: int) -> None:
+        nonlocal done_bytes
+        done_bytes += size_bytes
+        advance(done_bytes, total_bytes)
+
+    return add
 
 
 def _print_table(verification: Verification, seconds: float) -> None:

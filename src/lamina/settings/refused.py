@@ -69,7 +69,7 @@ BROKER_REFUSED = (
 
 _SECURITY_WORD = re.compile(
     r"\b(m?tls|ssl|sasl|scram|jaas|kerberos|oauth(bearer)?|secur(e|ity)|auth(orizer|orization|entication)?|acls?"
-    r"|principals?|users|login|passwords?|credentials?|token|keystore|truststore|encryption)\b",
+    r"|principals?|super\.users?|keystore|truststore)\b",
     re.IGNORECASE,
 )
 _OF_A_LISTENER = "listener.name."

@@ -2,7 +2,7 @@
 
 import click
 
-from lamina.cli.cleaner.explaining import explain
+from lamina.cli.cleaner.explain import explain
 from lamina.cli.cleaner.history import history
 from lamina.cli.cleaner.status import status
 from lamina.cli.usage import CommandGroup

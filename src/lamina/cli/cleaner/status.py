@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from lamina.cli.administering import admin_options
 from lamina.cli.cleaner.internal import internal_option, shown_rows
-from lamina.cli.connecting import as_json_option, warn
-from lamina.cli.listing import cell, time_text
-from lamina.cli.names import topic_argument
-from lamina.cli.output import print_json, print_table
-from lamina.cli.status import FINE
+from lamina.cli.options.admin import admin_options
+from lamina.cli.options.cluster import as_json_option
+from lamina.cli.options.names import topic_argument
+from lamina.cli.outcome import FINE, warn
+from lamina.cli.printing.tables import print_json, print_table
+from lamina.cli.printing.text import cell, time_text
 from lamina.client.admin_listener import AdminListener
 
 _HEADINGS = (

@@ -2,9 +2,9 @@
 
 import click
 
-from lamina.cli.administering import FindListener, lazy_admin_options
-from lamina.cli.connecting import as_json_option
-from lamina.cli.names import topics_argument
+from lamina.cli.options.admin import FindListener, lazy_admin_options
+from lamina.cli.options.cluster import as_json_option
+from lamina.cli.options.names import topics_argument
 
 
 @click.command(

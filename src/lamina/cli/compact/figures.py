@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from lamina.cli.listing import time_text
-from lamina.cli.output import print_table
-from lamina.cli.progress import bytes_text, counted
+from lamina.cli.printing.tables import print_table
+from lamina.cli.printing.text import bytes_text, counted, time_text
 
 _HEADINGS = ("topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds")
 

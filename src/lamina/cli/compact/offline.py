@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamina.cli.compact.figures import print_figures, print_remains
-from lamina.cli.connecting import warn
-from lamina.cli.output import print_json
-from lamina.cli.pairs import settings_pairs_from
-from lamina.cli.progress import Progress, bytes_text
-from lamina.cli.status import FINE, SOMETHING_WRONG
+from lamina.cli.options.settings import settings_pairs_from
+from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
+from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.tables import print_json
+from lamina.cli.printing.text import bytes_text
 
 if TYPE_CHECKING:
     from lamina.broker.cleaner.process_engine import ProcessEngine

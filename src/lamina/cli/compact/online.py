@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from lamina.cli.compact.figures import print_figures, print_remains
-from lamina.cli.connecting import warn
-from lamina.cli.output import print_json
-from lamina.cli.progress import Progress, bytes_text
-from lamina.cli.status import FINE, INTERRUPTED, SOMETHING_WRONG
+from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
+from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.tables import print_json
+from lamina.cli.printing.text import bytes_text
 from lamina.client.admin_listener import AdminListener
 from lamina.client.errors import ClientError
 

@@ -2,8 +2,8 @@
 
 import click
 
-from lamina.cli.configs.changing import set_configs, unset_configs
-from lamina.cli.configs.getting import get_configs
+from lamina.cli.configs.get import get_configs
+from lamina.cli.configs.set import set_configs, unset_configs
 from lamina.cli.usage import CommandGroup
 
 

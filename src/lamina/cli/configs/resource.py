@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from lamina.cli.connecting import add_parameters, cluster_options, with_parameters
-from lamina.cli.names import checked_names, complete_topic
+from lamina.cli.options.cluster import add_parameters, cluster_options, with_parameters
+from lamina.cli.options.names import checked_names, complete_topic
 
 _OPTIONS = (
     click.option(

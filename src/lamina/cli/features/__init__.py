@@ -2,8 +2,8 @@
 
 import click
 
-from lamina.cli.features.changing import downgrade, upgrade
-from lamina.cli.features.describing import describe
+from lamina.cli.features.describe import describe
+from lamina.cli.features.upgrade import downgrade, upgrade
 from lamina.cli.usage import CommandGroup
 
 

@@ -2,12 +2,12 @@
 
 import click
 
-from lamina.cli.groups.deleting import delete
-from lamina.cli.groups.describing import describe
-from lamina.cli.groups.forgetting import delete_offsets
-from lamina.cli.groups.lagging import lag
-from lamina.cli.groups.naming import list_groups
-from lamina.cli.groups.resetting import reset_offsets
+from lamina.cli.groups.delete import delete
+from lamina.cli.groups.delete_offsets import delete_offsets
+from lamina.cli.groups.describe import describe
+from lamina.cli.groups.lag import lag
+from lamina.cli.groups.list import list_groups
+from lamina.cli.groups.reset_offsets import reset_offsets
 from lamina.cli.usage import CommandGroup
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lamina.cli.names import complete_topic
+from lamina.cli.options.names import complete_topic
 
 C = TypeVar("C", bound=Callable[..., Any])
 

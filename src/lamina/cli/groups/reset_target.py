@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from lamina.cli.connecting import with_parameters
 from lamina.cli.groups.reset_file import Partition, ResetFileError, read_offsets
-from lamina.cli.moments import parse_moment
+from lamina.cli.options.cluster import with_parameters
+from lamina.cli.options.moments import parse_moment
 
 _DURATION = re.compile(
     r"P(?=.)((?P<d>\d{1,9})D)?(T(?=.)((?P<h>\d{1,9})H)?((?P<m>\d{1,9})M)?((?P<s>\d{1,9})(\.\d+)?S)?)?", re.IGNORECASE

@@ -2,13 +2,13 @@
 
 import click
 
-from lamina.cli.topics.adding import add_partitions
-from lamina.cli.topics.creating import create
-from lamina.cli.topics.deleting import delete
-from lamina.cli.topics.describing import describe
-from lamina.cli.topics.emptying import delete_records
-from lamina.cli.topics.finding import offsets
-from lamina.cli.topics.naming import list_topics
+from lamina.cli.topics.add_partitions import add_partitions
+from lamina.cli.topics.create import create
+from lamina.cli.topics.delete import delete
+from lamina.cli.topics.delete_records import delete_records
+from lamina.cli.topics.describe import describe
+from lamina.cli.topics.list import list_topics
+from lamina.cli.topics.offsets import offsets
 from lamina.cli.usage import CommandGroup
 
 

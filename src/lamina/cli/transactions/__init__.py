@@ -2,10 +2,10 @@
 
 import click
 
-from lamina.cli.transactions.aborting import abort
-from lamina.cli.transactions.describing import describe
-from lamina.cli.transactions.hanging import find_hanging
-from lamina.cli.transactions.naming import list_transactions
+from lamina.cli.transactions.abort import abort
+from lamina.cli.transactions.describe import describe
+from lamina.cli.transactions.find_hanging import find_hanging
+from lamina.cli.transactions.list import list_transactions
 from lamina.cli.usage import CommandGroup
 
 

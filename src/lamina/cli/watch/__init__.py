@@ -4,9 +4,9 @@ import click
 
 from lamina.cli.usage import CommandGroup
 from lamina.cli.watch.connections import connections
-from lamina.cli.watch.following import follow
-from lamina.cli.watch.levels import log_levels
-from lamina.cli.watch.slow import slow_requests
+from lamina.cli.watch.follow import follow
+from lamina.cli.watch.log_levels import log_levels
+from lamina.cli.watch.slow_requests import slow_requests
 
 
 @click.group(

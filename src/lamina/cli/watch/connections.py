@@ -2,11 +2,11 @@
 
 import click
 
-from lamina.cli.administering import admin_options
-from lamina.cli.connecting import as_json_option
-from lamina.cli.listing import time_text
-from lamina.cli.output import print_json, print_table
-from lamina.cli.status import FINE
+from lamina.cli.options.admin import admin_options
+from lamina.cli.options.cluster import as_json_option
+from lamina.cli.outcome import FINE
+from lamina.cli.printing.tables import print_json, print_table
+from lamina.cli.printing.text import time_text
 from lamina.client.admin_listener import AdminListener
 
 _HEADINGS = ("id", "peer", "client", "software", "since", "requests", "in bytes", "out bytes", "idle s")

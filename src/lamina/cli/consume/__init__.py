@@ -1,0 +1,253 @@
+"""``lamina consume``: the records of a topic, as a member of a group or without a trace."""
+
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from lamina.cli.consume.bounds import EARLIEST, LATEST, Bound, Kind, parse_bound, resolve
+from lamina.cli.consume.record_format import Writer, writer_of
+from lamina.cli.consume.summary import summary_row, summary_text
+from lamina.cli.interruption import Interruption
+from lamina.cli.options.cluster import cluster_options
+from lamina.cli.options.names import checked_names, complete_group, topic_argument
+from lamina.cli.outcome import FINE, INTERRUPTED, warn
+from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.tables import json_line
+from lamina.cli.printing.text import counted
+from lamina.client import topic as topics
+from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
+from lamina.client.group_reader import GroupReader
+from lamina.client.partition_range import PartitionRange
+from lamina.client.reader import Reader
+
+
+def _bound(_ctx: click.Context, _option: click.Parameter, text: str | None) -> Bound | None:
+    try:
+        return None if text is None else parse_bound(text, int(time.time() * 1000))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _writer(_ctx: click.Context, _option: click.Parameter, text: str) -> tuple[str, Writer]:
+    try:
+        return text, writer_of(text, sys.stdout.encoding if sys.stdout.isatty() else None)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+@click.command(
+    "consume",
+    epilog="""\b
+Exit status: 0 fine, 1 the topic is not there or cannot be read, 2 a wrong
+command line, 3 no broker could be reached, 130 interrupted, 141 the reader of
+the output went away.
+
+\b
+Examples:
+  lamina consume orders
+  lamina consume orders -f --from latest --format '%p %o %k\\t%v'
+  lamina consume orders --from -10 --json
+  lamina consume orders --from -1h --to 2026-01-31T12:00 --partition 0
+  lamina consume orders --count 5 | head -c 100
+  lamina consume orders -f --group billing""",
+)
+@topic_argument()
+@click.option("--follow", "-f", is_flag=True, help="Go on at the end: wait for new records.")
+@click.option(
+    "--from",
+    "from_",
+    metavar="WHERE",
+    callback=_bound,
+    help="The first record: an offset, earliest, latest, -N (the last N of each partition), or a time "
+    "(2026-01-31T12:00, -1h, @MILLISECONDS).  [default: earliest]",
+)
+@click.option(
+    "--to",
+    metavar="WHERE",
+    callback=_bound,
+    help="Where to stop, this one not included.  [default: the end as it is at the start]",
+)
+@click.option(
+    "--partition",
+    "partitions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    multiple=True,
+    help="Only this one; may be repeated.",
+)
+@click.option("--from-beginning", is_flag=True, hidden=True)
+@click.option(
+    "--count", "--max-messages", "count", type=click.IntRange(min=0), metavar="N", help="Stop after so many records."
+)
+@click.option(
+    "--format",
+    "format_",
+    default="value",
+    metavar="FORMAT",
+    callback=_writer,
+    help="value, json, raw (nothing between values), or a template: %k key, %v value, %p partition, %o offset, "
+    "%t milliseconds, %T time, %h headers.  [default: value]",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="The same as --format json; the last line on standard error is then JSON too.",
+)
+@click.option(
+    "--isolation",
+    "--isolation-level",
+    "isolation",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    default="read_uncommitted",
+    help="Whether records of open and aborted transactions are shown.  [default: read_uncommitted]",
+)
+@click.option(
+    "--group",
+    metavar="GROUP",
+    callback=checked_names,
+    shell_complete=complete_group,
+    help="Join this group: go on where it is, share partitions with its members, commit what was printed.",
+)
+@click.option(
+    "--group-protocol",
+    "protocol",
+    type=click.Choice(["classic", "consumer"]),
+    help="How members agree.  [default: group.protocol of the properties, else classic]",
+)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(min=0.1, max=86_400),
+    default=30,
+    metavar="SECONDS",
+    help="How long to go on without a word from the cluster.  [default: 30]",
+)
+@cluster_options
+def command(
+    cluster: Cluster,
+    topic: str,
+    follow: bool,
+    from_: Bound | None,
+    from_beginning: bool,
+    to: Bound | None,
+    partitions: tuple[int, ...],
+    count: int | None,
+    format_: tuple[str, Writer],
+    as_json: bool,
+    isolation: str,
+    group: str | None,
+    protocol: str | None,
+    timeout_seconds: float,
+) -> int:
+    """Print the records of a topic.
+
+    From the earliest record to the end as it is now, and then it exits; -f goes on. Records of one partition come in
+    order, partitions as they come. Without --group no group is joined and nothing is committed; no topic is ever made.
+    The last line on standard error says what was read and which offsets had no record.
+    """
+    name, write = format_
+    if as_json:
+        if name not in ("value", "json"):
+            raise click.UsageError("--json is --format json: give one of them.")
+        name, write = "json", writer_of("json")
+    if from_beginning:
+        if from_ not in (None, EARLIEST):
+            raise click.UsageError("--from-beginning is --from earliest: give one of them.")
+        from_ = EARLIEST
+    read_committed = isolation == "read_committed"
+    if group is None and protocol is not None:
+        raise click.UsageError("--group-protocol is that of a group: give --group.")
+    if group is not None and partitions:
+        raise click.UsageError("A group shares its partitions out itself: leave --partition or --group out.")
+    ranges = _ranges(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
+    how = {"read_committed": read_committed, "follow": follow}
+    if group is None:
+        reader = Reader(cluster, topic, ranges, **how, silence_seconds=timeout_seconds)
+    else:
+        reader = GroupReader(
+            cluster,
+            topic,
+            group,
+            protocol=protocol or cluster.given("group.protocol") or "classic",
+            starts={each.partition: each.start for each in ranges},
+            ends=_ends(ranges),
+            **how,
+            silence_seconds=timeout_seconds,
+        )
+    began = time.monotonic()
+
+    def tell() -> None:
+        seconds = time.monotonic() - began
+        told = (
+            json_line(summary_row(topic, reader.ranges, seconds))
+            if name == "json"
+            else summary_text(topic, reader.ranges, seconds)
+        )
+        click.echo(told, err=True)
+
+    with Interruption() as interruption:
+        try:
+            _print(reader, write, interruption, count)
+        except ClientError:
+            tell()
+            raise
+    tell()
+    return INTERRUPTED if interruption() else FINE
+
+
+def _ends(ranges: list[PartitionRange]) -> dict[int, int] | None:
+    ends = {each.partition: each.end for each in ranges if each.end is not None}
+    return ends if len(ends) == len(ranges) else None
+
+
+def _print(reader: Reader, write: Writer, is_stopped: Callable[[], bool], count: int | None) -> None:
+    progress = Progress(is_wanted=not sys.stdout.isatty())
+    out = sys.stdout.buffer
+    try:
+        for messages in reader.batches(is_stopped, count):
+            if messages:
+                out.write(write(messages))
+                out.flush()
+            progress.show(lambda: counted(sum(each.records for each in reader.ranges), "record"))
+    finally:
+        progress.clear()
+
+
+def _ranges(
+    cluster: Cluster,
+    topic: str,
+    partitions: tuple[int, ...],
+    from_: Bound,
+    to: Bound | None,
+    follow: bool,
+    read_committed: bool,
+) -> list[PartitionRange]:
+    """Raises ClientError where the topic or a partition is not there."""
+    admin = cluster.admin()
+    found = topics.find(admin, topic)
+    if found is None:
+        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows what is there")
+    if unknown := set(partitions).difference(found.partitions):
+        raise ClientError(
+            f"topic {topic} has no partition {min(unknown)}; it has {len(found.partitions)}, counted from 0"
+        )
+    chosen = sorted(set(partitions)) or found.partitions
+    logs = topics.Offsets(admin, topic, chosen, read_committed=read_committed)
+    first, end = logs.first(), logs.end()
+    starts = resolve(from_, first, end, logs)
+    stops = None if follow and to is None else resolve(to or LATEST, first, end, logs)
+    ranges: list[PartitionRange] = []
+    for partition in chosen:
+        wanted = starts[partition]
+        if from_.kind is Kind.OFFSET and wanted < first[partition]:
+            warn(f"partition {partition} begins at offset {first[partition]}: what was before is gone")
+        start = min(max(wanted, first[partition]), end[partition])
+        stop = None if stops is None else stops[partition]
+        if stop is not None and not follow:
+            stop = min(stop, end[partition])
+        ranges.append(PartitionRange(partition, start, None if stop is None else max(stop, start), wanted))
+    return ranges

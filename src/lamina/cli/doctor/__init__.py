@@ -1,0 +1,154 @@
+"""``lamina doctor``: shows what was found, or writes it down for a bug report.
+
+Owns the order of it. What is looked at lives in ``diagnosis``. Must not judge.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from lamina.cli.doctor.bundle import CONTENTS, gather, write_bundle
+from lamina.cli.doctor.examination import examine
+from lamina.cli.doctor.finding import Finding, State
+from lamina.cli.doctor.probe import probe
+from lamina.cli.options.settings import settings_from, settings_options
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.printing.tables import print_json, print_table
+from lamina.settings.definition import SettingError
+from lamina.settings.properties import PropertiesError
+from lamina.settings.values import BrokerSettings
+from lamina.storage import storage_paths
+
+
+@click.command(
+    "doctor",
+    epilog="""\b
+Exit status: 0 fine (warnings at most), 1 something stops a broker, 2 bad input.
+
+\b
+Examples:
+  lamina doctor
+  lamina doctor --config /etc/lamina/server.properties --data-dir /var/lib/lamina
+  lamina doctor --json | jq 'select(.state == "problem")'
+  lamina doctor --bundle report.tar.gz --log broker.log
+  lamina doctor --ping 127.0.0.1:9092""",
+)
+@settings_options
+@click.option("--listen", metavar="HOST:PORT", help="The address to look at.  [default: 127.0.0.1:9092]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every finding, then a summary.")
+@click.option("--bundle", metavar="FILE", help="Also write a .tar.gz for a bug report; it holds no records.")
+@click.option("--log", "log_file", metavar="FILE", help="The broker's log; its last lines go into the bundle.")
+@click.option("--ping", metavar="HOST:PORT", help="Only ask whether a broker answers there.")
+def command(
+    file: str | None,
+    data_dir: str | None,
+    node_id: str | None,
+    sets: tuple[str, ...],
+    listen: str | None,
+    as_json: bool,
+    bundle: str | None,
+    log_file: str | None,
+    ping: str | None,
+) -> int:
+    """Look for what would stop a broker, and say what to do.
+
+    Looks at Python, Java, the Spark engine, memory, descriptors, the settings, the data directory, the disk, the port
+    and the clock. Changes nothing.
+    """
+    if ping is not None:
+        return _ping(ping)
+    if bundle is not None and os.path.lexists(bundle):
+        click.echo(f"lamina: {bundle} is there already: choose another name", err=True)
+        return BAD_INPUT
+    if log_file is not None and bundle is None:
+        raise click.UsageError("--log goes with --bundle FILE")
+    settings, refusal = _settings(file, data_dir, node_id, sets, listen)
+    findings = list(examine(settings, refusal))
+    (_print_json if as_json else _print_table)(findings)
+    if bundle is not None:
+        _bundle(bundle, findings, settings, log_file)
+    return SOMETHING_WRONG if _count(findings, State.PROBLEM) else FINE
+
+
+def _settings(
+    file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], listen: str | None
+) -> tuple[BrokerSettings | None, str | None]:
+    listeners = None if listen is None else f"PLAINTEXT://{listen}"
+    try:
+        return settings_from(file, data_dir, node_id, sets, listeners=listeners), None
+    except (SettingError, PropertiesError) as error:
+        return None, str(error)
+
+
+def _ping(address: str) -> int:
+    host, separator, port = address.rpartition(":")
+    if not separator or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
+        raise click.BadParameter(f"{address!r} is not of the form HOST:PORT", param_hint="--ping")
+    try:
+        answering = probe(host.removeprefix("[").removesuffix("]") or "localhost", int(port))
+    except OSError as error:
+        click.echo(f"lamina: {address}: {(error.strerror or str(error)).lower()}", err=True)
+        return SOMETHING_WRONG
+    if answering is None:
+        click.echo(f"lamina: {address}: what listens there does not speak Kafka", err=True)
+        return SOMETHING_WRONG
+    click.echo(f"{address}: {answering}")
+    return FINE
+
+
+def _print_table(findings: Sequence[Finding]) -> None:
+    signs = {state: _sign(state) for state in State}
+    rows = [(signs[finding.state], finding.name, finding.what, finding.advice) for finding in findings]
+    shown = 4 if any(finding.advice for finding in findings) else 3
+    print_table(("", "what", "how it is", "what to do")[:shown], (row[:shown] for row in rows))
+    problems, warnings = _count(findings, State.PROBLEM), _count(findings, State.WARNING)
+    click.echo(f"{_amount(problems, 'problem')}, {_amount(warnings, 'warning')}")
+
+
+def _sign(state: State) -> str:
+    """A word where the output cannot show the sign."""
+    try:
+        state.sign.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return state.value
+    return state.sign
+
+
+def _print_json(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        print_json(
+            {
+                "type": "finding",
+                "name": finding.name,
+                "state": finding.state.value,
+                "what": finding.what,
+                "advice": finding.advice,
+            }
+        )
+    problems, warnings = _count(findings, State.PROBLEM), _count(findings, State.WARNING)
+    print_json({"type": "summary", "problems": problems, "warnings": warnings})
+
+
+def _count(findings: Sequence[Finding], state: State) -> int:
+    return sum(finding.state is state for finding in findings)
+
+
+def _amount(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
+def _bundle(path: str, findings: Sequence[Finding], settings: BrokerSettings | None, log_file: str | None) -> None:
+    """Say what will be in it, then write it."""
+    directories: list[str] = []
+    if settings is not None:
+        data_directory, log_directories = storage_paths(settings)
+        inside = data_directory.rstrip("/") + "/"
+        directories = [data_directory, *(log for log in log_directories if not log.startswith(inside))]
+    parts = gather(findings, settings, directories, log_file)
+    click.echo(f"\n{path} holds, and nothing else:", err=True)
+    for name in parts:
+        click.echo(f"  {name}: {CONTENTS[name]}", err=True)
+    write_bundle(path, parts)
+    click.echo("Look through it before you send it.", err=True)

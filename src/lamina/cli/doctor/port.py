@@ -1,0 +1,85 @@
+"""The port that a broker listens on: free, or taken, and by whom.
+
+Must not stay on it.
+"""
+
+import errno
+import glob
+import os
+from dataclasses import dataclass
+
+from lamina.broker.network.listening import bind
+from lamina.cli.doctor.finding import Finding, fine, problem
+from lamina.cli.doctor.probe import Answering, probe
+from lamina.settings.listeners import Listener
+
+_CONNECTIONS = ("/proc/net/tcp", "/proc/net/tcp6")
+_LISTENS = "0A"
+
+
+@dataclass(frozen=True, slots=True)
+class PortFacts:
+    """``refusal`` is the system's own word; the others are about who is there already."""
+
+    refusal: str | None = None
+    is_taken: bool = False
+    answering: Answering | None = None
+    owner: str | None = None
+
+
+def judge_port(address: str, facts: PortFacts, *, is_at_work: bool) -> Finding:
+    """``is_at_work``: a broker holds the data directory, so that it should be on its port too."""
+    name = f"port {address}"
+    if facts.refusal is None:
+        if is_at_work:
+            return fine(name, "free; the broker at work in the data directory listens elsewhere")
+        return fine(name, "free")
+    if not facts.is_taken:
+        return problem(name, facts.refusal.lower(), "choose an address of this machine and a port that you may use")
+    owner = f" ({facts.owner})" if facts.owner else ""
+    if facts.answering is not None and facts.answering.is_lamina and is_at_work:
+        return fine(name, f"{facts.answering} answers{owner}")
+    who = "taken by something that does not speak Kafka" if facts.answering is None else f"taken by {facts.answering}"
+    return problem(name, f"{who}{owner}", "stop that, or choose another port with --listen HOST:PORT")
+
+
+def look_port(listener: Listener, *, is_at_work: bool) -> Finding:
+    address = f"{listener.host or '*'}:{listener.port}"
+    try:
+        bind(listener, 1).socket.close()
+        facts = PortFacts()
+    except OSError as error:
+        is_taken = error.errno == errno.EADDRINUSE
+        refusal = error.strerror or str(error)
+        facts = PortFacts(refusal, is_taken, *((_ask(listener), _owner(listener.port)) if is_taken else (None, None)))
+    return judge_port(address, facts, is_at_work=is_at_work)
+
+
+def _ask(listener: Listener) -> Answering | None:
+    try:
+        return probe("localhost" if listener.host in ("", "0.0.0.0", "::") else listener.host, listener.port)
+    except OSError:
+        return None
+
+
+def _owner(port: int) -> str | None:
+    """The process that listens on a port, as far as this user may see: ``process 4711, java``. Linux alone tells."""
+    inodes = {f"socket:[{inode}]" for path in _CONNECTIONS for inode in _listening_inodes(path, port)}
+    for link in glob.glob("/proc/[0-9]*/fd/*") if inodes else ():
+        try:
+            if os.readlink(link) in inodes:
+                pid = link.split("/")[2]
+                with open(f"/proc/{pid}/comm") as file:
+                    return f"process {pid}, {file.read().strip()}"
+        except OSError:
+            continue
+    return None
+
+
+def _listening_inodes(path: str, port: int) -> list[str]:
+    try:
+        with open(path) as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return []
+    return [line[9] for line in lines[1:] if line[3] == _LISTENS and int(line[1].rpartition(":")[2], 16) == port]

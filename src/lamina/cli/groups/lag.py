@@ -1,0 +1,103 @@
+"""``lamina groups lag``."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from lamina.cli.groups.lookup import Partition, all_groups, committed, describe_all, state_of
+from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.options.names import checked_names, complete_topic, groups_argument
+from lamina.cli.outcome import Attempts
+from lamina.cli.printing.tables import Value, print_json, print_table
+from lamina.cli.printing.text import cell
+from lamina.cli.topics.lookup import latest_offsets
+from lamina.client.cluster import Cluster
+
+_COLUMNS = ("topic", "partition", "committed", "latest", "lag", "client_id", "host", "member_id")
+
+
+@click.command(
+    "lag",
+    epilog="""\b
+Examples:
+  lamina groups lag
+  lamina groups lag billing --topic orders --json""",
+)
+@groups_argument(required=False)
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC",
+    multiple=True,
+    callback=checked_names,
+    shell_complete=complete_topic,
+    help="Only this topic; may be repeated.",
+)
+@as_json_option
+@cluster_options
+def lag(cluster: Cluster, groups: tuple[str, ...], topics: tuple[str, ...], as_json: bool) -> int:
+    """Show how far groups are behind the end of each partition; all groups if none is named.
+
+    Lag is a difference of offsets: the end of the partition minus what is committed. There are fewer records where
+    compaction, transactions or deleted records left gaps.
+    """
+    attempts = Attempts(cluster)
+    names = groups or [group.group_id for group in all_groups(cluster, attempts)]
+    for group in describe_all(cluster, names, attempts):
+        rows = _rows(cluster, group, frozenset(topics), attempts)
+        known = [row["lag"] for row in rows if isinstance(row["lag"], int)]
+        total: dict[str, Value] = {
+            "type": "lag_total",
+            "group": group.group_id,
+            "state": state_of(group),
+            "lag": sum(known),
+            "partition_count": len(rows),
+            "unknown_count": len(rows) - len(known),
+        }
+        if as_json:
+            for row in [*rows, total]:
+                print_json(row)
+        else:
+            _print(group.group_id, rows, total)
+    return attempts.status
+
+
+def _rows(cluster: Cluster, group: Any, topics: frozenset[str], attempts: Attempts) -> list[dict[str, Value]]:
+    done = committed(cluster, group.group_id)
+    readers = _readers(group.members)
+    partitions = sorted(key for key in done.keys() | readers.keys() if not topics or key[0] in topics)
+    latest = latest_offsets(cluster, partitions, attempts)
+    rows: list[dict[str, Value]] = []
+    for topic, number in partitions:
+        at, end = done.get((topic, number)), latest.get((topic, number))
+        reader = readers.get((topic, number))
+        rows.append(
+            {
+                "type": "lag",
+                "group": group.group_id,
+                "topic": topic,
+                "partition": number,
+                "committed": at,
+                "latest": end,
+                "lag": None if at is None or end is None else end - at,
+                "client_id": None if reader is None else reader.client_id,
+                "host": None if reader is None else reader.host.lstrip("/"),
+                "member_id": None if reader is None else reader.member_id,
+            }
+        )
+    return rows
+
+
+def _readers(members: Iterable[Any]) -> Mapping[Partition, Any]:
+    return {(one.topic, one.partition): member for member in members for one in member.assignment.topic_partitions}
+
+
+def _print(group: str, rows: list[dict[str, Value]], total: Mapping[str, Value]) -> None:
+    click.echo(f"{group}  (state {total['state']})")
+    headings = tuple(name.removesuffix("_id") for name in _COLUMNS)
+    print_table(headings, [tuple(cell(row[name]) for name in _COLUMNS) for row in rows])
+    unknown = f"; {total['unknown_count']} partitions have nothing committed" if total["unknown_count"] else ""
+    click.echo(f"lag {total['lag']} offsets in {total['partition_count']} partitions{unknown}")
+    click.echo("(a difference of offsets; there are fewer records where some were compacted or aborted)")
+    click.echo()

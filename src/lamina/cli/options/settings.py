@@ -1,0 +1,68 @@
+"""Settings as a command line gives them: ``KEY=VALUE``, and those of a broker by a file, flags and ``--set``.
+
+Must not know what the settings are for.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from lamina.cli.options.units import setting_value
+from lamina.settings.properties import load
+from lamina.settings.resolve import resolve_broker
+from lamina.settings.values import BrokerSettings
+
+_OPTIONS = (
+    click.option("--config", "file", metavar="FILE", help="Kafka's server.properties."),
+    click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./lamina-data]"),
+    click.option("--node-id", metavar="N", help="The number of this broker.  [default: 1]"),
+    click.option(
+        "--set",
+        "sets",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Any setting by Kafka's name; a value may have a unit: 7d, 10GiB. May be repeated.",
+    ),
+)
+
+
+def settings_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options that every command about a broker of this machine has."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def settings_from(
+    file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], **flags: str | None
+) -> BrokerSettings:
+    """Raises SettingError or PropertiesError for what cannot be used."""
+    in_file: dict[str, str] = {}
+    if file is not None:
+        with open(file, "rb") as opened:
+            in_file = load(opened.read())
+    given: dict[str, Any] = {"lamina.data.dir": data_dir, "node.id": node_id, **flags}
+    return resolve_broker(
+        file=in_file,
+        flags={name: text for name, text in given.items() if text is not None},
+        sets=settings_pairs_from(sets, "--set"),
+    )
+
+
+def pairs_from(texts: Iterable[str], option: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE", param_hint=option)
+        given[name.strip()] = value.strip()
+    return given
+
+
+def settings_pairs_from(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Durations and sizes become the plain numbers that Kafka wants."""
+    try:
+        return {name: setting_value(name, value) for name, value in pairs_from(texts, option).items()}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error

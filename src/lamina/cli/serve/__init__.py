@@ -1,0 +1,93 @@
+"""``lamina serve``: from a command line to a running broker, and to the status that it ends with.
+
+Owns the order of it. What is printed lives in ``start_lines`` and ``log_lines``. Must
+not know requests or files.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+import click
+
+from lamina.cli.options.settings import settings_from, settings_options
+from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG
+from lamina.settings.definition import SettingError
+from lamina.settings.properties import PropertiesError
+from lamina.settings.values import BrokerSettings
+
+
+@click.command(
+    "serve",
+    epilog="""\b
+Exit status: 0 stopped by SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 bad settings.
+
+\b
+Examples:
+  lamina serve
+  lamina serve --data-dir /var/lib/lamina --listen 127.0.0.1:0
+  lamina serve --config server.properties --set log.retention.hours=24""",
+)
+@settings_options
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.  [default: 127.0.0.1:9092]"
+)
+@click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
+def command(
+    file: str | None,
+    data_dir: str | None,
+    node_id: str | None,
+    sets: tuple[str, ...],
+    listen: str | None,
+    json_logs: bool,
+) -> int:
+    """Run a broker."""
+    from lamina.cli.serve.log_lines import start_logging
+
+    listeners = None if listen is None else f"PLAINTEXT://{listen}"
+    try:
+        settings = settings_from(file, data_dir, node_id, sets, listeners=listeners)
+    except (SettingError, PropertiesError) as error:
+        click.echo(f"lamina: {error}", err=True)
+        return BAD_INPUT
+    start_logging(as_json=json_logs)
+    return _run(settings, quiet=json_logs)
+
+
+def _run(settings: BrokerSettings, *, quiet: bool) -> int:
+    from lamina.broker.server import Server
+    from lamina.cli.printing.bar import bar
+    from lamina.cli.serve.start_lines import print_start, warn
+    from lamina.storage import StartError
+
+    warn(settings)
+    server = Server(settings)
+    # Not Python's own handler, which asyncio would replace by one that waits until recovery is over.
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        with bar("opening logs", of_bytes=False) as progress, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            reason = runner.run(server.run(lambda started: print_start(started, quiet=quiet), progress))
+    except StartError as error:
+        click.echo(f"lamina: {error}", err=True)
+        return SOMETHING_WRONG
+    except KeyboardInterrupt:
+        click.echo("lamina: stopped before it had started", err=True)
+        return INTERRUPTED
+    if reason is not None:
+        click.echo(f"lamina: {reason}", err=True)
+        return SOMETHING_WRONG
+    return FINE
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where there is one; asyncio's own loop, slower, where there is not."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

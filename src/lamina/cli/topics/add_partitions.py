@@ -1,0 +1,40 @@
+"""``lamina topics add-partitions``."""
+
+import click
+
+from lamina.cli.options.cluster import cluster_options
+from lamina.cli.options.names import topic_argument
+from lamina.cli.outcome import Attempts, warn
+from lamina.cli.topics.lookup import describe_all
+from lamina.client.cluster import Cluster
+
+
+@click.command(
+    "add-partitions",
+    epilog="""\b
+Examples:
+  lamina topics add-partitions orders --total 6""",
+)
+@topic_argument()
+@click.option(
+    "--total",
+    metavar="N",
+    type=click.IntRange(1, 2**31 - 1),
+    required=True,
+    help="How many partitions there shall be, with those of now.",
+)
+@cluster_options
+def add_partitions(cluster: Cluster, topic: str, total: int) -> int:
+    """Give a topic more partitions.
+
+    Most producers choose a record's partition by its key and the number of partitions. With another number, later
+    records of a key may lie in another partition than earlier ones, and readers lose the order between them.
+    """
+    from confluent_kafka.admin import NewPartitions
+
+    attempts = Attempts(cluster)
+    for before in describe_all(cluster, [topic], attempts):
+        for _ in attempts.answers(cluster.admin().create_partitions([NewPartitions(topic, total)]).items()):
+            click.echo(f"{topic}: {len(before.partitions)} partitions became {total}")
+            warn("keys map differently now: later records of a key may lie in another partition than earlier ones")
+    return attempts.status

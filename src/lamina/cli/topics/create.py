@@ -1,0 +1,100 @@
+"""``lamina topics create``."""
+
+import re
+
+import click
+
+from lamina.cli.options.cluster import cluster_options
+from lamina.cli.options.names import topics_argument
+from lamina.cli.options.settings import settings_pairs_from
+from lamina.cli.outcome import Attempts
+from lamina.client.cluster import Cluster
+from lamina.client.errors import Refused
+
+_MOST_PARTITIONS = 100_000
+"""librdkafka asks for no more at once."""
+_ASSIGNMENT = re.compile(r"\d{1,9}(:\d{1,9})*(,\d{1,9}(:\d{1,9})*)*")
+
+
+@click.command(
+    "create",
+    epilog="""\b
+Examples:
+  lamina topics create orders
+  lamina topics create orders payments --partitions 6 --replication-factor 3
+  lamina topics create customers --config cleanup.policy=compact --if-not-exists
+  lamina topics create placed --replica-assignment 1:2,2:3""",
+)
+@topics_argument()
+@click.option(
+    "--partitions",
+    metavar="N",
+    type=click.IntRange(1, _MOST_PARTITIONS),
+    help="How many.  [default: the broker's num.partitions]",
+)
+@click.option(
+    "--replication-factor",
+    metavar="N",
+    type=click.IntRange(1, 2**15 - 1),
+    help="Copies of each partition.  [default: the broker's default.replication.factor]",
+)
+@click.option(
+    "--replica-assignment", metavar="ID:ID,…", help="The brokers of each partition in turn, instead of the two above."
+)
+@click.option(
+    "--config",
+    "configs",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A setting of the topic; a value may have a unit: 7d, 10GiB. May be repeated.",
+)
+@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
+@click.option("--validate-only", "--dry-run", is_flag=True, help="Only ask whether it could be made.")
+@cluster_options
+def create(
+    cluster: Cluster,
+    topics: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    validate_only: bool,
+) -> int:
+    """Make topics."""
+    from confluent_kafka.admin import NewTopic
+
+    assigned = _assignment_from(replica_assignment)
+    if assigned and (partitions is not None or replication_factor is not None):
+        raise click.UsageError("--replica-assignment says what --partitions and --replication-factor say: give one.")
+    config = settings_pairs_from(configs, "--config")
+    new = [
+        NewTopic(topic, len(assigned), replica_assignment=assigned, config=config)
+        if assigned
+        else NewTopic(topic, partitions or -1, replication_factor or -1, config=config)
+        for topic in dict.fromkeys(topics)
+    ]
+    attempts = Attempts(cluster)
+    done = "could be made" if validate_only else "made"
+    for topic, future in cluster.admin().create_topics(new, validate_only=validate_only).items():
+        try:
+            cluster.answer(future)
+            click.echo(f"{topic}: {done}")
+        except Refused as error:
+            if if_not_exists and error.name == "TOPIC_ALREADY_EXISTS":
+                click.echo(f"{topic}: is there already")
+            else:
+                attempts.fail(topic, error)
+    return attempts.status
+
+
+def _assignment_from(text: str | None) -> list[list[int]]:
+    """Kafka's form: partitions with commas between, and of each its brokers with colons between."""
+    if text is None:
+        return []
+    if not _ASSIGNMENT.fullmatch(text):
+        raise click.BadParameter(
+            f"{text!r} is not of the form 1:2,2:3, brokers with colons and partitions with commas between.",
+            param_hint="--replica-assignment",
+        )
+    return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]

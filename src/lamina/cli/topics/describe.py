@@ -1,0 +1,114 @@
+"""``lamina topics describe``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.options.names import topics_argument
+from lamina.cli.outcome import Attempts
+from lamina.cli.printing.tables import Value, print_json, print_table
+from lamina.cli.printing.text import cell
+from lamina.cli.topics.lookup import (
+    EARLIEST,
+    LATEST,
+    all_names,
+    describe_all,
+    find_offsets,
+    id_text,
+    replication_factor,
+)
+from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError, Unreachable
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import TopicDescription
+
+_COMPACTION = "lamina.compaction"
+
+
+@click.command(
+    "describe",
+    epilog="""\b
+Examples:
+  lamina topics describe
+  lamina topics describe orders payments --json""",
+)
+@topics_argument(required=False)
+@as_json_option
+@cluster_options
+def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
+    """Show partitions, and what is set on a topic.
+
+    All topics but internal ones if none is named.
+    """
+    attempts = Attempts(cluster)
+    found = describe_all(cluster, topics or all_names(cluster), attempts)
+    shown = [topic for topic in found if topics or not topic.is_internal]
+    for number, topic in enumerate(shown):
+        configs = _configs(cluster, topic.name, attempts)
+        partitions = _partitions(cluster, topic, attempts)
+        if as_json:
+            print_json(
+                {
+                    "type": "topic",
+                    "name": topic.name,
+                    "id": id_text(topic),
+                    "internal": topic.is_internal,
+                    "partition_count": len(partitions),
+                    "replication_factor": replication_factor(topic),
+                    "configs": configs,
+                    "partitions": [*partitions],
+                }
+            )
+        else:
+            if number:
+                click.echo()
+            _print(topic, configs, partitions)
+    if not shown and not topics:
+        click.echo("lamina: there are no topics; make one with `lamina topics create NAME`", err=True)
+    return attempts.status
+
+
+def _configs(cluster: Cluster, topic: str, attempts: Attempts) -> dict[str, Value]:
+    """What is set on the topic itself, and why it is not compacted if it should be and is not."""
+    from confluent_kafka.admin import ConfigResource, ConfigSource
+
+    futures = cluster.admin().describe_configs([ConfigResource("topic", topic)])
+    try:
+        entries = cluster.answer(next(iter(futures.values())))
+    except Unreachable:
+        raise
+    except ClientError as error:
+        attempts.fail(topic, error)
+        return {}
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in sorted(entries.items()) if entry.source == own or name == _COMPACTION}
+
+
+def _partitions(cluster: Cluster, topic: "TopicDescription", attempts: Attempts) -> list[dict[str, Value]]:
+    earliest = find_offsets(cluster, topic, EARLIEST, attempts)
+    latest = find_offsets(cluster, topic, LATEST, attempts)
+    return [
+        {
+            "partition": partition.id,
+            "leader": None if partition.leader is None or partition.leader.id < 0 else partition.leader.id,
+            "replicas": [node.id for node in partition.replicas],
+            "isr": [node.id for node in partition.isr],
+            "earliest": earliest[partition.id].offset if partition.id in earliest else None,
+            "latest": latest[partition.id].offset if partition.id in latest else None,
+        }
+        for partition in topic.partitions
+    ]
+
+
+def _print(topic: "TopicDescription", configs: dict[str, Value], partitions: list[dict[str, Value]]) -> None:
+    click.echo(f"{topic.name}  (id {id_text(topic)}{', internal' if topic.is_internal else ''})")
+    for name, value in configs.items():
+        click.echo(f"  {name} = {cell(value)}")
+    columns = ("partition", "leader", "replicas", "isr", "earliest", "latest")
+    print_table(columns, [tuple(_cell(partition[name]) for name in columns) for partition in partitions])
+
+
+def _cell(value: Value) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else cell(value)

@@ -1,0 +1,114 @@
+"""``lamina topics offsets``."""
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.options.moments import FORMS, parse_moment
+from lamina.cli.options.names import topic_argument
+from lamina.cli.outcome import Attempts
+from lamina.cli.printing.tables import Row, print_json, print_table
+from lamina.cli.printing.text import cell, time_text
+from lamina.cli.topics.lookup import EARLIEST, LATEST, MAX_TIMESTAMP, describe_all, find_offsets
+from lamina.client.cluster import Cluster
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import TopicDescription
+
+_NAMED = {"earliest": EARLIEST, "latest": LATEST, "max-timestamp": MAX_TIMESTAMP}
+
+
+@click.command(
+    "offsets",
+    epilog=f"""\b
+Examples:
+  lamina topics offsets orders
+  lamina topics offsets orders --at max-timestamp
+  lamina topics offsets orders --at -1h
+\b
+A time is {FORMS}; without a zone it is UTC.""",
+)
+@topic_argument()
+@click.option(
+    "--at",
+    metavar="WHERE",
+    help="earliest, latest, max-timestamp, or a time: the first record that is not older.  [default: both ends]",
+)
+@as_json_option
+@cluster_options
+def offsets(cluster: Cluster, topic: str, at: str | None, as_json: bool) -> int:
+    """Show where partitions begin and end.
+
+    With --at, which offset belongs to a time instead.
+    """
+    wanted = None if at is None else _place(at)
+    attempts = Attempts(cluster)
+    for found in describe_all(cluster, [topic], attempts):
+        if wanted is None:
+            _print_ends(cluster, found, attempts, as_json)
+        else:
+            _print_one(cluster, found, wanted, attempts, as_json)
+    return attempts.status
+
+
+def _place(at: str) -> int:
+    try:
+        return _NAMED[at] if at in _NAMED else parse_moment(at, int(time.time() * 1000))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, or earliest, latest or max-timestamp.", param_hint="--at") from error
+
+
+def _print_ends(cluster: Cluster, topic: "TopicDescription", attempts: Attempts, as_json: bool) -> None:
+    earliest = find_offsets(cluster, topic, EARLIEST, attempts)
+    latest = find_offsets(cluster, topic, LATEST, attempts)
+    rows: list[Row] = []
+    total = 0
+    for number in (partition.id for partition in topic.partitions):
+        start = earliest[number].offset if number in earliest else None
+        end = latest[number].offset if number in latest else None
+        count = None if start is None or end is None else end - start
+        total += count or 0
+        rows.append(
+            {
+                "type": "partition_ends",
+                "topic": topic.name,
+                "partition": number,
+                "earliest": start,
+                "latest": end,
+                "count": count,
+            }
+        )
+    _print(("partition", "earliest", "latest", "count"), rows, as_json)
+    if not as_json:
+        click.echo(f"total {total}")
+
+
+def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: Attempts, as_json: bool) -> None:
+    """Where no record is that late, or none at all, a broker answers -1."""
+    found = find_offsets(cluster, topic, at, attempts)
+    rows: list[Row] = []
+    for number in (partition.id for partition in topic.partitions):
+        answer = found.get(number)
+        offset = answer.offset if answer is not None and answer.offset >= 0 else None
+        timestamp = answer.timestamp if answer is not None and answer.timestamp >= 0 else None
+        rows.append(
+            {
+                "type": "partition_offset",
+                "topic": topic.name,
+                "partition": number,
+                "offset": offset,
+                "timestamp": timestamp,
+                "time": None if timestamp is None else time_text(timestamp),
+            }
+        )
+    _print(("partition", "offset", "time"), rows, as_json)
+
+
+def _print(columns: tuple[str, ...], rows: list[Row], as_json: bool) -> None:
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    print_table(columns, [tuple(cell(row[name]) for name in columns) for row in rows])

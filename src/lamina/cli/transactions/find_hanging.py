@@ -1,0 +1,81 @@
+"""``lamina transactions find-hanging``."""
+
+import time
+
+import click
+
+from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.options.names import topic_argument
+from lamina.cli.outcome import FINE, SOMETHING_WRONG
+from lamina.cli.printing.tables import print_json, print_table
+from lamina.cli.printing.text import time_text
+from lamina.client.cluster import Cluster
+
+_LONGEST_TIMEOUT_MINUTES = 15
+
+
+@click.command(
+    "find-hanging",
+    epilog="""\b
+Examples:
+  lamina transactions find-hanging
+  lamina transactions find-hanging orders --partition 0 --max-transaction-timeout 1
+\b
+The status is 1 if there are any.""",
+)
+@topic_argument(required=False)
+@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), help="Only this partition of TOPIC.")
+@click.option(
+    "--max-transaction-timeout",
+    "timeout_minutes",
+    metavar="MINUTES",
+    type=click.IntRange(0),
+    default=_LONGEST_TIMEOUT_MINUTES,
+    show_default=True,
+    help="Younger transactions are left alone.",
+)
+@as_json_option
+@cluster_options
+def find_hanging(
+    cluster: Cluster, topic: str | None, partition: int | None, timeout_minutes: int, as_json: bool
+) -> int:
+    """Show transactions that are open in partitions and that no coordinator knows of: nobody will end them."""
+    from lamina.client.transactions import Transactions
+
+    if partition is not None and topic is None:
+        raise click.UsageError("--partition needs TOPIC.")
+    transactions = Transactions(cluster)
+    oldest_ms = time.time_ns() // 1_000_000 - timeout_minutes * 60_000
+    open_ones = transactions.open_in(transactions.partitions(topic, partition))
+    found = transactions.hanging(one for one in open_ones if one.last_timestamp_ms <= oldest_ms)
+    if as_json:
+        for one, transactional_id in found:
+            print_json(
+                {
+                    "type": "hanging_transaction",
+                    "topic": one.topic,
+                    "partition": one.partition,
+                    "producer_id": one.producer_id,
+                    "producer_epoch": one.producer_epoch,
+                    "transactional_id": transactional_id,
+                    "start_offset": one.start_offset,
+                    "last_written": time_text(one.last_timestamp_ms),
+                }
+            )
+    else:
+        print_table(
+            ("topic", "partition", "producer id", "epoch", "transactional id", "start offset", "last written"),
+            [
+                (
+                    one.topic,
+                    str(one.partition),
+                    str(one.producer_id),
+                    str(one.producer_epoch),
+                    transactional_id or "",
+                    str(one.start_offset),
+                    time_text(one.last_timestamp_ms) or "",
+                )
+                for one, transactional_id in found
+            ],
+        )
+    return SOMETHING_WRONG if found else FINE

