@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-kafka bench-cleaner soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
+.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-broker bench-kafka bench-cleaner bench-tables soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -72,15 +72,28 @@ bench-log: venv
 bench-validate: venv
 	$(BIN)/python -m bench.validate
 
-# Beside a real Kafka, in about eight minutes, on a machine that does nothing else. ARGS="--only ROW" or "--json".
-# Needs Java 17+, Maven and a C compiler; fetches Kafka itself. Draws docs/bench-kafka.png.
+# Lamina's broker by itself: the longest callbacks of its loop, and the memory of groups; about two minutes.
+# ARGS="--profile ROW" shows where its time goes in a row of bench-kafka.
+bench-broker: venv
+	$(BIN)/python -m bench.broker $(ARGS)
+
+# Beside a real Kafka, in about a quarter of an hour, on a machine that does nothing else. ARGS="--quick" for a little of
+# everything in four minutes, "--only ROW", "--dir DIR" to choose the disk. Needs Java 17+, Maven and a C compiler; fetches
+# Kafka itself. Writes build/bench-kafka.json and draws docs/bench-kafka.png.
 bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
 
-# The cleaner beside that of a real Kafka, in about half an hour, on a machine that does nothing else, with 15 GB of free
-# disk. ARGS="--only ROW", "--scale 0.01" for a try, or "--json". Draws docs/bench-cleaner.png.
+# The cleaner beside that of a real Kafka, as it is by default and tuned, in about a quarter of an hour, on a machine that
+# does nothing else, with 10 GB of free disk and 8 GB of free memory. ARGS as for bench-kafka. Writes
+# build/bench-cleaner.json and draws docs/bench-cleaner.png.
 bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
+
+# The tables of README.md, from what bench-kafka and bench-cleaner wrote.
+bench-tables: venv
+	@$(BIN)/python -m bench.report build/bench-kafka.json --markdown
+	@echo
+	@$(BIN)/python -m bench.report build/bench-cleaner.json --markdown
 
 # The cleaner with 100 million keys, and with a log of 20 GB: exactly the right records, within the memory that
 # docs/compaction.md states. About a quarter of an hour, with 42 GB of free disk (ARGS="--dir DIR"); needs no Kafka.

@@ -1,114 +1,41 @@
-"""Logs for the cleaners to clean, and the time that a broker takes for it.
+"""The time that a broker takes to clean a topic, seen from outside, the same way for every broker.
 
-A log is written with compaction held off, then let go by one change of a setting; what is measured is from the answer
-to that change until the checkpoint says that everything up to the active segment is clean. Everything is done from
-outside, the same way for every broker. Must not know what is compared.
+A topic is written with compaction held off, then let go by one change of a setting; what is measured is from the answer
+to that change until the checkpoint says that everything up to the active segment is clean. Must not know what is
+compared.
 """
 
 from __future__ import annotations
 
 import mmap
-import random
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.librdkafka import BATCH_MESSAGES, CALL_SECONDS, PRODUCER
+from bench.librdkafka import CALL_SECONDS, new_admin
+from bench.small_requests import WrongAnswer
 from bench.subjects import Subject
-from lamina.records.batch import CODEC_MASK, HEADER_BYTES, Codec, read_header
+from bench.usage import Usage
+from tests.peers.kafka import Kafka
+from tests.peers.lamina import Lamina
 
-MEBIBYTE = 1 << 20
 PASS_SECONDS = 900
-_TOUCHED_BYTES = 2048 * MEBIBYTE
-LOOK_SECONDS = 0.005
-HELD_OFF = "1.0"
 LET_GO = "0.01"
-_FEWEST_RECORDS = 100_000
+_LOOK_SECONDS = 0.005
+_TOUCHED_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """A topic to be cleaned: keys drawn evenly from so many, by a generator that always draws the same."""
-
-    name: str
+class Cleaned:
     records: int
-    """In all its partitions."""
-    keys: int
-    """In all its partitions."""
-    value_bytes: int
-    segment_bytes: int = 128 * MEBIBYTE
-    partitions: int = 1
-    codec: str = "none"
-
-    def scaled(self, scale: float) -> Log:
-        """Fewer records, in smaller segments or, of a topic with many partitions, in fewer of them."""
-        if self.partitions > 1:
-            partitions = max(round(self.partitions * scale), 1)
-            each = partitions / self.partitions
-            return replace(
-                self, records=int(self.records * each), keys=max(int(self.keys * each), 1), partitions=partitions
-            )
-        return replace(
-            self,
-            records=max(int(self.records * scale), _FEWEST_RECORDS),
-            keys=max(int(self.keys * scale), 1000),
-            segment_bytes=max(int(self.segment_bytes * scale), MEBIBYTE),
-        )
-
-
-def write_log(subject: Subject, topic: str, log: Log) -> None:
-    """Make the topic and fill it."""
-    admin = AdminClient({"bootstrap.servers": subject.bootstrap})
-    configs = {
-        "cleanup.policy": "compact",
-        "segment.bytes": str(log.segment_bytes),
-        "min.cleanable.dirty.ratio": HELD_OFF,
-        "compression.type": "producer",
-    }
-    made = admin.create_topics([NewTopic(topic, log.partitions, 1, config=configs)])
-    made[topic].result(CALL_SECONDS)
-    producer = Producer({"bootstrap.servers": subject.bootstrap, **PRODUCER, "compression.type": log.codec})
-    for number, messages in enumerate(_messages(log)):
-        partition = number % log.partitions
-        while (taken := producer.produce_batch(topic, messages, partition=partition)) != len(messages):
-            messages = messages[taken:]
-            producer.poll(0.1)
-        producer.poll(0)
-    if producer.flush(CALL_SECONDS * 10):
-        raise TimeoutError(f"{topic}: messages were not acknowledged")
-
-
-def _messages(log: Log) -> Iterator[list[dict[str, bytes]]]:
-    chosen = random.Random(7)
-    half = log.value_bytes // 2  # The other half compresses away, as values do.
-    size = min(BATCH_MESSAGES, log.records // log.partitions)
-    for _ in range(log.records // size):
-        yield [
-            {
-                "key": b"key-%013d" % chosen.randrange(log.keys),
-                "value": chosen.randbytes(half).ljust(log.value_bytes, b"."),
-            }
-            for _ in range(size)
-        ]
-
-
-class WrongLog(Exception):
-    """What lies on disk is not the log that was to be measured; one sentence."""
-
-
-def check_codec(logs: Path, topic: str, log: Log) -> None:
-    """A client that finds a codec unsupported sends records plain and says nothing: look at what was stored."""
-    first = min((logs / f"{topic}-0").glob("*.log"))
-    with first.open("rb") as file:
-        codec = Codec(read_header(file.read(HEADER_BYTES)).attributes & CODEC_MASK)
-    if codec.name.lower() != log.codec:
-        raise WrongLog(f"{topic} was to be written with {log.codec} and is stored with {codec.name.lower()}")
+    """Below the active segments, which no cleaner touches."""
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    """Of all the broker's processes together."""
 
 
 def touch_memory() -> None:
@@ -120,22 +47,30 @@ def touch_memory() -> None:
     memory.close()
 
 
-def clean_seconds(subject: Subject, logs: Path, topic: str, log: Log) -> float:
-    """Let the cleaner go, and wait until it has cleaned all that it may; ``logs`` is the broker's log directory."""
-    due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(log.partitions)}
+def clean(subject: Subject, topic: str, partitions: int) -> Cleaned:
+    """Let the cleaner go, and wait until it has cleaned all that it may."""
+    logs = _logs_of(subject)
+    due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(partitions)}
     if not all(due.values()):
-        raise WrongLog(f"{topic} has a partition of one segment, of which nothing can be cleaned")
-    admin = AdminClient({"bootstrap.servers": subject.bootstrap})
+        raise WrongAnswer(f"{topic} has a partition of one segment, of which nothing can be cleaned")
     change = ConfigEntry("min.cleanable.dirty.ratio", LET_GO, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-    (answer,) = admin.incremental_alter_configs([resource]).values()
-    answer.result(CALL_SECONDS)
-    began = time.perf_counter()
-    while not _is_clean(logs / "cleaner-offset-checkpoint", topic, due):
-        if time.perf_counter() - began > PASS_SECONDS:
-            raise TimeoutError(f"{topic} was not clean after {PASS_SECONDS} s")
-        time.sleep(LOOK_SECONDS)
-    return time.perf_counter() - began
+    admin = new_admin(subject.bootstrap)
+    with Usage(subject.process_id) as usage:
+        (answer,) = admin.incremental_alter_configs([resource]).values()
+        answer.result(CALL_SECONDS)
+        began = time.perf_counter()
+        while not _is_clean(logs / "cleaner-offset-checkpoint", topic, due):
+            if time.perf_counter() - began > PASS_SECONDS:
+                raise TimeoutError(f"{topic} was not clean after {PASS_SECONDS} s")
+            time.sleep(_LOOK_SECONDS)
+        seconds = time.perf_counter() - began
+    return Cleaned(sum(due.values()), seconds, usage.cpu_seconds, usage.peak_bytes)
+
+
+def _logs_of(subject: Subject) -> Path:
+    assert isinstance(subject, Kafka | Lamina)
+    return subject.data_directory / "logs" if isinstance(subject, Lamina) else subject.data_directory
 
 
 def _active_base(partition: Path) -> int:

@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 from bench.librdkafka import create_topic
 from bench.members import Connection, ConsumerMember, commit_request, find_coordinator
-from bench.subjects import new_lamina, resident_megabytes
-from bench.trials import SETTLING_SECONDS
+from bench.subjects import new_lamina
+from bench.usage import resident_bytes
 from tests.peers.lamina import Lamina
 
 GROUPS = 20_000
 MEMBERS = 2_000
 OFFSETS = 200_000
 PARTITIONS = 1_000
+SETTLING_SECONDS = 2.0
 TOPIC = "memory"
 SMALL_TOPIC = "memory-small"
 
@@ -54,9 +55,9 @@ def measure_group_memory() -> GroupMemory:
     return GroupMemory(grown[0] / GROUPS, grown[1] / OFFSETS, grown[2] / MEMBERS)
 
 
-def _resident_bytes(lamina: Lamina) -> float:
+def _resident_bytes(lamina: Lamina) -> int:
     time.sleep(SETTLING_SECONDS)
-    return resident_megabytes(lamina) * 1e6
+    return resident_bytes(lamina.process_id)
 
 
 async def _commit_all(bootstrap: str, name: str, groups: int, offsets: int) -> None:

@@ -1,4 +1,4 @@
-"""What is measured of groups: commits, rebalances, and loading after a restart.
+"""What is measured of consumer groups: commits, rebalances, and loading after a restart.
 
 Owns the amounts.
 """
@@ -6,13 +6,14 @@ Owns the amounts.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from bench.librdkafka import create_topic
-from bench.load import Load, run_prepared
+from bench.amounts import Amounts
+from bench.librdkafka import create_topic, delete_topic
+from bench.load import Load, run_load
 from bench.members import (
     ClassicMember,
     Connection,
@@ -21,25 +22,91 @@ from bench.members import (
     fetch_request,
     find_coordinator,
 )
-from bench.subjects import Subject, wait_for_answer
+from bench.results import Figure
+from bench.rounds import Trial, Values
+from bench.subjects import KAFKA, KAFKA_APPEND_LINGER_0, LAMINA, Subject, wait_for_answer
+from bench.usage import cpu_seconds
 from lamina.wire.codec import encode_request
 
 COMMITTERS = 16
-COMMIT_SECONDS = 3.0
+COMMITS_WARM_UP_SECONDS = 15.0
+REBALANCE_WARM_UP_SECONDS = 6.0
 MEMBERS = 100
 PARTITIONS = 300
-LOADED_COMMITS = int(os.environ.get("LAMINA_BENCH_COMMITS", "1000000"))
-"""A smaller number is for trying the row out."""
+LOADED_COMMITS = 300_000
 LOADED_PARTITIONS = 100
 PATIENCE_SECONDS = 600.0
 NO_MEMBER = ("", -1)
+VERSUS = {KAFKA: KAFKA, LAMINA: LAMINA}
+VERSUS_APPEND_LINGER_0 = {KAFKA: KAFKA_APPEND_LINGER_0, LAMINA: LAMINA}
+GROUPS = "Consumer groups"
 
 
-def commits(subject: Subject, topic: str) -> tuple[float, ...]:
+def group_trials(amounts: Amounts) -> list[Trial]:
+    return [
+        *(
+            Trial(
+                name,
+                (
+                    Figure(GROUPS, f"offset commits, {COMMITTERS} consumers", "/s", "more", linger),
+                    Figure(GROUPS, f"p99 of an offset commit, {COMMITTERS} consumers", "ms", "less", linger),
+                ),
+                partial(_commits, amounts.load_seconds),
+                subjects,
+                "commits",
+                COMMITS_WARM_UP_SECONDS * amounts.share,
+            )
+            for name, linger, subjects in (
+                ("commits", "Kafka's group.coordinator.append.linger.ms=5, its default", VERSUS),
+                ("commits-append-linger-0", "0", VERSUS_APPEND_LINGER_0),
+            )
+        ),
+        *(
+            Trial(
+                f"rebalance-{protocol}",
+                (
+                    Figure(GROUPS, f"rebalance, {MEMBERS} members, {PARTITIONS} partitions", "s", "less", protocol),
+                    Figure(GROUPS, "broker's CPU for the rebalance", "s", "less", protocol),
+                ),
+                partial(_rebalance, protocol),
+                VERSUS,
+                f"rebalance-{protocol}",
+                REBALANCE_WARM_UP_SECONDS * amounts.share,
+            )
+            for protocol in ("classic", "consumer")
+        ),
+    ]
+
+
+def loading_trial(amounts: Amounts) -> Trial:
+    commits = amounts.count(LOADED_COMMITS)
+    loaded: set[str] = set()
+    """Brokers that have the commits; every round loads the same."""
+
+    def run(subject: Subject, _: str) -> Values:
+        group = "loading"
+        if subject.bootstrap not in loaded:
+            create_topic(subject.bootstrap, group, partitions=LOADED_PARTITIONS)
+            asyncio.run(find_coordinator(subject.bootstrap, group))
+            _commit(subject, group, [NO_MEMBER] * LOADED_PARTITIONS, PATIENCE_SECONDS, commits)
+            loaded.add(subject.bootstrap)
+        subject.stop()
+        began = time.perf_counter()
+        subject.launch()
+        wait_for_answer(subject)
+        asyncio.run(_wait_for_offsets(subject.bootstrap, group))
+        return (time.perf_counter() - began,)
+
+    name = f"restart with {commits:,} commits until a group's offsets are there"
+    return Trial("loading", (Figure(GROUPS, name, "s", "less"),), run, VERSUS)
+
+
+def _commits(seconds: float, subject: Subject, topic: str) -> Values:
     """Members of one group, each with one commit of one partition on its way."""
     create_topic(subject.bootstrap, topic, partitions=COMMITTERS)
     members = asyncio.run(_members_of(subject.bootstrap, topic))
-    done = _commit(subject, topic, members, COMMIT_SECONDS)
+    done = _commit(subject, topic, members, seconds)
+    delete_topic(subject.bootstrap, topic)
     return done.requests_per_second, done.p99_ms
 
 
@@ -66,20 +133,18 @@ def _commit(
     ]
     # Length, correlation id, tags, throttle time, one topic, its name, one partition, its number.
     error_at = 4 + 4 + 1 + 4 + 1 + 1 + len(group) + 1 + 4
-    return run_prepared(subject, frames, error_at, seconds, count)
+    return run_load(subject, frames, error_at, seconds, count)
 
 
-def rebalance(protocol: str) -> Callable[[Subject, str], tuple[float, ...]]:
+def _rebalance(protocol: str, subject: Subject, topic: str) -> Values:
+    create_topic(subject.bootstrap, topic, partitions=PARTITIONS)
+    values = asyncio.run(_join_all(protocol, subject, topic))
+    delete_topic(subject.bootstrap, topic)
+    return values
+
+
+async def _join_all(protocol: str, subject: Subject, topic: str) -> Values:
     """From the last join to the last assignment, and the broker's CPU seconds meanwhile."""
-
-    def run(subject: Subject, topic: str) -> tuple[float, ...]:
-        create_topic(subject.bootstrap, topic, partitions=PARTITIONS)
-        return asyncio.run(_rebalance(subject, topic, protocol))
-
-    return run
-
-
-async def _rebalance(subject: Subject, topic: str, protocol: str) -> tuple[float, float]:
     await find_coordinator(subject.bootstrap, topic)
     connections = [await Connection.open(subject.bootstrap) for _ in range(MEMBERS)]
     members: list[Any] = [
@@ -89,7 +154,7 @@ async def _rebalance(subject: Subject, topic: str, protocol: str) -> tuple[float
         for connection in connections
     ]
     is_done = _is_classic_done if protocol == "classic" else _is_consumer_done
-    cpu_seconds = _cpu_seconds(subject)
+    cpu_before = cpu_seconds(subject.process_id)
     for member in members:
         member.join()
     began = time.perf_counter()
@@ -101,13 +166,13 @@ async def _rebalance(subject: Subject, topic: str, protocol: str) -> tuple[float
             failed.result()
         await asyncio.sleep(0.001)
     seconds = time.perf_counter() - began
-    cpu_seconds = _cpu_seconds(subject) - cpu_seconds
+    spent = cpu_seconds(subject.process_id) - cpu_before
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     for connection in connections:
         connection.close()
-    return seconds, cpu_seconds
+    return seconds, spent
 
 
 def _is_classic_done(members: Sequence[ClassicMember]) -> bool:
@@ -119,27 +184,6 @@ def _is_classic_done(members: Sequence[ClassicMember]) -> bool:
 def _is_consumer_done(members: Sequence[ConsumerMember]) -> bool:
     share = PARTITIONS // MEMBERS
     return all(member.owned_count == share for member in members)
-
-
-def _cpu_seconds(subject: Subject) -> float:
-    with open(f"/proc/{subject.process_id}/stat") as file:
-        fields = file.read().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def loading(subject: Subject, topic: str) -> tuple[float, ...]:
-    """From the start, and from the first answer, until the group's offsets can be fetched again."""
-    create_topic(subject.bootstrap, topic, partitions=LOADED_PARTITIONS)
-    asyncio.run(find_coordinator(subject.bootstrap, topic))
-    _commit(subject, topic, [NO_MEMBER] * LOADED_PARTITIONS, PATIENCE_SECONDS, LOADED_COMMITS)
-    subject.stop()
-    began = time.perf_counter()
-    subject.launch()
-    wait_for_answer(subject)
-    answered = time.perf_counter()
-    asyncio.run(_wait_for_offsets(subject.bootstrap, topic))
-    loaded = time.perf_counter()
-    return loaded - began, loaded - answered
 
 
 async def _wait_for_offsets(bootstrap: str, group: str) -> None:

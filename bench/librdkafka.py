@@ -15,8 +15,10 @@ from confluent_kafka.cimpl import NewTopic
 CALL_SECONDS = 30
 BATCH_MESSAGES = 10_000
 LATENCY_WARM_UP = 200
+LINGER_MS = 5
+"""What librdkafka has by default."""
 PRODUCER = {
-    "linger.ms": 5,
+    "linger.ms": LINGER_MS,
     "batch.size": 1_000_000,
     "acks": 1,
     # The whole load fits the client's queue: no call of it ever waits.
@@ -32,15 +34,26 @@ CONSUMER = {
 }
 
 
-def create_topic(bootstrap: str, topic: str, configs: Mapping[str, str] | None = None, partitions: int = 1) -> None:
-    """Make a topic and return when it takes messages: a Kafka leads it a moment after it said so."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+def create_topic(
+    bootstrap: str,
+    topic: str,
+    configs: Mapping[str, str] | None = None,
+    partitions: int = 1,
+    first_value_bytes: int = 100,
+) -> None:
+    """Make a topic and return when it has taken a message: a Kafka leads it a moment after it said so."""
+    admin = new_admin(bootstrap)
     admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))])[topic].result(CALL_SECONDS)
-    one_at_a_time_ms(bootstrap, topic, 1, warm_up=0)
+    one_at_a_time_ms(bootstrap, topic, 1, warm_up=0, value_bytes=first_value_bytes)
+
+
+def new_admin(bootstrap: str) -> AdminClient:
+    # Else it says when it ends, and that its broker has ended.
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = new_admin(bootstrap)
     admin.delete_topics([topic])[topic].result(CALL_SECONDS)
 
 
@@ -52,14 +65,15 @@ def end_offset(bootstrap: str, topic: str) -> int:
         consumer.close()
 
 
-def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int) -> float:
+def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int, linger_ms: int = LINGER_MS) -> float:
     """From the first call until the last message is acknowledged."""
-    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "linger.ms": linger_ms})
     producer.list_topics(topic, CALL_SECONDS)
     messages = [{"value": bytes(value_bytes)}] * BATCH_MESSAGES
     started = time.perf_counter()
-    for _ in range(count // BATCH_MESSAGES):
-        if producer.produce_batch(topic, messages, partition=0) != BATCH_MESSAGES:
+    for begin in range(0, count, BATCH_MESSAGES):
+        some = messages[: count - begin]
+        if producer.produce_batch(topic, some, partition=0) != len(some):
             raise BufferError(f"{topic}: librdkafka did not take all messages into its queue")
     if producer.flush(CALL_SECONDS):
         raise TimeoutError(f"{topic}: messages were not acknowledged within {CALL_SECONDS} s")
@@ -110,7 +124,7 @@ def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> floa
             consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
             seen = 0
             while seen < count:
-                messages = consumer.consume(BATCH_MESSAGES, CALL_SECONDS)
+                messages = consumer.consume(min(BATCH_MESSAGES, count - seen), CALL_SECONDS)
                 if not messages:
                     raise TimeoutError(f"{topic}: {count - seen} messages did not come within {CALL_SECONDS} s")
                 if error := messages[-1].error():
@@ -121,7 +135,9 @@ def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> floa
         consumer.close()
 
 
-def one_at_a_time_ms(bootstrap: str, topic: str, count: int, warm_up: int = LATENCY_WARM_UP) -> list[float]:
+def one_at_a_time_ms(
+    bootstrap: str, topic: str, count: int, warm_up: int = LATENCY_WARM_UP, value_bytes: int = 100
+) -> list[float]:
     """Latencies, ascending, of messages each of which is sent when the one before it was acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
     latencies_ms = []
@@ -132,7 +148,7 @@ def one_at_a_time_ms(bootstrap: str, topic: str, count: int, warm_up: int = LATE
 
     for number in range(warm_up + count):
         started = time.perf_counter()
-        producer.produce(topic, bytes(100), partition=0, on_delivery=delivered)
+        producer.produce(topic, bytes(value_bytes), partition=0, on_delivery=delivered)
         if producer.flush(CALL_SECONDS):
             raise TimeoutError(f"{topic}: a message was not acknowledged within {CALL_SECONDS} s")
         if number >= warm_up:

@@ -1,12 +1,10 @@
 /* Small requests as fast as a broker answers them, each connection with one request in flight.
  *
- * load HOST PORT TOPIC CONNECTIONS SECONDS: sends Produce version 8, acks 1, one record of 100 bytes to partition 0,
- * and prints one line of JSON: requests per second and the latency of a request. What happens in the first fifth of
- * the time is not counted. Every connection sends the same prepared bytes, so that the client is never the limit.
- *
- * load HOST PORT @FILE CONNECTIONS SECONDS ERROR_AT [COUNT]: sends the requests in FILE, as many as there are
- * connections, each over its own; an answer tells its error in the two bytes at ERROR_AT. With COUNT it ends when so
- * many were answered, if that is before SECONDS have passed, and everything is counted. */
+ * load HOST PORT FILE CONNECTIONS SECONDS ERROR_AT [COUNT]: sends the requests in FILE, as many as there are
+ * connections, each over its own, again and again; an answer tells its error in the two bytes at ERROR_AT. Prints one
+ * line of JSON: requests per second and the latency of a request. What happens in the first fifth of the time is not
+ * counted. With COUNT it ends when so many were answered, if that is before SECONDS have passed, and everything is
+ * counted. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,8 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VALUE_BYTES 100
-#define ANSWER_BYTES 1024
+#define ANSWER_BYTES 8192
 #define SILENCE_MS 10000
 
 struct connection {
@@ -41,9 +38,6 @@ struct latencies {
     size_t count, room;
 };
 
-static unsigned char request[1024];
-static size_t request_bytes;
-
 static void fail(const char *sentence, ...) {
     va_list arguments;
     va_start(arguments, sentence);
@@ -57,94 +51,6 @@ static uint64_t now_ns(clockid_t clock) {
     struct timespec now;
     clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The request */
-
-static void put(uint64_t value, int bytes) {
-    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
-        request[request_bytes++] = (unsigned char)(value >> shift);
-}
-
-static void put_at(size_t place, uint32_t value) {
-    for (int byte = 0; byte < 4; byte++)
-        request[place + byte] = (unsigned char)(value >> (24 - 8 * byte));
-}
-
-static void put_text(const char *text) {
-    size_t length = strlen(text);
-    put(length, 2);
-    memcpy(request + request_bytes, text, length);
-    request_bytes += length;
-}
-
-static void put_varint(int32_t value) {
-    uint32_t zigzag = ((uint32_t)value << 1) ^ (uint32_t)(value >> 31);
-    for (; zigzag >= 0x80; zigzag >>= 7)
-        put((zigzag & 0x7f) | 0x80, 1);
-    put(zigzag, 1);
-}
-
-static uint32_t crc32c(const unsigned char *bytes, size_t count) {
-    uint32_t crc = ~0u;
-    for (size_t place = 0; place < count; place++) {
-        crc ^= bytes[place];
-        for (int bit = 0; bit < 8; bit++)
-            crc = (crc >> 1) ^ (0x82f63b78u & (0u - (crc & 1)));
-    }
-    return ~crc;
-}
-
-/* A record batch of magic 2 with one record: no key, VALUE_BYTES of value, no headers. */
-static void put_batch(void) {
-    const int record_bytes = 1 + 1 + 1 + 1 + 2 + VALUE_BYTES + 1;
-    uint64_t timestamp_ms = now_ns(CLOCK_REALTIME) / 1000000u;
-    put(0, 8); /* base offset */
-    size_t length_at = request_bytes;
-    put(0, 4);
-    put(0xffffffffu, 4); /* partition leader epoch */
-    put(2, 1);           /* magic */
-    size_t crc_at = request_bytes;
-    put(0, 4);
-    put(0, 2); /* attributes */
-    put(0, 4); /* last offset delta */
-    put(timestamp_ms, 8);
-    put(timestamp_ms, 8);
-    put(UINT64_MAX, 8); /* producer id */
-    put(0xffff, 2);     /* producer epoch */
-    put(0xffffffffu, 4); /* base sequence */
-    put(1, 4);           /* records */
-    put_varint(record_bytes);
-    put(0, 1); /* attributes */
-    put_varint(0);
-    put_varint(0);
-    put_varint(-1);
-    put_varint(VALUE_BYTES);
-    memset(request + request_bytes, 'v', VALUE_BYTES);
-    request_bytes += VALUE_BYTES;
-    put_varint(0);
-    put_at(length_at, (uint32_t)(request_bytes - length_at - 4));
-    put_at(crc_at, crc32c(request + crc_at + 4, request_bytes - crc_at - 4));
-}
-
-static void build_request(const char *topic) {
-    put(0, 4);
-    put(0, 2); /* Produce */
-    put(8, 2);
-    put(1, 4); /* correlation id */
-    put_text("load");
-    put(0xffff, 2); /* no transactional id */
-    put(1, 2);      /* acks */
-    put(30000, 4);
-    put(1, 4);
-    put_text(topic);
-    put(1, 4);
-    put(0, 4); /* partition */
-    size_t records_at = request_bytes;
-    put(0, 4);
-    put_batch();
-    put_at(records_at, (uint32_t)(request_bytes - records_at - 4));
-    put_at(0, (uint32_t)(request_bytes - 4));
 }
 
 /* Prepared requests, each with its length in front; where the next one begins. */
@@ -195,7 +101,11 @@ static int receive_answer(struct connection *connection, size_t error_at) {
     if (count <= 0)
         fail("the broker closed a connection");
     connection->received += (size_t)count;
-    if (connection->received < 4 || connection->received < 4 + (size_t)read_u32(connection->answer))
+    if (connection->received < 4)
+        return 0;
+    if (4 + (size_t)read_u32(connection->answer) > ANSWER_BYTES)
+        fail("an answer is longer than %d bytes", ANSWER_BYTES);
+    if (connection->received < 4 + (size_t)read_u32(connection->answer))
         return 0;
     int error = connection->answer[error_at] << 8 | connection->answer[error_at + 1];
     if (error != 0)
@@ -225,39 +135,25 @@ static double percentile_ms(const struct latencies *latencies, double fraction) 
 }
 
 int main(int count, char **arguments) {
-    const char *topic = count > 3 ? arguments[3] : "";
-    int is_prepared = topic[0] == '@';
-    if (is_prepared ? count != 7 && count != 8 : count != 6)
-        fail("usage: load HOST PORT TOPIC CONNECTIONS SECONDS, or @FILE for TOPIC and then ERROR_AT [COUNT]");
+    if (count != 7 && count != 8)
+        fail("usage: load HOST PORT FILE CONNECTIONS SECONDS ERROR_AT [COUNT]");
     int connections = atoi(arguments[4]);
     double seconds = atof(arguments[5]);
-    if (connections < 1 || connections > 10000 || seconds <= 0 || (!is_prepared && strlen(topic) > 249))
-        fail("CONNECTIONS is 1 to 10000, SECONDS more than 0, TOPIC at most 249 bytes");
-    size_t error_at, prepared_bytes = 0;
-    unsigned char *prepared = NULL;
-    uint64_t wanted = count == 8 ? strtoull(arguments[7], NULL, 10) : UINT64_MAX;
-    if (is_prepared) {
-        prepared = read_file(topic + 1, &prepared_bytes);
-        error_at = (size_t)atoi(arguments[6]);
-    } else {
-        build_request(topic);
-        error_at = 4 + 4 + 4 + 2 + strlen(topic) + 4 + 4;
-    }
+    if (connections < 1 || connections > 10000 || seconds <= 0)
+        fail("CONNECTIONS is 1 to 10000, SECONDS more than 0");
+    size_t prepared_bytes, error_at = (size_t)atoi(arguments[6]), place = 0;
     if (error_at + 2 > ANSWER_BYTES)
         fail("ERROR_AT is less than %d", ANSWER_BYTES - 1);
+    uint64_t wanted = count == 8 ? strtoull(arguments[7], NULL, 10) : UINT64_MAX;
+    unsigned char *prepared = read_file(arguments[3], &prepared_bytes);
     int poll = epoll_create1(0);
     struct connection *all = calloc((size_t)connections, sizeof *all);
-    size_t place = 0;
     for (int number = 0; number < connections; number++) {
-        all[number].request = request;
-        all[number].request_bytes = request_bytes;
-        if (is_prepared) {
-            if (place + 4 > prepared_bytes || place + 4 + read_u32(prepared + place) > prepared_bytes)
-                fail("the file holds %d requests, not %d", number, connections);
-            all[number].request = prepared + place;
-            all[number].request_bytes = 4 + read_u32(prepared + place);
-            place += all[number].request_bytes;
-        }
+        if (place + 4 > prepared_bytes || place + 4 + read_u32(prepared + place) > prepared_bytes)
+            fail("the file holds %d requests, not %d", number, connections);
+        all[number].request = prepared + place;
+        all[number].request_bytes = 4 + read_u32(prepared + place);
+        place += all[number].request_bytes;
         all[number].fd = connect_to(arguments[1], atoi(arguments[2]));
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[number]};
         epoll_ctl(poll, EPOLL_CTL_ADD, all[number].fd, &event);

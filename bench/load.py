@@ -1,4 +1,4 @@
-"""Small requests from `load.c`, one-record produce requests or prepared ones: compiles it once and runs it."""
+"""Prepared requests sent by `load.c`, which is never the limit: compiles it once and runs it."""
 
 from __future__ import annotations
 
@@ -39,25 +39,17 @@ def _program() -> str:
     return str(program)
 
 
-def run_load(subject: Subject, topic: str, connections: int, seconds: float) -> Load:
-    return _run(subject, [topic, str(connections), str(seconds)], seconds)
-
-
-def run_prepared(
+def run_load(
     subject: Subject, frames: Sequence[bytes], error_at: int, seconds: float, count: int | None = None
 ) -> Load:
     """Each frame over a connection of its own, again and again; ``count`` answers may be enough."""
+    host, port = address(subject)
     with tempfile.NamedTemporaryFile(prefix="lamina-load-") as file:
         file.write(b"".join(frames))
         file.flush()
-        arguments = [f"@{file.name}", str(len(frames)), str(seconds), str(error_at)]
-        return _run(subject, arguments + ([] if count is None else [str(count)]), seconds)
-
-
-def _run(subject: Subject, arguments: Sequence[str], seconds: float) -> Load:
-    host, port = address(subject)
-    command = [_program(), host, str(port), *arguments]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
+        command = [_program(), host, str(port), file.name, str(len(frames)), str(seconds), str(error_at)]
+        command += [] if count is None else [str(count)]
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
     if finished.returncode != 0:
         raise LoadError(f"a load on {subject.bootstrap}: {finished.stderr.strip()}")
     return Load(**json.loads(finished.stdout))

@@ -1,59 +1,235 @@
-"""The ratios as a picture: one bar per figure, Lamina beside Kafka, with a mark where the project's bar is."""
+"""Results as a picture: for every figure a bar for each contestant, with its value, its range and who is ahead.
+
+Bars of one figure share a scale that begins at zero; those of different figures do not. Where less is better the
+shorter bar is the better one, and every figure says which it is. Owns the layout, which is pure, and the drawing of it.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 
 from PIL import Image, ImageDraw, ImageFont
 
-from bench.duel import Result
+from bench.results import Ahead, Pair, Result
+from bench.table import grouped, with_range
 
-WIDTH, ROW_HEIGHT, MARGIN = 1200, 34, 24
-LABEL_WIDTH, VALUE_WIDTH = 470, 210
-LEAST, MOST = 1 / 32, 32
-"""Ratios outside are drawn at the edge."""
+WIDTH, MARGIN, GUTTER, COLUMNS = 1560, 28, 44, 2
+COLUMN_WIDTH = (WIDTH - 2 * MARGIN - GUTTER * (COLUMNS - 1)) // COLUMNS
+LABEL_WIDTH, BAR_WIDTH = 190, 210
+BAR_HEIGHT, BLOCK_GAP, NAME_HEIGHT, HEADING_HEIGHT, SECTION_GAP = 16, 7, 22, 30, 14
+TITLE_SIZE, HEADING_SIZE, TEXT_SIZE = 24, 17, 14
+FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 205, 19
 
-INK, PALE = "#1f2933", "#9aa5b1"
-BETTER, WORSE = "#2f855a", "#c05621"
+INK, PALE, LINE = "#1f2933", "#66727f", "#cbd2d9"
+RIVAL_COLOURS, OUR_COLOURS = ("#a8b3c2", "#66788f"), ("#8ccfae", "#2f855a")
+"""Of the first pair, which is the plainer one, and of the last."""
+AHEAD_COLOURS: Mapping[Ahead, str] = {"ours": "#226344", "rival": "#b4420f", "even": PALE}
 
 
-def draw(results: Sequence[Result], path: Path) -> None:
-    """Bars to the right of the line at 1 are better than Kafka, to the left worse; the scale is logarithmic."""
-    height = 2 * MARGIN + ROW_HEIGHT * (len(results) + 2)
+@dataclass(frozen=True, slots=True)
+class Bar:
+    contestant: str
+    share: float
+    """Of the width that bars have."""
+    least: float
+    most: float
+    value: str
+    verdict: str
+    ahead: Ahead | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One figure."""
+
+    label: str
+    bars: tuple[Bar, ...]
+
+    @property
+    def height(self) -> int:
+        return BAR_HEIGHT * len(self.bars) + BLOCK_GAP
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """All variants of one figure."""
+
+    name: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def height(self) -> int:
+        return NAME_HEIGHT + sum(block.height for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    heading: str
+    figures: tuple[Named, ...]
+
+    @property
+    def height(self) -> int:
+        return HEADING_HEIGHT + sum(figure.height for figure in self.figures) + SECTION_GAP
+
+
+# Layout
+
+
+def lay_out(results: Sequence[Result], pairs: Sequence[Pair]) -> list[Section]:
+    return [Section(heading, tuple(_named(block, pairs))) for heading, block in grouped(results)]
+
+
+def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
+    for name, variants in groupby(results, key=lambda result: result.figure.name):
+        block = list(variants)
+        figure = block[0].figure
+        title = f"{name} ({figure.unit}, {figure.better} is better)"
+        yield Named(title, tuple(Block(result.figure.variant, _bars(result, pairs)) for result in block))
+
+
+def _bars(result: Result, pairs: Sequence[Pair]) -> tuple[Bar, ...]:
+    greatest = max(max(values) for values in result.rounds.values()) or 1.0
+    bars = []
+    for pair in pairs:
+        for contestant in pair:
+            found = result.of(contestant)
+            if found is None:
+                continue
+            is_ours = contestant == pair.ours
+            bars.append(
+                Bar(
+                    contestant,
+                    found.median / greatest,
+                    found.least / greatest,
+                    found.most / greatest,
+                    f"{with_range(found)} {result.figure.unit}",
+                    verdict(result, pair) if is_ours else "",
+                    result.ahead(pair) if is_ours else None,
+                )
+            )
+    return tuple(bars)
+
+
+def verdict(result: Result, pair: Pair) -> str:
+    """How many times better or worse ours is; "even" if the rounds disagree about that."""
+    ratio, ahead = result.ratio(pair), result.ahead(pair)
+    if ratio is None or ahead is None:
+        return ""
+    if ahead == "even":
+        return "even"
+    times = max(ratio.median, 1 / ratio.median)
+    return f"{times:.{1 if times >= 10 else 2}f}× {'better' if ahead == 'ours' else 'worse'}"
+
+
+def in_columns(sections: Sequence[Section], columns: int) -> list[list[Section]]:
+    """In their order, so that the tallest column is as low as it can be."""
+    heights = [section.height for section in sections]
+    limit = max([*heights, -(-sum(heights) // columns)], default=0)
+    while True:
+        placed: list[list[Section]] = [[]]
+        filled = 0
+        for section in sections:
+            if placed[-1] and filled + section.height > limit:
+                placed.append([])
+                filled = 0
+            placed[-1].append(section)
+            filled += section.height
+        if len(placed) <= columns:
+            return placed
+        limit += BAR_HEIGHT
+
+
+# Drawing
+
+
+def draw(
+    title: str,
+    results: Sequence[Result],
+    contestants: Mapping[str, str],
+    pairs: Sequence[Pair],
+    foot: Sequence[str],
+    path: Path,
+) -> None:
+    columns = in_columns(lay_out(results, pairs), COLUMNS)
+    foot_lines = [line for paragraph in foot for line in wrap(paragraph, FOOT_CHARACTERS)]
+    top = MARGIN + 86
+    body = max((sum(section.height for section in column) for column in columns), default=0)
+    height = top + body + FOOT_LINE_HEIGHT * len(foot_lines) + MARGIN
     image = Image.new("RGB", (WIDTH, height), "white")
-    canvas = ImageDraw.Draw(image)
-    font = ImageFont.load_default(16)
-    canvas.text((MARGIN, MARGIN), "Lamina beside Kafka 4.1: how many times better, log scale", INK, font)
-    top, bottom = MARGIN + ROW_HEIGHT, height - MARGIN - ROW_HEIGHT
-    for times in (1 / 16, 1 / 4, 1, 4, 16):
-        x = place(times)
-        canvas.line((x, top, x, bottom), INK if times == 1 else "#e4e7eb", 2 if times == 1 else 1)
-        canvas.text((x, bottom + 4), f"{times:g}x", PALE, font, anchor="ma")
-    for number, result in enumerate(results):
-        y = top + ROW_HEIGHT * number
-        colour = BETTER if result.is_met else WORSE
-        canvas.text((MARGIN, y + 6), result.figure.name.strip(), INK, font)
-        one, end = place(1), place(times_better(result, result.measured))
-        canvas.rectangle((min(one, end), y + 6, max(one, end), y + ROW_HEIGHT - 8), colour)
-        said = f"{result.measured:.2f}"
-        if result.figure.bar:
-            mark = place(times_better(result, result.figure.bar))
-            canvas.line((mark, y + 2, mark, y + ROW_HEIGHT - 4), INK, 3)
-            sign = ">=" if result.figure.sign == "≥" else "<="  # the font that every install has knows no other
-            said += f"  (bar {sign} {result.figure.bar})"
-        canvas.text((WIDTH - MARGIN, y + 6), said, colour, font, anchor="ra")
+    canvas = _Canvas(ImageDraw.Draw(image), _colours(pairs))
+    canvas.text(MARGIN, MARGIN, title, TITLE_SIZE)
+    canvas.legend(MARGIN, MARGIN + 44, contestants)
+    for number, column in enumerate(columns):
+        canvas.column(MARGIN + number * (COLUMN_WIDTH + GUTTER), top, column)
+    for number, line in enumerate(foot_lines):
+        canvas.text(MARGIN, top + body + FOOT_LINE_HEIGHT * number, line, TEXT_SIZE, PALE)
     path.parent.mkdir(parents=True, exist_ok=True)
-    image.save(path)
+    image.save(path, optimize=True)
 
 
-def times_better(result: Result, ratio: float) -> float:
-    return ratio if result.figure.sign == "≥" else 1 / ratio
+def _colours(pairs: Sequence[Pair]) -> dict[str, str]:
+    """The last pair has the strong ones."""
+    found = {}
+    for place, pair in enumerate(reversed(pairs)):
+        found[pair.rival], found[pair.ours] = RIVAL_COLOURS[-1 - place], OUR_COLOURS[-1 - place]
+    return found
 
 
-def place(times: float) -> float:
-    """Where a ratio lies on the horizontal scale."""
-    left, right = MARGIN + LABEL_WIDTH, WIDTH - MARGIN - VALUE_WIDTH
-    share = math.log(min(max(times, LEAST), MOST) / LEAST) / math.log(MOST / LEAST)
-    return left + share * (right - left)
+@dataclass(frozen=True, slots=True)
+class _Canvas:
+    draw: ImageDraw.ImageDraw
+    colours: Mapping[str, str]
+
+    def text(self, x: float, y: float, text: str, size: int, colour: str = INK, anchor: str = "la") -> None:
+        self.draw.text((x, y), drawable(text), colour, ImageFont.load_default(size), anchor=anchor)
+
+    def legend(self, x: float, y: float, contestants: Mapping[str, str]) -> None:
+        for contestant, name in contestants.items():
+            self.draw.rectangle((x, y, x + 26, y + 14), self.colours[contestant])
+            self.text(x + 34, y, name, TEXT_SIZE)
+            x += 62 + ImageFont.load_default(TEXT_SIZE).getlength(drawable(name))
+        self.draw.line((x, y + 7, x + 26, y + 7), INK, 1)
+        for end in (x, x + 26):
+            self.draw.line((end, y + 3, end, y + 11), INK, 1)
+        self.text(x + 34, y, "least to most", TEXT_SIZE)
+
+    def column(self, x: float, y: float, sections: Sequence[Section]) -> None:
+        for section in sections:
+            self.text(x, y, section.heading, HEADING_SIZE)
+            self.draw.line((x, y + HEADING_HEIGHT - 7, x + COLUMN_WIDTH, y + HEADING_HEIGHT - 7), LINE, 1)
+            y += HEADING_HEIGHT
+            for figure in section.figures:
+                self.text(x, y, figure.name, TEXT_SIZE)
+                y += NAME_HEIGHT
+                for block in figure.blocks:
+                    self.block(x, y, block)
+                    y += block.height
+            y += SECTION_GAP
+
+    def block(self, x: float, y: float, block: Block) -> None:
+        for line, text in enumerate(wrap(block.label, 26)):
+            self.text(x + 12, y + line * BAR_HEIGHT, text, TEXT_SIZE, PALE)
+        left = x + LABEL_WIDTH
+        for bar in block.bars:
+            middle = y + (BAR_HEIGHT - 3) / 2
+            self.draw.rectangle(
+                (left, y, left + bar.share * BAR_WIDTH, y + BAR_HEIGHT - 3), self.colours[bar.contestant]
+            )
+            least, most = left + bar.least * BAR_WIDTH, left + bar.most * BAR_WIDTH
+            if most - least >= 1:
+                self.draw.line((least, middle, most, middle), INK, 1)
+                for end in (least, most):
+                    self.draw.line((end, middle - 3, end, middle + 3), INK, 1)
+            self.text(left + BAR_WIDTH + 10, y - 1, bar.value, TEXT_SIZE)
+            if bar.ahead is not None:
+                self.text(x + COLUMN_WIDTH, y - 1, bar.verdict, TEXT_SIZE, AHEAD_COLOURS[bar.ahead], anchor="ra")
+            y += BAR_HEIGHT
+
+
+def drawable(text: str) -> str:
+    """In letters that the font has which every Pillow brings along."""
+    return text.translate({ord("×"): "x", ord("–"): "-", ord("µ"): "u"})

@@ -12,9 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.duel import new_topic
+from bench.rounds import Trial, new_topic
 from bench.subjects import new_lamina
-from bench.trials import Trial
 from lamina.cli import main
 
 SHOWN = 10

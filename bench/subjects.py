@@ -1,26 +1,31 @@
-"""The two brokers that are measured, and what can be asked of either from outside.
+"""The brokers that are measured, and what can be asked of any of them from outside.
 
-Owns how each is started for a measurement. Kafka gets the flags of its own start script, both the same settings
-of groups, and else their defaults.
+Owns how each is started for a measurement: Kafka with the flags of its own start script where nothing else is said,
+all with the same settings of groups, and else their defaults.
 """
 
 from __future__ import annotations
 
-import resource
+import signal
 import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from os import kill
 from pathlib import Path
 from typing import Protocol
 
+from bench.family import await_end, family_of, parents
 from tests.broker.process import COMMAND
 from tests.peers.kafka import Kafka
 from tests.peers.lamina import Lamina
 
-KAFKA_SCRIPT_FLAGS = (
-    "-Xmx1G",
-    "-Xms1G",
+KAFKA, LAMINA = "kafka", "lamina"
+KAFKA_SMALL_HEAP, KAFKA_APPEND_LINGER_0 = "kafka-small-heap", "kafka-append-linger-0"
+SMALL_HEAP_MEGABYTES = 256
+"""The least that holds the loads. Its cleaner's map alone takes 128 of it."""
+_JVM_FLAGS = (
     "-server",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -28,12 +33,16 @@ KAFKA_SCRIPT_FLAGS = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
+KAFKA_SCRIPT_FLAGS = ("-Xmx1G", "-Xms1G", *_JVM_FLAGS)
 GROUP_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
+    "offsets.topic.num.partitions": "50",
+    "transaction.state.log.num.partitions": "50",
 }
 """Groups wait for nobody at first, and members heartbeat ten times a second: of no account where there are none."""
+END_SECONDS = 30
 START_SECONDS = 60
 
 _API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -46,6 +55,8 @@ class Subject(Protocol):
     def bootstrap(self) -> str: ...
     @property
     def process_id(self) -> int: ...
+    @property
+    def is_running(self) -> bool: ...
     def format(self) -> None: ...
     def launch(self) -> None: ...
     def start(self) -> object: ...
@@ -53,8 +64,19 @@ class Subject(Protocol):
     def kill(self) -> None: ...
 
 
-def new_kafka(root: Path) -> Kafka:
-    return Kafka(root / "kafka", GROUP_SETTINGS, KAFKA_SCRIPT_FLAGS)
+def heap_flags(megabytes: int) -> tuple[str, ...]:
+    """Those of the script, with another heap, which is taken only as it is needed."""
+    return (f"-Xmx{megabytes}M", *_JVM_FLAGS)
+
+
+def all_subjects(root: Path) -> dict[str, Subject]:
+    linger_0 = {**GROUP_SETTINGS, "group.coordinator.append.linger.ms": "0"}
+    return {
+        KAFKA: Kafka(root / KAFKA, GROUP_SETTINGS, KAFKA_SCRIPT_FLAGS),
+        KAFKA_SMALL_HEAP: Kafka(root / KAFKA_SMALL_HEAP, GROUP_SETTINGS, heap_flags(SMALL_HEAP_MEGABYTES)),
+        KAFKA_APPEND_LINGER_0: Kafka(root / KAFKA_APPEND_LINGER_0, linger_0, KAFKA_SCRIPT_FLAGS),
+        LAMINA: new_lamina(root),
+    }
 
 
 def new_lamina(root: Path, command: Sequence[str] = COMMAND, settings: Mapping[str, str] | None = None) -> Lamina:
@@ -82,6 +104,13 @@ def wait_for_answer(subject: Subject) -> None:
         time.sleep(0.002)
 
 
-def resident_megabytes(subject: Subject) -> float:
-    with open(f"/proc/{subject.process_id}/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+def kill_all(subjects: Sequence[Subject]) -> None:
+    """Kill every broker and all below it, and return when none of them is left."""
+    parent_of = parents()
+    family = [one for subject in subjects if subject.is_running for one in family_of(subject.process_id, parent_of)]
+    for subject in subjects:
+        subject.kill()
+    for one in family:
+        with suppress(ProcessLookupError):
+            kill(one, signal.SIGKILL)
+    await_end(family, END_SECONDS)

@@ -1,17 +1,19 @@
-"""What is measured on both brokers, and the bar for each figure: Lamina's beside Kafka's in the same run.
+"""What is measured on both brokers, row by row.
 
-A trial runs on one broker and yields its figures in order. Owns the amounts; the bars are the project's own.
+A trial runs on one broker and yields its figures in order. Owns the amounts and the order of the rows: whatever needs
+brokers that have just started is first, what restarts them last.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
+from functools import partial
 
-from bench.group_trials import LOADED_COMMITS, commits, loading, rebalance
+from bench.amounts import Amounts
+from bench.group_trials import group_trials, loading_trial
 from bench.librdkafka import (
+    LINGER_MS,
     consume_seconds,
     create_topic,
     delete_topic,
@@ -22,185 +24,268 @@ from bench.librdkafka import (
     transactional_seconds,
 )
 from bench.load import Load, LoadError, run_load
-from bench.subjects import Subject, resident_megabytes, wait_for_answer
+from bench.results import Figure
+from bench.rounds import Trial, Values
+from bench.small_requests import (
+    FETCHED_BYTES,
+    PRODUCED_BYTES,
+    SmallRequest,
+    checked_error_at,
+    fetch_request,
+    metadata_request,
+    produce_request,
+)
+from bench.subjects import KAFKA, KAFKA_SMALL_HEAP, LAMINA, SMALL_HEAP_MEGABYTES, Subject, address, wait_for_answer
+from bench.usage import cpu_seconds, resident_bytes
 
-LOAD_SECONDS = 3.0
+CONNECTIONS = (1, 16, 100)
 WARM_UP_SECONDS = 20.0
-"""A JVM takes about as long under load until a request costs it no less than before: a tenth of what it began with."""
+"""Of each API with small requests: a JVM takes about as long until a request costs it no less than before."""
+BATCHES_WARM_UP_SECONDS = 10.0
 CONSUME_PASSES = 3
-LATENCY_MESSAGES = 3000
-SETTLING_SECONDS = 2.0
-TRANSACTIONS = 500
-LARGE_TRANSACTIONS = 20
-AMOUNTS = {100: 1_000_000, 1_000: 200_000, 10_000: 20_000}
-"""Messages by size of their values: enough for a second or more."""
+LATENCY_MESSAGES = 3_000
+MESSAGES = {100: 1_000_000, 1_000: 200_000, 10_000: 20_000}
+"""By size of their values: enough for a second or more."""
+TRANSACTIONS, TRANSACTION_MESSAGES = 500, 100
+LARGE_TRANSACTIONS, LARGE_TRANSACTION_MESSAGES, LARGE_TRANSACTION_VALUE_BYTES = 20, 10_000, 1_000
+
+VERSUS = {KAFKA: KAFKA, LAMINA: LAMINA}
+VERSUS_SMALL_HEAP = {KAFKA: KAFKA_SMALL_HEAP, LAMINA: LAMINA}
+HEAPS = (("Kafka's heap 1 GB, as its script has it", VERSUS), (f"{SMALL_HEAP_MEGABYTES} MB", VERSUS_SMALL_HEAP))
+
+START = "Start and memory"
+BATCHES = "Batches through librdkafka, one partition"
+LATENCY = "One message at a time, acks=all, linger 0"
+DURABLE = "Flushed and transactional"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    name: str
-    unit: str
-    sign: Literal["≥", "≤"]
-    bar: float
-    """What Lamina's figure divided by Kafka's has to reach, or may not exceed."""
-    is_of_lamina: bool = False
-    """The bar is for Lamina's figure itself, whatever Kafka's is."""
-
-    def best(self, values: Sequence[float]) -> float:
-        return max(values) if self.sign == "≥" else min(values)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    name: str
-    figures: tuple[Figure, ...]
-    run: Callable[[Subject, str], tuple[float, ...]]
-    """Takes the broker and a topic name that nobody has used."""
-    needs_stopped: bool = False
-    rounds: int = 3
+def all_trials(amounts: Amounts) -> list[Trial]:
+    return [
+        *start_trials(amounts),
+        *small_request_trials(amounts),
+        *(batches_trial(value_bytes, amounts) for value_bytes in MESSAGES),
+        one_at_a_time_trial(amounts),
+        flushed_trial(amounts),
+        *transaction_trials(amounts),
+        *group_trials(amounts),
+        *memory_trials(amounts),
+        loading_trial(amounts),
+    ]
 
 
-def start(subject: Subject, _: str) -> tuple[float, ...]:
-    subject.format()
-    started = time.perf_counter()
-    subject.launch()
-    wait_for_answer(subject)
-    seconds = time.perf_counter() - started
-    subject.stop()
-    return (seconds,)
+# Start and memory
 
 
-def memory(subject: Subject, _: str) -> tuple[float, ...]:
-    time.sleep(SETTLING_SECONDS)
-    return (resident_megabytes(subject),)
+def start_trials(amounts: Amounts) -> list[Trial]:
+    def run(subject: Subject, _: str) -> Values:
+        subject.format()
+        began = time.perf_counter()
+        subject.launch()
+        wait_for_answer(subject)
+        seconds = time.perf_counter() - began
+        time.sleep(amounts.settling_seconds)
+        idle_bytes = resident_bytes(subject.process_id)
+        subject.stop()
+        return seconds, idle_bytes / 1e6
+
+    return [
+        Trial(
+            name,
+            (
+                Figure(START, "start to the first answer", "s", "less", heap),
+                Figure(START, "memory, idle", "MB", "less", heap),
+            ),
+            run,
+            subjects,
+            starts_brokers=True,
+        )
+        for name, (heap, subjects) in zip(("start", "start-small-heap"), HEAPS, strict=True)
+    ]
 
 
-def produce_and_consume(value_bytes: int) -> Trial:
-    count = AMOUNTS[value_bytes]
-    megabytes = value_bytes * count / 1e6
+def memory_trials(amounts: Amounts) -> list[Trial]:
+    """Some of everything that needs memory, then what is held."""
 
-    def run(subject: Subject, topic: str) -> tuple[float, ...]:
-        create_topic(subject.bootstrap, topic)
-        produced = produce_seconds(subject.bootstrap, topic, value_bytes, count)
-        consumed = consume_seconds(subject.bootstrap, topic, count, CONSUME_PASSES)
+    def run(subject: Subject, topic: str) -> Values:
+        create_topic(subject.bootstrap, topic, first_value_bytes=FETCHED_BYTES)
+        load(subject, topic, fetch_request, CONNECTIONS[-1], amounts.load_seconds)
+        load(subject, topic, produce_request, CONNECTIONS[-1], amounts.load_seconds)
+        for value_bytes, full in MESSAGES.items():
+            count = amounts.count(full)
+            produce_seconds(subject.bootstrap, topic, value_bytes, count)
+            consume_seconds(subject.bootstrap, topic, count, 1)
         delete_topic(subject.bootstrap, topic)
-        return megabytes / produced, CONSUME_PASSES * megabytes / consumed
+        time.sleep(amounts.settling_seconds)
+        return (resident_bytes(subject.process_id) / 1e6,)
 
-    figures = (
-        Figure(f"librdkafka produce, {value_bytes:,} B", "MB/s", "≥", 1.0),
-        Figure(f"librdkafka consume, {value_bytes:,} B", "MB/s", "≥", 1.0),
-    )
-    return Trial(f"librdkafka-{value_bytes}", figures, run)
+    return [
+        Trial(name, (Figure(START, "memory, after loads", "MB", "less", heap),), run, subjects)
+        for name, (heap, subjects) in zip(("memory", "memory-small-heap"), HEAPS, strict=True)
+    ]
 
 
-def load(subject: Subject, topic: str, connections: int, seconds: float = LOAD_SECONDS) -> Load:
-    """One-record requests to a topic that holds one record; every answered one has to be in the log."""
-    done = run_load(subject, topic, connections, seconds)
-    appended = end_offset(subject.bootstrap, topic) - 1
-    if not done.answered <= appended <= done.answered + connections:
-        raise LoadError(f"{subject.bootstrap} answered {done.answered} requests, its log has {appended} of them")
+# Small requests
+
+NewRequest = Callable[[str], SmallRequest]
+
+
+def small_request_trials(amounts: Amounts) -> list[Trial]:
+    return [
+        trial
+        for api, shown, new_request in (
+            ("produce", f"Produce requests of one record of {PRODUCED_BYTES} B, acks=1", produce_request),
+            ("fetch", f"Fetch requests of one record of {FETCHED_BYTES:,} B", fetch_request),
+            ("metadata", "Metadata requests of one topic", metadata_request),
+        )
+        for trial in _small_request_trials(api, shown, new_request, amounts)
+    ]
+
+
+def _small_request_trials(api: str, shown: str, new_request: NewRequest, amounts: Amounts) -> list[Trial]:
+    def run(connections: int, subject: Subject, topic: str) -> Values:
+        create_topic(subject.bootstrap, topic, first_value_bytes=FETCHED_BYTES)
+        before = cpu_seconds(subject.process_id)
+        done = load(subject, topic, new_request, connections, amounts.load_seconds)
+        spent = cpu_seconds(subject.process_id) - before
+        delete_topic(subject.bootstrap, topic)
+        return done.requests_per_second, done.p99_ms, spent / done.answered * 1e6
+
+    return [
+        Trial(
+            f"{api}-{connections}",
+            (
+                Figure(shown, "requests", "/s", "more", variant),
+                Figure(shown, "p99", "ms", "less", variant),
+                Figure(shown, "broker's CPU for each", "µs", "less", variant),
+            ),
+            partial(run, connections),
+            VERSUS,
+            api,
+            WARM_UP_SECONDS * amounts.share,
+        )
+        # Most connections first: the warm-up is theirs.
+        for connections in CONNECTIONS[::-1]
+        for variant in (f"{connections} connection{'s' * (connections > 1)}",)
+    ]
+
+
+def load(subject: Subject, topic: str, new_request: NewRequest, connections: int, seconds: float) -> Load:
+    """Requests to a topic; every produced record that was acknowledged has to be in the log."""
+    request = new_request(topic)
+    error_at = checked_error_at(address(subject), request)
+    first = end_offset(subject.bootstrap, topic)
+    done = run_load(subject, [request.frame] * connections, error_at, seconds)
+    if new_request is produce_request:
+        appended = end_offset(subject.bootstrap, topic) - first
+        if not done.answered <= appended <= done.answered + connections:
+            raise LoadError(f"{subject.bootstrap} answered {done.answered} requests, its log has {appended} of them")
     return done
 
 
-def warm_up(subject: Subject, topic: str) -> tuple[float, ...]:
-    create_topic(subject.bootstrap, topic)
-    load(subject, topic, 16, WARM_UP_SECONDS)
-    return ()
+# Clients
 
 
-def one_record_requests(connections: int, bar: float) -> Trial:
-    def run(subject: Subject, topic: str) -> tuple[float, ...]:
+def batches_trial(value_bytes: int, amounts: Amounts) -> Trial:
+    count = amounts.count(MESSAGES[value_bytes])
+    megabytes = value_bytes * count / 1e6
+
+    def run(subject: Subject, topic: str) -> Values:
         create_topic(subject.bootstrap, topic)
-        done = load(subject, topic, connections)
-        return done.requests_per_second, done.p99_ms
-
-    figures = (
-        Figure(f"one-record requests, {connections} connections", "/s", "≥", bar),
-        Figure(f"  their p99, {connections} connections", "ms", "≤", 0.7),
-    )
-    return Trial(f"one-record-{connections}", figures, run)
-
-
-def flushed_requests(subject: Subject, topic: str) -> tuple[float, ...]:
-    create_topic(subject.bootstrap, topic, {"flush.messages": "1"})
-    return (load(subject, topic, 16).requests_per_second,)
-
-
-def one_at_a_time(subject: Subject, topic: str) -> tuple[float, ...]:
-    create_topic(subject.bootstrap, topic)
-    latencies_ms = one_at_a_time_ms(subject.bootstrap, topic, LATENCY_MESSAGES)
-    return latencies_ms[len(latencies_ms) // 2], latencies_ms[len(latencies_ms) * 99 // 100]
-
-
-def transactions(subject: Subject, topic: str) -> tuple[float, ...]:
-    create_topic(subject.bootstrap, topic)
-    seconds = transactional_seconds(subject.bootstrap, topic, 100, TRANSACTIONS, 100, warm_up=TRANSACTIONS // 10)
-    return (TRANSACTIONS / seconds,)
-
-
-def large_transactions(subject: Subject, topic: str) -> tuple[float, ...]:
-    """How much of its idempotent produce a broker keeps with transactions."""
-    shape = (1_000, LARGE_TRANSACTIONS, 10_000)
-    create_topic(subject.bootstrap, topic)
-    idempotent = idempotent_seconds(subject.bootstrap, topic, *shape)
-    transactional = transactional_seconds(subject.bootstrap, topic, *shape)
-    delete_topic(subject.bootstrap, topic)
-    return (idempotent / transactional,)
-
-
-WARM_UP = Trial("warm-up", (), warm_up, rounds=1)
-TRIALS = (
-    Trial("start", (Figure("start to first answer", "s", "≤", 0.2),), start, needs_stopped=True),
-    Trial("memory-idle", (Figure("memory, idle", "MB", "≤", 0.25),), memory, rounds=1),
-    WARM_UP,
-    one_record_requests(16, 1.5),
-    one_record_requests(100, 1.2),
-    Trial(
-        "one-at-a-time",
-        (Figure("one message at a time, p50", "ms", "≤", 1.0), Figure("one message at a time, p99", "ms", "≤", 0.5)),
-        one_at_a_time,
-    ),
-    Trial(
-        "flushed",
-        (Figure("one-record requests, 16 connections, flush.messages=1", "/s", "≥", 1.0),),
-        flushed_requests,
-    ),
-    produce_and_consume(100),
-    produce_and_consume(1_000),
-    produce_and_consume(10_000),
-    Trial("transactions", (Figure("transactions of 100 records, one partition", "/s", "≥", 1.0),), transactions),
-    Trial(
-        "large-transactions",
-        (Figure("transactions of 10,000 records", "× idempotent", "≥", 0.95, is_of_lamina=True),),
-        large_transactions,
-    ),
-    Trial(
-        "commits",
-        (
-            Figure("offset commits, 16 consumers", "/s", "≥", 1.0),
-            Figure("  their p99, 16 consumers", "ms", "≤", 1.0),
-        ),
-        commits,
-    ),
-    *(
-        Trial(
-            f"rebalance-{protocol}",
-            (
-                Figure(f"rebalance, 100 {protocol} members, 300 partitions", "s", "≤", 1.0),
-                Figure("  the broker's CPU meanwhile", "s", "≤", 1.0),
-            ),
-            rebalance(protocol),
+        cpu = [cpu_seconds(subject.process_id)]
+        produced = produce_seconds(subject.bootstrap, topic, value_bytes, count)
+        cpu.append(cpu_seconds(subject.process_id))
+        consumed = consume_seconds(subject.bootstrap, topic, count, CONSUME_PASSES)
+        cpu.append(cpu_seconds(subject.process_id))
+        unlingered = produce_seconds(subject.bootstrap, topic, value_bytes, count, linger_ms=0)
+        delete_topic(subject.bootstrap, topic)
+        return (
+            megabytes / produced,
+            megabytes / unlingered,
+            CONSUME_PASSES * megabytes / consumed,
+            (cpu[1] - cpu[0]) / megabytes * 1e3,
+            (cpu[2] - cpu[1]) / CONSUME_PASSES / megabytes * 1e3,
         )
-        for protocol in ("classic", "consumer")
-    ),
-    Trial("memory-loaded", (Figure("memory, after these loads", "MB", "≤", 0.3),), memory, rounds=1),
-    Trial(
-        "loading",
+
+    variant = f"{value_bytes:,} B"
+    return Trial(
+        f"batches-{value_bytes}",
         (
-            Figure(f"restart with {LOADED_COMMITS:,} commits to the first offset", "s", "≤", 1.0),
-            Figure("  of it after the first answer", "s", "≤", 1.0),
+            Figure(BATCHES, f"produce, linger {LINGER_MS} ms", "MB/s", "more", variant),
+            Figure(BATCHES, "produce, linger 0", "MB/s", "more", variant),
+            Figure(BATCHES, "consume", "MB/s", "more", variant),
+            Figure(BATCHES, f"broker's CPU to take a GB, linger {LINGER_MS} ms", "s", "less", variant),
+            Figure(BATCHES, "broker's CPU to give a GB", "s", "less", variant),
         ),
-        loading,
-        rounds=1,
-    ),
-)
+        run,
+        VERSUS,
+        "batches",
+        BATCHES_WARM_UP_SECONDS * amounts.share,
+    )
+
+
+def one_at_a_time_trial(amounts: Amounts) -> Trial:
+    def run(subject: Subject, topic: str) -> Values:
+        create_topic(subject.bootstrap, topic)
+        latencies_ms = one_at_a_time_ms(subject.bootstrap, topic, amounts.count(LATENCY_MESSAGES))
+        delete_topic(subject.bootstrap, topic)
+        return latencies_ms[len(latencies_ms) // 2], latencies_ms[len(latencies_ms) * 99 // 100]
+
+    figures = (Figure(LATENCY, "time to the acknowledgement", "ms", "less", name) for name in ("p50", "p99"))
+    return Trial("one-at-a-time", tuple(figures), run, VERSUS, "one-at-a-time", BATCHES_WARM_UP_SECONDS * amounts.share)
+
+
+def flushed_trial(amounts: Amounts) -> Trial:
+    connections = 16
+
+    def run(subject: Subject, topic: str) -> Values:
+        create_topic(subject.bootstrap, topic, {"flush.messages": "1"})
+        done = load(subject, topic, produce_request, connections, amounts.load_seconds)
+        delete_topic(subject.bootstrap, topic)
+        return (done.requests_per_second,)
+
+    name = f"Produce requests with flush.messages=1, {connections} connections"
+    return Trial("flushed", (Figure(DURABLE, name, "/s", "more"),), run, VERSUS, "flushed", 5.0 * amounts.share)
+
+
+def transaction_trials(amounts: Amounts) -> list[Trial]:
+    count = amounts.count(TRANSACTIONS)
+    large_count = amounts.count(LARGE_TRANSACTIONS)
+    large = (LARGE_TRANSACTION_VALUE_BYTES, large_count, LARGE_TRANSACTION_MESSAGES)
+    large_megabytes = large_count * LARGE_TRANSACTION_MESSAGES * LARGE_TRANSACTION_VALUE_BYTES / 1e6
+
+    def small_ones(subject: Subject, topic: str) -> Values:
+        create_topic(subject.bootstrap, topic)
+        seconds = transactional_seconds(
+            subject.bootstrap, topic, 100, count, TRANSACTION_MESSAGES, warm_up=amounts.count(TRANSACTIONS // 10)
+        )
+        delete_topic(subject.bootstrap, topic)
+        return (count / seconds,)
+
+    def large_ones(subject: Subject, topic: str) -> Values:
+        create_topic(subject.bootstrap, topic)
+        idempotent = idempotent_seconds(subject.bootstrap, topic, *large)
+        transactional = transactional_seconds(subject.bootstrap, topic, *large)
+        delete_topic(subject.bootstrap, topic)
+        return large_megabytes / transactional, large_megabytes / idempotent
+
+    shape = f"{LARGE_TRANSACTION_MESSAGES:,} records of {LARGE_TRANSACTION_VALUE_BYTES:,} B"
+    return [
+        Trial(
+            "transactions",
+            (Figure(DURABLE, f"transactions of {TRANSACTION_MESSAGES} records of 100 B", "/s", "more"),),
+            small_ones,
+            VERSUS,
+            "transactions",
+            BATCHES_WARM_UP_SECONDS * amounts.share,
+        ),
+        Trial(
+            "large-transactions",
+            (
+                Figure(DURABLE, f"transactions of {shape}", "MB/s", "more"),
+                Figure(DURABLE, f"idempotent, {shape} at a time", "MB/s", "more"),
+            ),
+            large_ones,
+            VERSUS,
+            "transactions",
+        ),
+    ]

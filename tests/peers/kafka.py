@@ -172,6 +172,10 @@ class Kafka:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def format(self) -> None:
         """Makes the data directory, if it is not there yet."""
         if not (self.data_directory / "meta.properties").exists():

@@ -1,0 +1,132 @@
+"""What both benches beside Kafka have in common: their options, their scratch directory, their end, and their report.
+
+However a run ends, by Ctrl-C and SIGTERM too, no broker and no file of it is left. Must not know what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from rich.console import Console
+
+from bench.load import LoadError
+from bench.machine import describe
+from bench.report import Report, draw_report, show, write_report
+from bench.results import Pair, Result
+from bench.rounds import Contest, Trial
+from bench.small_requests import WrongAnswer
+from bench.subjects import Subject, kill_all
+from tests.peers.kafka import KafkaFailedError, KafkaMissingError
+from tests.peers.lamina import LaminaFailedError
+
+PROJECT = Path(__file__).parent.parent
+ROUNDS = 3
+FAILURES = (
+    KafkaMissingError,
+    KafkaFailedError,
+    LaminaFailedError,
+    KafkaException,
+    LoadError,
+    WrongAnswer,
+    BufferError,
+    OSError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    name: str
+    """Of the command, the report in build/ and the picture in docs/."""
+    title: str
+    contestants: Mapping[str, str]
+    """What each is called where it is shown."""
+    pairs: Sequence[Pair]
+    notes: Sequence[str]
+    kept_up: Sequence[str]
+    """Brokers that stay up from one trial to the next."""
+    new_subjects: Callable[[Path], Mapping[str, Subject]]
+    """Brokers over a directory, none of them started."""
+    new_trials: Callable[[bool, Path], Sequence[Trial]]
+    """Of a quick run or a whole one, with a directory for what they need."""
+
+
+def run(bench: Bench) -> str | None:
+    """The command line; returns what is wrong, in one sentence. What was measured before that is kept."""
+    names = [trial.name for trial in bench.new_trials(False, Path())]
+    options = _options(bench, names)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda *_: sys.exit(f"{bench.name} was told to end; everything that it made is removed"))
+    began = time.monotonic()
+    results: list[Result] = []
+    wrong = None
+    try:
+        with tempfile.TemporaryDirectory(prefix=f"lamina-{bench.name}-", dir=options.dir) as scratch:
+            machine = describe(Path(scratch))
+            for found in _measure(bench, options, Path(scratch), began):
+                results += found
+    except FAILURES as failure:
+        wrong = f"{type(failure).__name__}: {failure}"
+    except KeyboardInterrupt:
+        return "interrupted; everything that was made is removed"
+    if not results:
+        return wrong
+    measured = {result.trial for result in results}
+    report = Report(
+        title=bench.title,
+        contestants=bench.contestants,
+        pairs=bench.pairs,
+        notes=bench.notes,
+        machine=machine,
+        rounds=options.rounds,
+        is_quick=options.quick,
+        seconds=time.monotonic() - began,
+        missing=[name for name in names if name not in measured],
+        results=results,
+    )
+    write_report(report, options.json)
+    is_published = not report.missing and not options.quick and options.rounds >= ROUNDS
+    picture = PROJECT / "docs" / f"{bench.name}.png" if is_published else options.json.with_suffix(".png")
+    draw_report(report, picture)
+    show(report)
+    print(f"\n{report.seconds:.0f} s. All rounds: {options.json}. Picture: {picture}.")
+    return wrong
+
+
+def _options(bench: Bench, names: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=bench.name, description=f"{bench.title}, in one run.")
+    parser.add_argument("--only", action="append", choices=names, metavar="ROW", help=f"one of {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="a little of everything, in about four minutes")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of each row; {ROUNDS} if not given")
+    parser.add_argument("--dir", type=Path, help="where the data lies, instead of the system's temporary directory")
+    report = PROJECT / "build" / f"{bench.name}.json"
+    parser.add_argument("--json", type=Path, metavar="FILE", default=report, help="where the report is written")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds is at least 1")
+    if options.dir is not None and not options.dir.is_dir():
+        parser.error(f"--dir: {options.dir} is not a directory")
+    return options
+
+
+def _measure(bench: Bench, options: argparse.Namespace, scratch: Path, began: float) -> Iterator[list[Result]]:
+    console = Console(stderr=True)
+
+    def tell(what: str) -> None:
+        console.print(f"{time.monotonic() - began:5.0f} s  {what}", highlight=False)
+
+    subjects = bench.new_subjects(scratch)
+    trials = [
+        trial for trial in bench.new_trials(options.quick, scratch) if not options.only or trial.name in options.only
+    ]
+    try:
+        yield from Contest(subjects, bench.kept_up, options.rounds, tell).measure(trials)
+    finally:
+        kill_all(list(subjects.values()))

@@ -1,0 +1,71 @@
+"""Where and when figures were measured: processor, memory, disk, kernel, JDK, Python, the date."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.peers.kafka import VERSION as KAFKA_VERSION
+
+
+def describe(directory: Path) -> dict[str, str]:
+    """Names and values in the order in which they are shown; ``directory`` is where the brokers' data lies."""
+    source, file_system = mount_of(directory, Path("/proc/mounts").read_text())
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "processor": _named("/proc/cpuinfo", "model name") or platform.machine(),
+        "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
+        "disk": f"{source}, {_disk_kind(source)}, {file_system}",
+        "kernel": f"{platform.system()} {platform.release()}",
+        "Kafka": KAFKA_VERSION,
+        "JDK": _java(),
+        "Python": platform.python_version(),
+        "librdkafka client": f"confluent-kafka {version('confluent-kafka')}",
+    }
+
+
+def mount_of(directory: Path, mounts: str) -> tuple[str, str]:
+    """The device or source under a directory, and its file system."""
+    found = ("?", "?")
+    longest = -1
+    resolved = directory.resolve()
+    for line in mounts.splitlines():
+        source, point, kind = line.split()[:3]
+        if resolved.is_relative_to(point) and len(point) >= longest:
+            found, longest = (source, kind), len(point)
+    return found
+
+
+def _disk_kind(source: str) -> str:
+    """Read from the device, or from the disk whose part it is."""
+    device = Path("/sys/class/block") / Path(source).name
+    for place in (device.resolve(), device.resolve().parent):
+        try:
+            rotates = (place / "queue" / "rotational").read_text().strip() == "1"
+        except OSError:
+            continue
+        kind = "rotating" if rotates else "not rotating"
+        return f"virtual, {kind}" if place.name.startswith("vd") else kind
+    return "not a disk"
+
+
+def _named(file: str, name: str) -> str:
+    for line in Path(file).read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def _java() -> str:
+    """The runtime's own line, such as "OpenJDK Runtime Environment (build 17.0.15+6)"."""
+    if shutil.which("java") is None:
+        return "none"
+    shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.splitlines()
+    return next((line for line in shown if "Runtime" in line), "unknown")

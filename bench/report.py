@@ -1,0 +1,147 @@
+"""A run as one JSON document, and what is made of it: ``python -m bench.report FILE [--markdown | --picture PNG]``.
+
+Owns the document's form. A report is written when a run ends; tables and pictures are made from it then, or at any
+time later, so that what is published can be traced to one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.picture import draw
+from bench.results import Figure, Pair, Result
+from bench.table import markdown, terminal_table
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    title: str
+    contestants: Mapping[str, str]
+    """What each is called where it is shown."""
+    pairs: Sequence[Pair]
+    notes: Sequence[str]
+    """What a reader has to know: how everything was started and measured."""
+    machine: Mapping[str, str]
+    rounds: int
+    is_quick: bool
+    seconds: float
+    missing: Sequence[str]
+    """Trials that were not run."""
+    results: Sequence[Result]
+
+    def as_json(self) -> dict[str, Any]:
+        rows = [
+            {
+                "trial": result.trial,
+                **asdict(result.figure),
+                "rounds": {contestant: list(values) for contestant, values in result.rounds.items()},
+                "ratios": {f"{pair.ours} / {pair.rival}": result.ratio(pair) for pair in self.pairs},
+                "ahead": {f"{pair.ours} / {pair.rival}": result.ahead(pair) for pair in self.pairs},
+            }
+            for result in self.results
+        ]
+        return {
+            "title": self.title,
+            "contestants": dict(self.contestants),
+            "pairs": [pair._asdict() for pair in self.pairs],
+            "notes": list(self.notes),
+            "machine": dict(self.machine),
+            "rounds": self.rounds,
+            "is_quick": self.is_quick,
+            "seconds": round(self.seconds, 1),
+            "missing": list(self.missing),
+            "results": rows,
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Report:
+        results = [
+            Result(
+                row["trial"],
+                Figure(row["group"], row["name"], row["unit"], row["better"], row["variant"]),
+                {contestant: tuple(values) for contestant, values in row["rounds"].items()},
+            )
+            for row in document["results"]
+        ]
+        return Report(
+            title=document["title"],
+            contestants=document["contestants"],
+            pairs=[Pair(**pair) for pair in document["pairs"]],
+            notes=document["notes"],
+            machine=document["machine"],
+            rounds=document["rounds"],
+            is_quick=document["is_quick"],
+            seconds=document["seconds"],
+            missing=document["missing"],
+            results=results,
+        )
+
+    @property
+    def foot(self) -> list[str]:
+        """Lines that belong under every table and picture."""
+        how = f"Medians of {self.rounds} interleaved rounds, least and most in brackets."
+        if self.rounds == 1:
+            how = "One round only."
+        if self.is_quick:
+            how += " A short run, to see that everything works: these figures are not for publication."
+        if self.missing:
+            how += f" Not measured: {', '.join(self.missing)}."
+        shown = ", ".join(
+            f"{value} cores" if name == "cores" else _named(name, value) for name, value in self.machine.items()
+        )
+        return [how, *self.notes, shown]
+
+
+def _named(name: str, value: str) -> str:
+    return f"{name} {value}" if name in ("memory", "disk", "Kafka", "Python") else value
+
+
+def write_report(report: Report, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report.as_json(), indent=2) + "\n")
+
+
+def read_report(path: Path) -> Report:
+    return Report.from_json(json.loads(path.read_text()))
+
+
+def show(report: Report) -> None:
+    console = Console(width=150)
+    console.print(terminal_table(report.results, report.contestants, report.pairs))
+    for line in report.foot:
+        console.print(line, highlight=False, markup=False)
+
+
+def draw_report(report: Report, path: Path) -> None:
+    draw(report.title, report.results, report.contestants, report.pairs, report.foot, path)
+
+
+def main() -> str | None:
+    parser = argparse.ArgumentParser(prog="bench.report", description="Shows what a bench wrote.")
+    parser.add_argument("file", type=Path, help="a report, such as build/bench-kafka.json")
+    parser.add_argument("--markdown", action="store_true", help="print the table that README.md shows")
+    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw it there")
+    options = parser.parse_args()
+    try:
+        report = read_report(options.file)
+    except (OSError, ValueError, LookupError, TypeError) as unreadable:
+        return f"{options.file} is not the report of a bench: {unreadable}"
+    if options.picture:
+        draw_report(report, options.picture)
+    elif options.markdown:
+        print(markdown(report.results, report.contestants, report.pairs, report.foot))
+    else:
+        show(report)
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Results as tables: in a terminal a line for every figure, in Markdown one for all variants of a figure.
+
+Figures that the rival wins are shown like any other; in Markdown their ratios are bold. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rich.table import Table
+
+from bench.results import Figure, Pair, Result, Spread
+
+NOTHING = "–"
+
+
+def number(value: float) -> str:
+    """Three digits that count; thousands by commas."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 or not value else f"{value:.1g}"
+
+
+def with_range(found: Spread | None) -> str:
+    """Such as "1.2 (1.1–1.3)"; the range is left out where there is none."""
+    if found is None:
+        return NOTHING
+    least, middle, most = number(found.least), number(found.median), number(found.most)
+    return middle if least == most else f"{middle} ({least}–{most})"
+
+
+def ratio(found: Spread | None) -> str:
+    return NOTHING if found is None else with_range(Spread(*(round(value, 2) for value in found)))
+
+
+# In a terminal
+
+
+def terminal_table(results: Sequence[Result], contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Table:
+    table = Table("what", "unit")
+    for heading in _headings(contestants, pairs):
+        table.add_column(heading, justify="right")
+    for _, block in grouped(results):
+        table.add_section()
+        table.add_row(f"[bold]{block[0].figure.group}[/bold]")
+        for result in block:
+            figure = result.figure
+            name = f"{figure.name}, {figure.variant}" if figure.variant else figure.name
+            table.add_row(name, unit(figure), *(cell for pair in pairs for cell in _cells(result, pair, contestants)))
+    return table
+
+
+def unit(figure: Figure) -> str:
+    """With what is better: "ms, less"."""
+    return f"{figure.unit}, {figure.better}"
+
+
+def _headings(contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Iterator[str]:
+    for pair in pairs:
+        yield contestants[pair.rival]
+        yield contestants[pair.ours]
+        yield "ratio"
+        yield "ahead"
+
+
+def _cells(result: Result, pair: Pair, contestants: Mapping[str, str]) -> Iterator[str]:
+    yield with_range(result.of(pair.rival))
+    yield with_range(result.of(pair.ours))
+    yield ratio(result.ratio(pair))
+    yield {"ours": contestants[pair.ours], "rival": contestants[pair.rival], "even": "even", None: ""}[
+        result.ahead(pair)
+    ]
+
+
+def grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """By heading, in the order in which headings first appear; the variants of a figure together."""
+    headings = list(dict.fromkeys(result.figure.group for result in results))
+    found = []
+    for heading in headings:
+        block = [result for result in results if result.figure.group == heading]
+        names = list(dict.fromkeys(result.figure.name for result in block))
+        found.append((heading, sorted(block, key=lambda result: names.index(result.figure.name))))
+    return found
+
+
+# In Markdown
+
+
+def markdown(
+    results: Sequence[Result], contestants: Mapping[str, str], pairs: Sequence[Pair], foot: Sequence[str]
+) -> str:
+    headings = [
+        "",
+        "unit",
+        *(text for pair in pairs for text in (contestants[pair.rival], contestants[pair.ours], "ratio")),
+    ]
+    lines = [_line(headings), _line(["---"] * 2 + ["---:"] * (len(headings) - 2))]
+    for heading, block in grouped(results):
+        lines.append(_line([f"**{heading}**", *[""] * (len(headings) - 1)]))
+        for _, variants in groupby(block, key=lambda result: result.figure.name):
+            lines.append(_line(_markdown_cells(list(variants), pairs)))
+    return "\n".join([*lines, "", *foot])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown_cells(variants: Sequence[Result], pairs: Sequence[Pair]) -> list[str]:
+    figure = variants[0].figure
+    named = [result.figure.variant for result in variants if result.figure.variant]
+    cells = [f"{figure.name}: {' / '.join(named)}" if named else figure.name, unit(figure)]
+    for pair in pairs:
+        cells += [" / ".join(_median(result.of(who)) for result in variants) for who in pair]
+        cells.append(" / ".join(_bold_if_lost(result, pair) for result in variants))
+    return cells
+
+
+def _median(found: Spread | None) -> str:
+    return NOTHING if found is None else number(found.median)
+
+
+def _bold_if_lost(result: Result, pair: Pair) -> str:
+    shown = ratio(result.ratio(pair))
+    return f"**{shown}**" if result.ahead(pair) == "rival" else shown

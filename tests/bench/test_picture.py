@@ -1,0 +1,82 @@
+"""What a picture shows, and where."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageFont
+
+from bench.picture import BAR_HEIGHT, WIDTH, Section, draw, drawable, in_columns, lay_out, verdict
+from bench.results import Better, Pair
+from tests.bench.comparisons import CONTESTANTS, PAIR, result
+
+
+def test_bars_share_a_scale_from_zero_to_the_most_of_their_figure() -> None:
+    (section,) = lay_out([result([20, 40, 50], [80, 90, 100])], [PAIR])
+    kafka, lamina = section.figures[0].blocks[0].bars
+    assert (kafka.least, kafka.share, kafka.most) == (0.2, 0.4, 0.5)
+    assert (lamina.least, lamina.share, lamina.most) == (0.8, 0.9, 1.0)
+
+
+def test_a_bar_says_its_value_with_range_and_unit_and_ours_says_who_is_ahead() -> None:
+    (section,) = lay_out([result([20, 40, 50], [80, 90, 100])], [PAIR])
+    assert section.figures[0].name == "requests (/s, more is better)"
+    kafka, lamina = section.figures[0].blocks[0].bars
+    assert (kafka.value, kafka.verdict, kafka.ahead) == ("40 (20–50) /s", "", None)
+    assert (lamina.value, lamina.verdict, lamina.ahead) == ("90 (80–100) /s", "2.25× better", "ours")
+
+
+@pytest.mark.parametrize(
+    ("lamina", "better", "said"),
+    [
+        ([20], "more", "2.00× better"),
+        ([5], "more", "2.00× worse"),
+        ([20], "less", "2.00× worse"),
+        ([5], "less", "2.00× better"),
+        ([200], "more", "20.0× better"),
+        ([10], "more", "even"),
+    ],
+)
+def test_a_verdict_says_how_many_times_better_or_worse(lamina: list[float], better: Better, said: str) -> None:
+    assert verdict(result([10], lamina, better), PAIR) == said
+
+
+def test_variants_are_blocks_of_one_figure() -> None:
+    (section,) = lay_out([result([1], [1], variant=variant) for variant in ("1", "16")], [PAIR])
+    (figure,) = section.figures
+    assert [block.label for block in figure.blocks] == ["1", "16"]
+
+
+def test_a_contestant_that_did_not_take_part_has_no_bar() -> None:
+    (section,) = lay_out([result([1], [1])], [PAIR, Pair(rival="tuned", ours="lamina-2")])
+    assert [bar.contestant for bar in section.figures[0].blocks[0].bars] == ["kafka", "lamina"]
+
+
+def test_columns_keep_the_order_and_are_about_as_tall() -> None:
+    sections = lay_out([result([1], [1], group=str(number)) for number in range(5)], [PAIR])
+    columns = in_columns(sections, 2)
+    assert [section.heading for column in columns for section in column] == ["0", "1", "2", "3", "4"]
+    assert [len(column) for column in columns] == [3, 2]
+
+
+def test_a_single_tall_section_is_one_column() -> None:
+    sections = lay_out([result([1], [1], variant=str(number)) for number in range(9)], [PAIR])
+    assert [len(column) for column in in_columns(sections, 2)] == [1]
+    assert in_columns(list[Section](), 2) == [[]]
+
+
+def test_everything_drawn_has_letters_in_the_font() -> None:
+    font = ImageFont.load_default(14)
+    missing = bytes(font.getmask("\ufffe"))
+    text = drawable("1.20× (3–4) µs, 100 %; …")
+    assert [letter for letter in text if letter != " " and bytes(font.getmask(letter)) == missing] == []
+
+
+def test_a_picture_is_as_tall_as_what_is_in_it(tmp_path: Path) -> None:
+    heights = []
+    for count in (1, 3):
+        results = [result([1, 2, 3], [4, 5, 6], variant=str(number)) for number in range(count)]
+        draw("Title", results, CONTESTANTS, [PAIR], ["foot"], tmp_path / "picture.png")
+        with Image.open(tmp_path / "picture.png") as image:
+            assert image.width == WIDTH
+            heights.append(image.height)
+    assert heights[1] - heights[0] >= 4 * BAR_HEIGHT

@@ -1,0 +1,123 @@
+"""The order in which brokers are started, warmed up and measured."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+
+from bench.results import Figure
+from bench.rounds import Contest, Trial, Values, interleaved
+
+FIGURE = Figure("group", "figure", "/s", "more")
+
+
+@dataclass
+class Broker:
+    name: str
+    events: list[str]
+    is_running: bool = False
+
+    @property
+    def bootstrap(self) -> str:
+        return self.name
+
+    @property
+    def process_id(self) -> int:
+        return 0
+
+    def format(self) -> None: ...
+
+    def launch(self) -> None: ...
+
+    def start(self) -> None:
+        self.events.append(f"start {self.name}")
+
+    def stop(self) -> None:
+        self.events.append(f"stop {self.name}")
+
+    def kill(self) -> None: ...
+
+
+class Story:
+    """A contest among fakes, and what happened in it."""
+
+    def __init__(self, *brokers: str, kept_up: Sequence[str] = ()) -> None:
+        self.events: list[str] = []
+        subjects = {name: Broker(name, self.events) for name in brokers}
+        self._numbers = count(1)
+        self.contest = Contest(subjects, kept_up or brokers, 2, tell=lambda what: None)
+
+    def trial(self, name: str, *brokers: str, **more: Any) -> Trial:
+        return Trial(name, (FIGURE,), self.run(name), {broker: broker for broker in brokers}, **more)
+
+    def run(self, name: str) -> Callable[[Any, str], Values]:
+        def run(subject: Any, topic: str) -> Values:
+            self.events.append(f"{name} {subject.name}")
+            return (float(next(self._numbers)),)
+
+        return run
+
+
+def test_rounds_are_interleaved() -> None:
+    order = [(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "a"), (2, "b")]
+    assert list(interleaved(["a", "b"], 3)) == order
+
+
+def test_a_contest_measures_in_turns() -> None:
+    story = Story("a", "b")
+    ((result,),) = story.contest.measure([story.trial("x", "a", "b")])
+    assert story.events == ["start a", "start b", "x a", "x b", "x a", "x b"]
+    assert result.rounds == {"a": [1.0, 3.0], "b": [2.0, 4.0]}
+
+
+def test_every_contestant_runs_the_trial_unmeasured_before_its_first_round() -> None:
+    story = Story("a", "b")
+    ((result,),) = story.contest.measure([story.trial("x", "a", "b", api="produce")])
+    assert story.events[2:] == ["x a", "x b", "x a", "x b", "x a", "x b"]
+    assert result.rounds == {"a": [3.0, 5.0], "b": [4.0, 6.0]}
+
+
+def test_what_is_warm_already_is_not_warmed_up_by_other_means_again() -> None:
+    story = Story("a")
+    warm_up = story.run("warm-up")
+    list(story.contest.measure([story.trial(name, "a", api="cleaning", warm_up=warm_up) for name in ("x", "y")]))
+    assert story.events == ["start a", "warm-up a", "x a", "x a", "y a", "y a"]
+
+
+def test_a_broker_that_was_restarted_is_warmed_up_again() -> None:
+    story = Story("a")
+    warm_up = story.run("warm-up")
+    warmed = story.trial("x", "a", api="cleaning", warm_up=warm_up)
+    list(story.contest.measure([warmed, story.trial("start", "a", starts_brokers=True), warmed]))
+    again = ["stop a", "start a", "start a", "start a", "warm-up a", "x a", "x a"]
+    assert story.events == ["start a", "warm-up a", "x a", "x a", *again]
+
+
+def test_brokers_of_one_trial_run_only_for_it() -> None:
+    story = Story("a", "b", "special", kept_up=("a", "b"))
+    trials = [story.trial("x", "a", "b"), story.trial("y", "special", "b"), story.trial("z", "a", "b")]
+    list(story.contest.measure(trials))
+    lives = [event for event in story.events if event.startswith(("start", "stop"))]
+    assert lives == ["start a", "start b", "start special", "stop special"]
+    assert story.events.index("stop special") < story.events.index("z a")
+
+
+def test_what_was_measured_before_a_failure_is_there() -> None:
+    story = Story("a")
+
+    def fails(subject: Any, topic: str) -> Values:
+        raise TimeoutError
+
+    measuring = story.contest.measure([story.trial("x", "a"), Trial("y", (FIGURE,), fails, {"a": "a"})])
+    assert [result.trial for result in next(measuring)] == ["x"]
+    with pytest.raises(TimeoutError):
+        next(measuring)
+
+
+def test_a_broker_may_stand_for_a_contestant() -> None:
+    story = Story("a", "special")
+    ((result,),) = story.contest.measure([Trial("x", (FIGURE,), story.run("x"), {"a": "special"})])
+    assert list(result.rounds) == ["a"]
+    assert "x special" in story.events

@@ -1,0 +1,63 @@
+"""Numbers and tables for people."""
+
+import pytest
+from rich.console import Console
+
+from bench.results import Pair, Spread
+from bench.table import grouped, markdown, number, terminal_table, with_range
+from tests.bench.comparisons import CONTESTANTS, PAIR, result
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1234567.8, "1,234,568"), (99.96, "100"), (12.34, "12.3"), (0.1234, "0.123"), (0.0, "0"), (0.00012, "0.0001")],
+)
+def test_numbers_have_three_digits_that_count(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_a_range_is_shown_where_there_is_one() -> None:
+    assert with_range(Spread(2, 1, 3)) == "2 (1–3)"
+    assert with_range(Spread(2, 2, 2)) == "2"
+    assert with_range(None) == "–"
+
+
+def test_variants_of_a_figure_stand_together_under_their_heading() -> None:
+    one, other = (
+        [result([1], [1], name=name, variant=variant, group="a") for name in ("rate", "p99")] for variant in ("1", "16")
+    )
+    last = result([1], [1], name="start", group="b")
+    headings = [(heading, [each.figure.name for each in block]) for heading, block in grouped([*one, last, *other])]
+    assert headings == [("a", ["rate", "rate", "p99", "p99"]), ("b", ["start"])]
+
+
+def test_markdown_has_a_line_for_all_variants_and_lost_ratios_in_bold() -> None:
+    results = [
+        result([100, 110, 120], [50, 55, 60], variant="16 connections"),
+        result([100, 100, 100], [200, 300, 300], variant="100"),
+        result([4, 4, 4], [2, 2, 2], "less", name="p99"),
+    ]
+    assert markdown(results, CONTESTANTS, [PAIR], ["Two cores."]).splitlines() == [
+        "|  | unit | Kafka | Lamina | ratio |",
+        "| --- | --- | ---: | ---: | ---: |",
+        "| **Small requests** |  |  |  |  |",
+        "| requests: 16 connections / 100 | /s, more | 110 / 100 | 55 / 300 | **0.5** / 3 (2–3) |",
+        "| p99 | ms, less | 4 | 2 | 0.5 |",
+        "",
+        "Two cores.",
+    ]
+
+
+def test_a_contestant_that_did_not_take_part_leaves_a_dash() -> None:
+    pairs = [PAIR, Pair(rival="tuned", ours="lamina")]
+    shown = markdown([result([4], [2])], {**CONTESTANTS, "tuned": "Kafka, tuned"}, pairs, [])
+    assert "| requests | /s, more | 4 | 2 | **0.5** | – | 2 | – |" in shown
+
+
+def test_the_terminal_shows_losses_like_wins() -> None:
+    console = Console(width=200, record=True, quiet=True)
+    with console.capture() as captured:
+        console.quiet = False
+        console.print(terminal_table([result([4, 4], [2, 3]), result([4, 4], [8, 9])], CONTESTANTS, [PAIR]))
+    lines = [line.replace("│", " ").split() for line in captured.get().splitlines() if "requests" in line]
+    assert [line[-1] for line in lines if line[0] == "requests"] == ["Kafka", "Lamina"]

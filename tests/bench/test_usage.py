@@ -1,0 +1,28 @@
+"""CPU and memory of a process and all below it."""
+
+import os
+import subprocess
+import sys
+
+from bench.usage import Usage, cpu_seconds, resident_bytes
+
+HELD_BYTES = 64 << 20
+HOLDER = f"held = b'x' * {HELD_BYTES}; print('ready', flush=True); input()"
+
+
+def test_memory_of_children_counts() -> None:
+    before = resident_bytes(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with Usage(os.getpid()) as usage:
+            pass
+        child.communicate()
+    assert usage.peak_bytes - before >= HELD_BYTES
+
+
+def test_cpu_of_a_child_counts_also_after_its_end() -> None:
+    before = cpu_seconds(os.getpid())
+    spent = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", spent], check=True)
+    assert cpu_seconds(os.getpid()) - before >= 0.25
