@@ -33,7 +33,7 @@ COMMITS_WARM_UP_SECONDS = 15.0
 REBALANCE_WARM_UP_SECONDS = 6.0
 MEMBERS = 100
 PARTITIONS = 300
-LOADED_COMMITS = 300_000
+LOADED_COMMITS = 200_000
 LOADED_PARTITIONS = 100
 PATIENCE_SECONDS = 600.0
 NO_MEMBER = ("", -1)
@@ -49,7 +49,7 @@ def group_trials(amounts: Amounts) -> list[Trial]:
                 name,
                 (
                     Figure(GROUPS, f"offset commits, {COMMITTERS} consumers", "/s", "more", linger),
-                    Figure(GROUPS, f"p99 of an offset commit, {COMMITTERS} consumers", "ms", "less", linger),
+                    Figure(GROUPS, f"p99 of these commits, {COMMITTERS} consumers", "ms", "less", linger),
                 ),
                 partial(_commits, amounts.load_seconds),
                 subjects,
@@ -57,8 +57,8 @@ def group_trials(amounts: Amounts) -> list[Trial]:
                 COMMITS_WARM_UP_SECONDS * amounts.share,
             )
             for name, linger, subjects in (
-                ("commits", "Kafka's group.coordinator.append.linger.ms=5, its default", VERSUS),
-                ("commits-append-linger-0", "0", VERSUS_APPEND_LINGER_0),
+                ("commits", "Kafka's append linger 5 ms", VERSUS),
+                ("commits-append-linger-0", "Kafka's append linger 0", VERSUS_APPEND_LINGER_0),
             )
         ),
         *(

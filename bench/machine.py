@@ -50,8 +50,8 @@ def _disk_kind(source: str) -> str:
             rotates = (place / "queue" / "rotational").read_text().strip() == "1"
         except OSError:
             continue
-        kind = "rotating" if rotates else "not rotating"
-        return f"virtual, {kind}" if place.name.startswith("vd") else kind
+        # What a virtual disk says of itself is not true of the disk below it.
+        return "virtual" if place.name.startswith("vd") else "rotating" if rotates else "solid state"
     return "not a disk"
 
 

@@ -6,7 +6,7 @@ Figures that the rival wins are shown like any other; in Markdown their ratios a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from rich.table import Table
 
@@ -31,7 +31,11 @@ def with_range(found: Spread | None) -> str:
 
 
 def ratio(found: Spread | None) -> str:
-    return NOTHING if found is None else with_range(Spread(*(round(value, 2) for value in found)))
+    """With two decimals, or as many as a small one needs."""
+    if found is None:
+        return NOTHING
+    middle, least, most = (f"{value:.2f}" if value >= 0.1 else f"{value:.2g}" for value in found)
+    return middle if least == most else f"{middle} ({least}–{most})"
 
 
 # In a terminal
@@ -109,12 +113,28 @@ def _line(cells: Sequence[str]) -> str:
 
 def _markdown_cells(variants: Sequence[Result], pairs: Sequence[Pair]) -> list[str]:
     figure = variants[0].figure
-    named = [result.figure.variant for result in variants if result.figure.variant]
-    cells = [f"{figure.name}: {' / '.join(named)}" if named else figure.name, unit(figure)]
+    named = joined([result.figure.variant for result in variants if result.figure.variant])
+    cells = [f"{figure.name}, {named}" if named else figure.name, unit(figure)]
     for pair in pairs:
         cells += [" / ".join(_median(result.of(who)) for result in variants) for who in pair]
         cells.append(" / ".join(_bold_if_lost(result, pair) for result in variants))
     return cells
+
+
+def joined(variants: Sequence[str]) -> str:
+    """With the words that all begin or end with said once: "100 / 1,000 B"."""
+    words = [variant.split() for variant in variants]
+    if len(words) < 2:
+        return " ".join(variants)
+    begin = _shared(words)
+    end = _shared([each[begin:][::-1] for each in words])
+    different = " / ".join(" ".join(each[begin : len(each) - end]) for each in words)
+    return " ".join([*words[0][:begin], different, *words[0][len(words[0]) - end :]])
+
+
+def _shared(words: Sequence[Sequence[str]]) -> int:
+    """How many words all begin with."""
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False)))
 
 
 def _median(found: Spread | None) -> str:

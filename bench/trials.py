@@ -39,10 +39,12 @@ from bench.subjects import KAFKA, KAFKA_SMALL_HEAP, LAMINA, SMALL_HEAP_MEGABYTES
 from bench.usage import cpu_seconds, resident_bytes
 
 CONNECTIONS = (1, 16, 100)
+WARM_UP_CONNECTIONS = 16
 WARM_UP_SECONDS = 20.0
 """Of each API with small requests: a JVM takes about as long until a request costs it no less than before."""
 BATCHES_WARM_UP_SECONDS = 10.0
-CONSUME_PASSES = 3
+LATENCY_WARM_UP_SECONDS = 5.0
+CONSUME_PASSES = 2
 LATENCY_MESSAGES = 3_000
 MESSAGES = {100: 1_000_000, 1_000: 200_000, 10_000: 20_000}
 """By size of their values: enough for a second or more."""
@@ -51,7 +53,7 @@ LARGE_TRANSACTIONS, LARGE_TRANSACTION_MESSAGES, LARGE_TRANSACTION_VALUE_BYTES = 
 
 VERSUS = {KAFKA: KAFKA, LAMINA: LAMINA}
 VERSUS_SMALL_HEAP = {KAFKA: KAFKA_SMALL_HEAP, LAMINA: LAMINA}
-HEAPS = (("Kafka's heap 1 GB, as its script has it", VERSUS), (f"{SMALL_HEAP_MEGABYTES} MB", VERSUS_SMALL_HEAP))
+HEAPS = (("Kafka with -Xmx1G -Xms1G", VERSUS), (f"Kafka with -Xmx{SMALL_HEAP_MEGABYTES}M", VERSUS_SMALL_HEAP))
 
 START = "Start and memory"
 BATCHES = "Batches through librdkafka, one partition"
@@ -108,8 +110,8 @@ def memory_trials(amounts: Amounts) -> list[Trial]:
 
     def run(subject: Subject, topic: str) -> Values:
         create_topic(subject.bootstrap, topic, first_value_bytes=FETCHED_BYTES)
-        load(subject, topic, fetch_request, CONNECTIONS[-1], amounts.load_seconds)
-        load(subject, topic, produce_request, CONNECTIONS[-1], amounts.load_seconds)
+        load(subject, topic, fetch_request, CONNECTIONS[-1], amounts.load_seconds / 3)
+        load(subject, topic, produce_request, CONNECTIONS[-1], amounts.load_seconds / 3)
         for value_bytes, full in MESSAGES.items():
             count = amounts.count(full)
             produce_seconds(subject.bootstrap, topic, value_bytes, count)
@@ -162,10 +164,10 @@ def _small_request_trials(api: str, shown: str, new_request: NewRequest, amounts
             VERSUS,
             api,
             WARM_UP_SECONDS * amounts.share,
+            partial(run, WARM_UP_CONNECTIONS),
         )
-        # Most connections first: the warm-up is theirs.
-        for connections in CONNECTIONS[::-1]
-        for variant in (f"{connections} connection{'s' * (connections > 1)}",)
+        for connections in CONNECTIONS
+        for variant in (f"connections: {connections}",)
     ]
 
 
@@ -231,7 +233,7 @@ def one_at_a_time_trial(amounts: Amounts) -> Trial:
         return latencies_ms[len(latencies_ms) // 2], latencies_ms[len(latencies_ms) * 99 // 100]
 
     figures = (Figure(LATENCY, "time to the acknowledgement", "ms", "less", name) for name in ("p50", "p99"))
-    return Trial("one-at-a-time", tuple(figures), run, VERSUS, "one-at-a-time", BATCHES_WARM_UP_SECONDS * amounts.share)
+    return Trial("one-at-a-time", tuple(figures), run, VERSUS, "one-at-a-time", LATENCY_WARM_UP_SECONDS * amounts.share)
 
 
 def flushed_trial(amounts: Amounts) -> Trial:

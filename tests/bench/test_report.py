@@ -66,7 +66,7 @@ def test_markdown_is_printed_from_a_report(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert shown(monkeypatch, file, "--markdown") is None
-    assert "| requests: 16 | /s, more | 2 | 5 | 2.5 (2–4) |" in capsys.readouterr().out
+    assert "| requests, 16 | /s, more | 2 | 5 | 2.50 (2.00–4.00) |" in capsys.readouterr().out
 
 
 def test_a_picture_is_drawn_from_a_report(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from bench.results import Pair, Spread
-from bench.table import grouped, markdown, number, terminal_table, with_range
+from bench.table import grouped, joined, markdown, number, ratio, terminal_table, with_range
 from tests.bench.comparisons import CONTESTANTS, PAIR, result
 
 
@@ -33,25 +33,45 @@ def test_variants_of_a_figure_stand_together_under_their_heading() -> None:
 
 def test_markdown_has_a_line_for_all_variants_and_lost_ratios_in_bold() -> None:
     results = [
-        result([100, 110, 120], [50, 55, 60], variant="16 connections"),
-        result([100, 100, 100], [200, 300, 300], variant="100"),
+        result([100, 110, 120], [50, 55, 60], variant="connections: 16"),
+        result([100, 100, 100], [200, 300, 300], variant="connections: 100"),
         result([4, 4, 4], [2, 2, 2], "less", name="p99"),
     ]
     assert markdown(results, CONTESTANTS, [PAIR], ["Two cores."]).splitlines() == [
         "|  | unit | Kafka | Lamina | ratio |",
         "| --- | --- | ---: | ---: | ---: |",
         "| **Small requests** |  |  |  |  |",
-        "| requests: 16 connections / 100 | /s, more | 110 / 100 | 55 / 300 | **0.5** / 3 (2–3) |",
-        "| p99 | ms, less | 4 | 2 | 0.5 |",
+        "| requests, connections: 16 / 100 | /s, more | 110 / 100 | 55 / 300 | **0.50** / 3.00 (2.00–3.00) |",
+        "| p99 | ms, less | 4 | 2 | 0.50 |",
         "",
         "Two cores.",
     ]
 
 
+@pytest.mark.parametrize(
+    ("variants", "shown"),
+    [
+        (["connections: 1", "connections: 16"], "connections: 1 / 16"),
+        (["100 B", "1,000 B", "10,000 B"], "100 / 1,000 / 10,000 B"),
+        (["Kafka with -Xmx1G -Xms1G", "Kafka with -Xmx256M"], "Kafka with -Xmx1G -Xms1G / -Xmx256M"),
+        (["p50", "p99"], "p50 / p99"),
+        (["16 connections"], "16 connections"),
+        ([], ""),
+    ],
+)
+def test_words_that_all_variants_share_are_said_once(variants: list[str], shown: str) -> None:
+    assert joined(variants) == shown
+
+
+def test_a_small_ratio_keeps_its_digits() -> None:
+    assert ratio(Spread(0.0123, 0.0119, 0.5)) == "0.012 (0.012–0.50)"
+    assert ratio(None) == "–"
+
+
 def test_a_contestant_that_did_not_take_part_leaves_a_dash() -> None:
     pairs = [PAIR, Pair(rival="tuned", ours="lamina")]
     shown = markdown([result([4], [2])], {**CONTESTANTS, "tuned": "Kafka, tuned"}, pairs, [])
-    assert "| requests | /s, more | 4 | 2 | **0.5** | – | 2 | – |" in shown
+    assert "| requests | /s, more | 4 | 2 | **0.50** | – | 2 | – |" in shown
 
 
 def test_the_terminal_shows_losses_like_wins() -> None:
