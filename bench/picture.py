@@ -87,7 +87,8 @@ def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
     for name, variants in groupby(results, key=lambda result: result.figure.name):
         block = list(variants)
         figure = block[0].figure
-        title = f"{name} ({figure.unit}, {figure.better} is better)"
+        better = "" if figure.better == "neither" else f", {figure.better} is better"
+        title = f"{name} ({figure.unit}{better})"
         yield Named(title, tuple(Block(result.figure.variant, _bars(result, pairs)) for result in block))
 
 
@@ -160,9 +161,9 @@ def draw(
     body = max((sum(section.height for section in column) for column in columns), default=0)
     height = top + body + FOOT_LINE_HEIGHT * len(foot_lines) + MARGIN
     image = Image.new("RGB", (WIDTH, height), "white")
-    canvas = _Canvas(ImageDraw.Draw(image), _colours(pairs))
+    canvas = _Canvas(ImageDraw.Draw(image), contestants, _colours(pairs))
     canvas.text(MARGIN, MARGIN, title, TITLE_SIZE)
-    canvas.legend(MARGIN, MARGIN + 44, contestants)
+    canvas.legend(MARGIN, MARGIN + 44)
     for number, column in enumerate(columns):
         canvas.column(MARGIN + number * (COLUMN_WIDTH + GUTTER), top, column)
     for number, line in enumerate(foot_lines):
@@ -182,13 +183,14 @@ def _colours(pairs: Sequence[Pair]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class _Canvas:
     draw: ImageDraw.ImageDraw
+    contestants: Mapping[str, str]
     colours: Mapping[str, str]
 
     def text(self, x: float, y: float, text: str, size: int, colour: str = INK, anchor: str = "la") -> None:
         self.draw.text((x, y), drawable(text), colour, ImageFont.load_default(size), anchor=anchor)
 
-    def legend(self, x: float, y: float, contestants: Mapping[str, str]) -> None:
-        for contestant, name in contestants.items():
+    def legend(self, x: float, y: float) -> None:
+        for contestant, name in self.contestants.items():
             self.draw.rectangle((x, y, x + 26, y + 14), self.colours[contestant])
             self.text(x + 34, y, name, TEXT_SIZE)
             x += 62 + ImageFont.load_default(TEXT_SIZE).getlength(drawable(name))
@@ -215,6 +217,8 @@ class _Canvas:
             self.text(x + 12, y + line * BAR_HEIGHT, text, TEXT_SIZE, PALE)
         left = x + LABEL_WIDTH
         for bar in block.bars:
+            if not block.label:
+                self.text(x + 12, y - 1, self.contestants[bar.contestant], TEXT_SIZE, PALE)
             middle = y + (BAR_HEIGHT - 3) / 2
             self.draw.rectangle(
                 (left, y, left + bar.share * BAR_WIDTH, y + BAR_HEIGHT - 3), self.colours[bar.contestant]

@@ -114,7 +114,7 @@ def read_report(path: Path) -> Report:
 
 
 def show(report: Report) -> None:
-    console = Console(width=150)
+    console = Console(width=90 + 60 * len(report.pairs))
     console.print(terminal_table(report.results, report.contestants, report.pairs))
     for line in report.foot:
         console.print(line, highlight=False, markup=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, NamedTuple
 
-Better = Literal["more", "less"]
+Better = Literal["more", "less", "neither"]
 Ahead = Literal["ours", "rival", "even"]
 
 
@@ -66,7 +66,7 @@ class Result:
     def ahead(self, pair: Pair) -> Ahead | None:
         """Who was better in every single round; nobody else is ahead."""
         ratio = self.ratio(pair)
-        if ratio is None:
+        if ratio is None or self.figure.better == "neither":
             return None
         if ratio.least <= 1 <= ratio.most:
             return "even"

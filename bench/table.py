@@ -57,24 +57,22 @@ def terminal_table(results: Sequence[Result], contestants: Mapping[str, str], pa
 
 def unit(figure: Figure) -> str:
     """With what is better: "ms, less"."""
-    return f"{figure.unit}, {figure.better}"
+    return figure.unit if figure.better == "neither" else f"{figure.unit}, {figure.better}"
 
 
 def _headings(contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Iterator[str]:
     for pair in pairs:
         yield contestants[pair.rival]
         yield contestants[pair.ours]
-        yield "ratio"
-        yield "ahead"
+        yield "ratio, ahead"
 
 
 def _cells(result: Result, pair: Pair, contestants: Mapping[str, str]) -> Iterator[str]:
     yield with_range(result.of(pair.rival))
     yield with_range(result.of(pair.ours))
-    yield ratio(result.ratio(pair))
-    yield {"ours": contestants[pair.ours], "rival": contestants[pair.rival], "even": "even", None: ""}[
-        result.ahead(pair)
-    ]
+    names = {"ours": contestants[pair.ours], "rival": contestants[pair.rival], "even": "even", None: ""}
+    ahead = names[result.ahead(pair)].partition(",")[0]
+    yield f"{ratio(result.ratio(pair))} {ahead}".rstrip()
 
 
 def grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:

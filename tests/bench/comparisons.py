@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from bench.results import Better, Figure, Pair, Result
 
 PAIR = Pair(rival="kafka", ours="lamina")
+UNITS: dict[Better, str] = {"more": "/s", "less": "ms", "neither": "cores"}
 CONTESTANTS = {"kafka": "Kafka", "lamina": "Lamina"}
 
 
@@ -16,5 +17,5 @@ def result(
     variant: str = "",
     group: str = "Small requests",
 ) -> Result:
-    figure = Figure(group, name, "/s" if better == "more" else "ms", better, variant)
+    figure = Figure(group, name, UNITS[better], better, variant)
     return Result("trial", figure, {"kafka": kafka, "lamina": lamina})

@@ -81,3 +81,9 @@ def test_the_terminal_shows_losses_like_wins() -> None:
         console.print(terminal_table([result([4, 4], [2, 3]), result([4, 4], [8, 9])], CONTESTANTS, [PAIR]))
     lines = [line.replace("│", " ").split() for line in captured.get().splitlines() if "requests" in line]
     assert [line[-1] for line in lines if line[0] == "requests"] == ["Kafka", "Lamina"]
+
+
+def test_a_figure_of_which_neither_more_nor_less_is_better_has_no_winner() -> None:
+    found = result([1, 1], [2, 2], "neither", name="cores")
+    assert found.ahead(PAIR) is None
+    assert "| cores | cores | 1 | 2 | 2.00 |" in markdown([found], CONTESTANTS, [PAIR], [])
