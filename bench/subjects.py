@@ -24,7 +24,7 @@ from tests.peers.lamina import Lamina
 KAFKA, LAMINA = "kafka", "lamina"
 KAFKA_SMALL_HEAP, KAFKA_APPEND_LINGER_0 = "kafka-small-heap", "kafka-append-linger-0"
 SMALL_HEAP_MEGABYTES = 256
-"""The least that holds the loads. Its cleaner's map alone takes 128 of it."""
+"""About the least that holds the loads: its cleaner's map alone takes 128 of it."""
 _JVM_FLAGS = (
     "-server",
     "-XX:+UseG1GC",

@@ -1,7 +1,6 @@
 """The order in which brokers are started, warmed up and measured."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -9,35 +8,9 @@ import pytest
 
 from bench.results import Figure
 from bench.rounds import Contest, Trial, Values, interleaved
+from tests.bench.idle_broker import IdleBroker
 
 FIGURE = Figure("group", "figure", "/s", "more")
-
-
-@dataclass
-class Broker:
-    name: str
-    events: list[str]
-    is_running: bool = False
-
-    @property
-    def bootstrap(self) -> str:
-        return self.name
-
-    @property
-    def process_id(self) -> int:
-        return 0
-
-    def format(self) -> None: ...
-
-    def launch(self) -> None: ...
-
-    def start(self) -> None:
-        self.events.append(f"start {self.name}")
-
-    def stop(self) -> None:
-        self.events.append(f"stop {self.name}")
-
-    def kill(self) -> None: ...
 
 
 class Story:
@@ -45,7 +18,7 @@ class Story:
 
     def __init__(self, *brokers: str, kept_up: Sequence[str] = ()) -> None:
         self.events: list[str] = []
-        subjects = {name: Broker(name, self.events) for name in brokers}
+        subjects = {name: IdleBroker(name, self.events) for name in brokers}
         self._numbers = count(1)
         self.contest = Contest(subjects, kept_up or brokers, 2, tell=lambda what: None)
 
