@@ -84,7 +84,7 @@ bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
 
 # The cleaner beside that of a real Kafka, as it is by default and tuned, in about a quarter of an hour, on a machine that
-# does nothing else, with 10 GB of free disk and 8 GB of free memory. ARGS as for bench-kafka. Writes
+# does nothing else, with 10 GB of free disk and of free memory. ARGS as for bench-kafka. Writes
 # build/bench-cleaner.json and draws docs/bench-cleaner.png.
 bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
