@@ -15,6 +15,10 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 PRODUCE_VERSION, FETCH_VERSION, FETCH_BY_NAME, LIST_OFFSETS_VERSION, METADATA_VERSION = 9, 18, 12, 8, 12
 
 
+BEYOND_PATIENCE_MS = 100_000
+"""How long a fetch waits that has to be woken: longer than a test waits for an answer, or for a broker to stop."""
+
+
 class Closed(Exception):
     """The broker ended the connection."""
 

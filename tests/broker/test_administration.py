@@ -20,7 +20,15 @@ from kafka.admin import KafkaAdminClient
 from lamina.errors import ErrorCode
 from lamina.records.batch import Codec, read_header
 from tests.broker.process import BrokerProcess
-from tests.broker.raw import FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request, metadata_request
+from tests.broker.raw import (
+    BEYOND_PATIENCE_MS,
+    FETCH,
+    FETCH_VERSION,
+    RawClient,
+    batch_of,
+    fetch_request,
+    metadata_request,
+)
 
 WAIT_SECONDS = 30.0
 
@@ -76,13 +84,11 @@ def test_a_deleted_topic_wakes_who_waits_for_it(
     broker: BrokerProcess, admin: AdminClient, raw: RawClient, topic: str
 ) -> None:
     create(admin, topic)
-    began = time.monotonic()
     with RawClient(broker) as consumer:
-        consumer.begin(fetch_request([(topic_id(raw, topic), [(0, 0)])], max_wait_ms=25_000))
+        consumer.begin(fetch_request([(topic_id(raw, topic), [(0, 0)])], max_wait_ms=BEYOND_PATIENCE_MS))
         admin.delete_topics([topic])[topic].result(WAIT_SECONDS)
         answer = consumer.answer(FETCH, FETCH_VERSION).responses[0].partitions[0]
     assert answer.error_code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert time.monotonic() - began < 20
 
 
 def test_configs_hold_from_the_next_batch_on(admin: AdminClient, raw: RawClient, topic: str) -> None:

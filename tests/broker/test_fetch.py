@@ -4,7 +4,7 @@ import time
 
 from lamina.records.batch import walk
 from tests.broker.process import BrokerProcess
-from tests.broker.raw import FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request
+from tests.broker.raw import BEYOND_PATIENCE_MS, FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request
 
 
 def one(value: bytes = b"value") -> bytes:
@@ -14,11 +14,9 @@ def one(value: bytes = b"value") -> bytes:
 def test_a_long_poll_wakes_at_once(broker: BrokerProcess, raw: RawClient, topic: str) -> None:
     topic_id = raw.create_topic(topic)
     with RawClient(broker) as consumer:
-        consumer.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=30_000))
+        consumer.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=BEYOND_PATIENCE_MS))
         raw.produce(topic, one())
-        began = time.monotonic()
         answer = consumer.answer(FETCH, FETCH_VERSION).responses[0].partitions[0]
-        assert time.monotonic() - began < 5, "long before max_wait_ms"
         assert answer.high_watermark == 1
         assert answer.records
 
@@ -34,7 +32,7 @@ def test_a_long_poll_waits_for_min_bytes_and_ends_with_max_wait(
     assert time.monotonic() - began >= 0.29
     assert len(answer.records) == len(batch)
     with RawClient(broker) as consumer:
-        consumer.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=30_000, min_bytes=len(batch) + 1))
+        consumer.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=len(batch) + 1))
         raw.produce(topic, batch)
         assert len(consumer.answer(FETCH, FETCH_VERSION).responses[0].partitions[0].records) == 2 * len(batch)
 
