@@ -3,8 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# More workers than cores, for many tests wait for a client or a broker; who is done takes work from the others.
+WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
+PARALLEL := -n $(WORKERS) --dist worksteal
+# The tests start some three hundred processes of Lamina, which cost three times as much without compiled bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv serve test check format docs lock bench bench-log bench-validate bench-broker bench-kafka bench-cleaner bench-tables soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-kafka bench-cleaner bench-tables soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -18,14 +23,30 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 serve: venv
 	@$(BIN)/lamina serve
 
+# Everything that needs neither a Kafka nor a Spark cluster; at most four minutes on two quiet cores.
 test: venv
-	$(PYTEST) -n auto -m "not kafka and not spark"
+	$(PYTEST) $(PARALLEL) -m "not kafka and not spark and not long"
 
-# Ten times as many power cuts and random lives of a log as in `make test`, and 40,000 transactions on one id; about ten
-# minutes.
+# `make test` N times, the last BUSY of them beside a process that keeps a core busy; prints a tally.
+N ?= 10
+BUSY ?= 3
+
+test-repeat: venv
+	@$(BIN)/python -m tests.repeat --runs $(N) --busy $(BUSY)
+
+# Every target that checks something, one after another, in short forms; prints a table. ARGS="TARGET..." for some.
+all-checks: venv
+	@$(BIN)/python -m tests.all_checks $(ARGS)
+
+# What is too long for `make test`: ten times as many power cuts and random lives of a log, property tests with examples
+# that nobody saw before (one that fails comes first in the next run, and prints how to repeat it), many transactions on
+# one id, and groups of many clients; about fifteen minutes.
+STORIES ?= 300
+TRANSACTIONS ?= 40000
+
 faults: venv
-	LAMINA_STORIES=300 LAMINA_TRANSACTIONS=40000 $(PYTEST) -n auto --timeout 1800 tests/log/test_crash.py tests/log/test_faults.py \
-		tests/broker/coordination/test_transaction_model.py tests/broker/coordination/test_group_power_cuts.py tests/broker/coordination/test_transactions_endurance.py
+	LAMINA_STORIES=$(STORIES) LAMINA_TRANSACTIONS=$(TRANSACTIONS) $(PYTEST) $(PARALLEL) --timeout 1800 \
+		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark"
 
 # Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
 # ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.
@@ -131,4 +152,4 @@ fixture: venv
 	$(BIN)/python -m tests.fixtures.make_kafka_data
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist

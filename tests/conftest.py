@@ -1,14 +1,17 @@
 """What tests everywhere are given.
 
-Property tests draw the same examples on every run, and a slow machine does not fail them. One broker serves all
-tests of a worker that leave it as it was; others start their own.
+Property tests draw the same examples on every run of ``make test``. ``make faults`` draws new ones; one that fails is
+kept in ``.hypothesis`` and comes first the next time. The directories of tests are in memory where there is room, so
+nobody waits for a disk: that files are durable is shown by power cuts on a recorded disk, which a real one cannot show.
+One broker serves all tests of a worker that leave it as it was; others start their own.
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -16,20 +19,16 @@ from hypothesis import settings
 from tests.broker.process import BrokerProcess
 
 settings.register_profile("lamina", derandomize=True, deadline=None)
+settings.register_profile("faults", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("lamina")
 
 _numbers = count()
-_IN_MEMORY = Path("/dev/shm")
+_MEMORY = Path("/dev/shm")
+_ROOM_BYTES = 4 << 30
 
-
-@pytest.fixture
-def quick_path(tmp_path: Path) -> Iterator[Path]:
-    """An empty directory for tests that never ask whether the real disk keeps anything."""
-    if not os.access(_IN_MEMORY, os.W_OK):
-        yield tmp_path
-        return
-    with TemporaryDirectory(prefix="lamina-", dir=_IN_MEMORY) as path:
-        yield Path(path)
+if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES:
+    os.environ.setdefault("TMPDIR", str(_MEMORY))
+    tempfile.tempdir = None  # Whoever asked before has to ask again.
 
 
 @pytest.fixture(scope="session")

@@ -133,6 +133,7 @@ def test_a_topic_is_compacted_while_it_is_written_and_read(quick: BrokerProcess)
     assert leftovers(quick) == []
 
 
+@pytest.mark.long
 def test_a_broker_that_is_killed_in_the_middle_of_passes_loses_nothing(quick: BrokerProcess) -> None:
     """F8 and F9 of reliability.md, with real kills."""
     model: dict[bytes, bytes | None] = {}

@@ -1,6 +1,7 @@
 """Groups of real clients against a real broker: who comes, goes, dies and comes back, and what it costs the others."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,32 +18,38 @@ from tests.broker.raw import RawClient
 
 GROUP = "g"
 SESSION_MS = 4_000
+LONG_SESSION_MS = 60_000
+"""Where nobody is to be taken for dead, however slowly a broker or a member comes back."""
 PARTITIONS = 12
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "100",
     "offsets.topic.num.partitions": "4",
     "lamina.admin.listeners": "127.0.0.1:0",
 }
-CLASSIC: dict[str, Any] = {"group.id": GROUP, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
+CLASSIC: dict[str, Any] = {"group.id": GROUP, "heartbeat.interval.ms": 200}
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "range": {**CLASSIC, "partition.assignment.strategy": "range"},
     "cooperative": {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
     "consumer": {"group.id": GROUP, "group.protocol": "consumer"},
 }
+ONE_NOW = [
+    protocol if protocol == "consumer" else pytest.param(protocol, marks=pytest.mark.long) for protocol in PROTOCOLS
+]
+"""Each scene with one protocol, and with the others in ``make faults``."""
 PYTHON_CONFIG = {"group_id": GROUP, "session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 200}
 
 
 class Scene:
     """A broker, a topic, members and somebody who writes."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, session_ms: int) -> None:
         self.broker = broker
         broker.keep_port()
+        self._classic = {"session.timeout.ms": session_ms}
         self.members: list[Member] = []
         self.sent: list[str] = []
         self._producer = Producer(
@@ -62,8 +69,9 @@ class Scene:
         topics: tuple[str, ...] = ("t",),
         instance: str | None = None,
     ) -> Member:
+        session = self._classic if "partition.assignment.strategy" in config else {}
         static = {} if instance is None else {"group.instance.id": instance}
-        member = Member(client, self.broker.address, list(topics), {**config, **static})
+        member = Member(client, self.broker.address, list(topics), {**config, **session, **static})
         self.members.append(member)
         return member
 
@@ -100,16 +108,29 @@ class Scene:
         wait_until(lambda: self.committed() == expected, self.committed)
 
 
-@pytest.fixture
-def scene(own_broker: Callable[..., BrokerProcess]) -> Iterator[Scene]:
-    made = Scene(own_broker(*(part for name, value in SETTINGS.items() for part in ("--set", f"{name}={value}"))))
+@contextmanager
+def a_scene(own_broker: Callable[..., BrokerProcess], session_ms: int) -> Iterator[Scene]:
+    settings = {**SETTINGS, "group.consumer.session.timeout.ms": str(session_ms)}
+    made = Scene(own_broker(*(part for pair in settings.items() for part in ("--set", "=".join(pair)))), session_ms)
     yield made
     for member in made.members:
         member.kill()
     assert not [line for line in made.broker.log if "Traceback" in line], made.broker.log
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.fixture
+def scene(own_broker: Callable[..., BrokerProcess]) -> Iterator[Scene]:
+    with a_scene(own_broker, SESSION_MS) as made:
+        yield made
+
+
+@pytest.fixture
+def scene_of_long_sessions(own_broker: Callable[..., BrokerProcess]) -> Iterator[Scene]:
+    with a_scene(own_broker, LONG_SESSION_MS) as made:
+        yield made
+
+
+@pytest.mark.parametrize("protocol", ONE_NOW)
 def test_from_one_member_to_five_to_two_every_partition_has_one_owner_and_every_record_a_reader(
     scene: Scene, protocol: str
 ) -> None:
@@ -151,9 +172,12 @@ def test_from_one_member_to_five_to_two_every_partition_has_one_owner_and_every_
     check_one_owner(scene.members)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", ONE_NOW)
 @pytest.mark.parametrize("ending", ["clean", "killed"])
-def test_a_stable_group_does_not_notice_that_the_broker_restarts(scene: Scene, protocol: str, ending: str) -> None:
+def test_a_stable_group_does_not_notice_that_the_broker_restarts(
+    scene_of_long_sessions: Scene, protocol: str, ending: str
+) -> None:
+    scene = scene_of_long_sessions
     members = [scene.member(PROTOCOLS[protocol]) for _ in range(2)]
     wait_for_shares(members, PARTITIONS)
     scene.write()
@@ -175,7 +199,7 @@ def test_a_stable_group_does_not_notice_that_the_broker_restarts(scene: Scene, p
     assert all(len(member.values) == len(set(member.values)) for member in members), "nothing was read twice"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", ONE_NOW)
 def test_a_broker_that_dies_amid_a_rebalance_finds_its_way(scene: Scene, protocol: str) -> None:
     config = PROTOCOLS[protocol]
     members = [scene.member(config)]
@@ -197,8 +221,9 @@ def test_a_broker_that_dies_amid_a_rebalance_finds_its_way(scene: Scene, protoco
     check_one_owner(members)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_static_member_bounces_and_nobody_notices(scene: Scene, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", ONE_NOW)
+def test_a_static_member_bounces_and_nobody_notices(scene_of_long_sessions: Scene, protocol: str) -> None:
+    scene = scene_of_long_sessions
     config = PROTOCOLS[protocol]
     stays = scene.member(config, instance="stays")
     bounces = scene.member(config, instance="bounces")
@@ -260,6 +285,7 @@ def test_a_regular_expression_is_resolved_by_the_broker(scene: Scene) -> None:
     assert {topic for member in members for topic, _ in member.owned} == {"foo-1", "foo-2"}
 
 
+@pytest.mark.long
 def test_an_expression_that_others_choke_on_holds_nobody_up(scene: Scene) -> None:
     names = [f"{'a' * 40}-{number}" for number in range(2_000)]
     scene.make_topics(*names, partitions=1)

@@ -21,8 +21,8 @@ BOTH = pytest.mark.parametrize("versions", [CLASSIC, BUMPING], ids=["classic", "
 
 
 @pytest.fixture
-def broker(quick_path: Path) -> Iterator[PowerCutBroker]:
-    started = PowerCutBroker(quick_path, FEW_PARTITIONS)
+def broker(tmp_path: Path) -> Iterator[PowerCutBroker]:
+    started = PowerCutBroker(tmp_path, FEW_PARTITIONS)
     started.create("t", partitions=2)
     yield started
     started.close()

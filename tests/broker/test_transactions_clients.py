@@ -379,6 +379,7 @@ def _again(ask: Callable[[], object]) -> None:
             return
 
 
+@pytest.mark.long
 def test_thirty_thousand_records_are_copied_once_and_in_order_through_three_kills(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as broker:
         broker.keep_port()

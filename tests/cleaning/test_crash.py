@@ -113,9 +113,9 @@ def cut_power_everywhere(root: Path) -> tuple[list[Offsets], Offsets, Offsets]:
     return outcomes, before, after
 
 
-def test_a_power_cut_at_any_operation_of_a_pass_leaves_a_sound_log_and_nothing_else(quick_path: Path) -> None:
+def test_a_power_cut_at_any_operation_of_a_pass_leaves_a_sound_log_and_nothing_else(tmp_path: Path) -> None:
     """Facts 44, 78, 79 and 82-85: groups are put in place one after another, so some may be cleaned and others not."""
-    outcomes, before, after = cut_power_everywhere(quick_path)
+    outcomes, before, after = cut_power_everywhere(tmp_path)
     assert before in outcomes
     assert after in outcomes
     assert any(outcome not in (before, after) for outcome in outcomes)
@@ -123,9 +123,9 @@ def test_a_power_cut_at_any_operation_of_a_pass_leaves_a_sound_log_and_nothing_e
 
 
 def test_without_any_sync_of_the_new_files_a_power_cut_shows_it(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lamina.log.swap.sync_file", lambda *_: True)
     with pytest.raises(CorruptMessage) as found:
-        cut_power_everywhere(quick_path)
+        cut_power_everywhere(tmp_path)
     assert found.value.__notes__[0].startswith("power cut after operation"), "the pass failed, not the log after it"

@@ -36,12 +36,17 @@ def end_offset(broker: BrokerProcess, topic: str) -> int:
         return int(client.list_offset(topic, -1).offset)
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """The data directory of a broker that was stopped cleanly."""
-    with BrokerProcess(tmp_path / "data") as broker:
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with BrokerProcess(tmp_path_factory.mktemp("stopped") / "data") as broker:
         fill(broker, "orders")
-    return tmp_path / "data"
+    return broker.data_dir
+
+
+@pytest.fixture
+def data(tmp_path: Path, stopped: Path) -> Path:
+    """The data directory of a broker that was stopped cleanly."""
+    return shutil.copytree(stopped, tmp_path / "data")
 
 
 @pytest.fixture

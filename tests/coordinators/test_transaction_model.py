@@ -27,6 +27,8 @@ from lamina.errors import (
 )
 from tests.coordinators.transaction_world import TIMEOUT_MS, Crash, World
 
+pytestmark = pytest.mark.random
+
 T = TypeVar("T")
 
 PARTITIONS = [("t", 0), ("t", 1), ("u", 0)]

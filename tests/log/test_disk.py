@@ -12,18 +12,18 @@ from tests.log.faulty import FaultyDisk
 
 
 @pytest.fixture
-def disk(quick_path: Path) -> RecordingDisk:
-    (quick_path / "live").mkdir()
-    return RecordingDisk(f"{quick_path}/live")
+def disk(tmp_path: Path) -> RecordingDisk:
+    (tmp_path / "live").mkdir()
+    return RecordingDisk(f"{tmp_path}/live")
 
 
 @pytest.fixture
-def states(disk: RecordingDisk, quick_path: Path) -> Callable[[], Iterator[Path]]:
+def states(disk: RecordingDisk, tmp_path: Path) -> Callable[[], Iterator[Path]]:
     """A few hundred power cuts after everything that was done."""
 
     def crash() -> Iterator[Path]:
         for seed in range(300):
-            target = quick_path / f"crash-{seed}"
+            target = tmp_path / f"crash-{seed}"
             disk.crash(len(disk.ops), Random(seed), str(target))
             yield target
 
@@ -99,19 +99,19 @@ def test_a_new_directory_may_be_lost_with_all_in_it(disk: RecordingDisk, states:
     assert {"a": b"data"} in found
 
 
-def test_a_prefix_knows_nothing_of_what_came_after(disk: RecordingDisk, quick_path: Path) -> None:
+def test_a_prefix_knows_nothing_of_what_came_after(disk: RecordingDisk, tmp_path: Path) -> None:
     write(disk, "a", b"data").fsync()
     disk.sync_dir(disk.root)
     operations = len(disk.ops)
     disk.unlink(f"{disk.root}/a")
     disk.sync_dir(disk.root)
-    disk.crash(operations, Random(0), f"{quick_path}/crash")
-    assert contents(quick_path / "crash") == {"a": b"data"}
+    disk.crash(operations, Random(0), f"{tmp_path}/crash")
+    assert contents(tmp_path / "crash") == {"a": b"data"}
 
 
-def test_the_chosen_operation_fails_and_only_that_one(quick_path: Path) -> None:
+def test_the_chosen_operation_fails_and_only_that_one(tmp_path: Path) -> None:
     disk = FaultyDisk()
-    file = disk.open(f"{quick_path}/a", create=True)
+    file = disk.open(f"{tmp_path}/a", create=True)
     disk.arm(1, 5)
     assert file.pwrite(b"1234", 0) == 4
     with pytest.raises(OSError, match="Input/output error"):

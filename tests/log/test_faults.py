@@ -45,8 +45,8 @@ def prepare(story: Story, step: str) -> Callable[[], None]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("step", STEPS.split())
-def test_an_error_at_any_operation_takes_the_directory_offline(quick_path: Path, step: str, seed: int) -> None:
-    disk, story, _ = tell(quick_path / "good", step, seed)
+def test_an_error_at_any_operation_takes_the_directory_offline(tmp_path: Path, step: str, seed: int) -> None:
+    disk, story, _ = tell(tmp_path / "good", step, seed)
     before, action = story.known, prepare(story, step)
     disk.arm(-1, 0)
     story.do(step, action)
@@ -60,7 +60,7 @@ def test_an_error_at_any_operation_takes_the_directory_offline(quick_path: Path,
     ]
     faults += [(nth, 0, True) for nth, name in enumerate(operations) if name.startswith("write") and ".log" in name]
     for nth, error, is_short in faults:
-        path = quick_path / "faulty"
+        path = tmp_path / "faulty"
         disk, story, told = tell(path, step, seed)
         action = prepare(story, step)
         disk.arm(nth, error, is_short=is_short)
@@ -129,17 +129,17 @@ def _start(path: str, disk: FaultyDisk, config: LogConfig) -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_an_error_at_any_operation_of_a_start_is_one_sentence(quick_path: Path, error: int) -> None:
-    _, story, _ = tell(quick_path / "good", "roll", 0)
+def test_an_error_at_any_operation_of_a_start_is_one_sentence(tmp_path: Path, error: int) -> None:
+    _, story, _ = tell(tmp_path / "good", "roll", 0)
     config = story.config
     story.directory.release()
-    shutil.rmtree(quick_path / "good/other-0")
+    shutil.rmtree(tmp_path / "good/other-0")
     disk = FaultyDisk()
-    directory = open_directory(str(quick_path / "good"), disk)
+    directory = open_directory(str(tmp_path / "good"), disk)
     directory.open_partitions(lambda _: config, NOW_MS)
     directory.release()
     for nth in range(len(disk.ops)):
-        path = quick_path / "faulty"
+        path = tmp_path / "faulty"
         _, story, _ = tell(path, "roll", 0)
         story.directory.release()
         shutil.rmtree(path / "other-0")
@@ -150,8 +150,8 @@ def test_an_error_at_any_operation_of_a_start_is_one_sentence(quick_path: Path, 
         shutil.rmtree(path)
 
 
-def test_a_failed_fsync_is_told_to_everybody_who_waits_and_never_tried_again(quick_path: Path) -> None:
-    disk, story, _ = tell(quick_path / "log", "append", 0)
+def test_a_failed_fsync_is_told_to_everybody_who_waits_and_never_tried_again(tmp_path: Path) -> None:
+    disk, story, _ = tell(tmp_path / "log", "append", 0)
     held: list[Callable[[], None]] = []
     flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
     answers: list[StorageError | None] = []
@@ -167,8 +167,8 @@ def test_a_failed_fsync_is_told_to_everybody_who_waits_and_never_tried_again(qui
     assert (held, len(disk.ops), story.log.recovery_point) == ([], 2, recovery_point)
 
 
-def test_a_flush_that_ends_after_its_log_failed_saves_nothing(quick_path: Path) -> None:
-    _, story, _ = tell(quick_path / "log", "append", 0)
+def test_a_flush_that_ends_after_its_log_failed_saves_nothing(tmp_path: Path) -> None:
+    _, story, _ = tell(tmp_path / "log", "append", 0)
     held: list[Callable[[], None]] = []
     flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
     answers: list[StorageError | None] = []
@@ -180,8 +180,8 @@ def test_a_flush_that_ends_after_its_log_failed_saves_nothing(quick_path: Path) 
     assert story.log.recovery_point == recovery_point
 
 
-def test_a_batch_that_was_cut_off_is_not_reported_as_flushed(quick_path: Path) -> None:
-    _, story, _ = tell(quick_path / "log", "append", 0)
+def test_a_batch_that_was_cut_off_is_not_reported_as_flushed(tmp_path: Path) -> None:
+    _, story, _ = tell(tmp_path / "log", "append", 0)
     held: list[Callable[[], None]] = []
     flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
     answers: list[StorageError | None] = []

@@ -30,8 +30,8 @@ async def eventually(holds: Callable[[], object]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_an_engine_cleans_logs_by_both_ways_and_survives_what_goes_wrong_with_one(quick_path: Path) -> None:
-    asyncio.run(_live(quick_path))
+def test_an_engine_cleans_logs_by_both_ways_and_survives_what_goes_wrong_with_one(tmp_path: Path) -> None:
+    asyncio.run(_live(tmp_path))
 
 
 async def _live(path: Path) -> None:

@@ -29,9 +29,9 @@ async def eventually(holds: Callable[[], object]) -> None:
 @pytest.mark.parametrize("memory_limit_bytes", [1 << 24, 2000], ids=["one task", "shuffle"])
 @pytest.mark.parametrize("word", ["SparkSubmit", "lamina.pipeline"], ids=["java", "engine"])
 def test_an_engine_that_is_killed_fails_the_pass_and_the_next_one_has_a_new_engine(
-    quick_path: Path, word: str, memory_limit_bytes: int
+    tmp_path: Path, word: str, memory_limit_bytes: int
 ) -> None:
-    asyncio.run(_kill_and_go_on(quick_path, word, memory_limit_bytes))
+    asyncio.run(_kill_and_go_on(tmp_path, word, memory_limit_bytes))
 
 
 async def _kill_and_go_on(path: Path, word: str, memory_limit_bytes: int) -> None:
@@ -65,9 +65,9 @@ def engine_pid(engine: object) -> int:
 
 
 @pytest.mark.parametrize("is_starting", [True, False], ids=["while Spark starts", "in a pass"])
-def test_a_broker_that_is_killed_takes_the_engine_and_its_java_with_it(quick_path: Path, is_starting: bool) -> None:
-    home = quick_path / "spark"
-    plan = a_plan(quick_path / "log")
+def test_a_broker_that_is_killed_takes_the_engine_and_its_java_with_it(tmp_path: Path, is_starting: bool) -> None:
+    home = tmp_path / "spark"
+    plan = a_plan(tmp_path / "log")
     hold = Hold(plan.pass_folder)
     orders = dump_order(Start("local[2]", (), str(home))) + dump_order(Clean(plan))
     broker = subprocess.Popen(
@@ -93,8 +93,8 @@ time.sleep(600)
 """
 
 
-def test_an_idle_engine_stops_and_leaves_the_next_start_a_class_archive(quick_path: Path) -> None:
-    asyncio.run(_idle(quick_path))
+def test_an_idle_engine_stops_and_leaves_the_next_start_a_class_archive(tmp_path: Path) -> None:
+    asyncio.run(_idle(tmp_path))
 
 
 async def _idle(path: Path) -> None:

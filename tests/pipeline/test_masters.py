@@ -52,58 +52,58 @@ def fails(path: Path, master: str, conf: Mapping[str, str] | None = None) -> str
     return reason
 
 
-def test_a_standalone_master_that_is_not_there_is_said_to_be_silent(quick_path: Path) -> None:
+def test_a_standalone_master_that_is_not_there_is_said_to_be_silent(tmp_path: Path) -> None:
     master = f"spark://127.0.0.1:{free_port()}"
-    assert fails(quick_path, master, SOON) == (
+    assert fails(tmp_path, master, SOON) == (
         f"Spark could not be started on {master}: it does not answer within 5 s (spark.network.timeout)"
     )
 
 
-def test_a_master_whose_name_is_no_address_is_named(quick_path: Path) -> None:
-    reason = fails(quick_path, "spark://nonsense")
+def test_a_master_whose_name_is_no_address_is_named(tmp_path: Path) -> None:
+    reason = fails(tmp_path, "spark://nonsense")
     assert reason.startswith("Spark could not be started on spark://nonsense: ")
     assert "Invalid master URL" in reason
 
 
-def test_yarn_without_its_settings_says_which_are_missing(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yarn_without_its_settings_says_which_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
-    reason = fails(quick_path, "yarn")
+    reason = fails(tmp_path, "yarn")
     assert reason.startswith("Spark could not be started on yarn: Java ended with status 1")
     assert "HADOOP_CONF_DIR or YARN_CONF_DIR must be set" in reason
 
 
 def test_a_yarn_that_does_not_answer_is_not_waited_for_as_long_as_it_would_have_it(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own client goes on for a quarter of an hour."""
-    (quick_path / "yarn-site.xml").write_text(
+    (tmp_path / "yarn-site.xml").write_text(
         "<configuration><property><name>yarn.resourcemanager.address</name>"
         f"<value>127.0.0.1:{free_port()}</value></property></configuration>"
     )
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(quick_path))
-    assert fails(quick_path, "yarn", SOON) == (
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert fails(tmp_path, "yarn", SOON) == (
         "Spark could not be started on yarn: it does not answer within 5 s (spark.network.timeout)"
     )
 
 
-def test_a_kubernetes_that_is_not_there_is_named_with_the_reason(quick_path: Path) -> None:
+def test_a_kubernetes_that_is_not_there_is_named_with_the_reason(tmp_path: Path) -> None:
     master = f"k8s://https://127.0.0.1:{free_port()}"
-    reason = fails(quick_path, master, {"spark.kubernetes.container.image": "nothing"})
+    reason = fails(tmp_path, master, {"spark.kubernetes.container.image": "nothing"})
     assert reason.startswith(f"Spark could not be started on {master}: ")
     assert "Connection refused" in reason
 
 
-def test_a_cluster_that_gives_no_executor_fails_the_pass(quick_path: Path) -> None:
-    with Cluster(quick_path / "cluster") as cluster:
-        reason = fails(quick_path, cluster.master, {"spark.executor.memory": "64g", **A_WHILE})
+def test_a_cluster_that_gives_no_executor_fails_the_pass(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster") as cluster:
+        reason = fails(tmp_path, cluster.master, {"spark.executor.memory": "64g", **A_WHILE})
     assert reason == f"{cluster.master} has given no executor for 60 s"
 
 
 def test_a_cluster_that_is_lost_between_two_passes_fails_the_next_and_a_new_one_serves_the_one_after(
-    quick_path: Path,
+    tmp_path: Path,
 ) -> None:
-    asyncio.run(_lose_a_cluster(quick_path))
+    asyncio.run(_lose_a_cluster(tmp_path))
 
 
 async def _lose_a_cluster(path: Path) -> None:
@@ -124,12 +124,12 @@ async def _lose_a_cluster(path: Path) -> None:
     await eventually(lambda: not processes_of(path))
 
 
-def test_executors_that_do_not_see_the_logs_are_told_apart_from_a_pass_that_was_given_up(quick_path: Path) -> None:
-    logs = quick_path / "logs"
+def test_executors_that_do_not_see_the_logs_are_told_apart_from_a_pass_that_was_given_up(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
     logs.mkdir()
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
         pytest.skip("only who may mount can hide a directory from some processes, and here nobody may")
-    asyncio.run(_hide(quick_path, logs))
+    asyncio.run(_hide(tmp_path, logs))
 
 
 async def _hide(path: Path, logs: Path) -> None:

@@ -6,6 +6,7 @@ outside this room.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,18 +24,23 @@ DEFINITIONS = {Path(str(module.__file__)) for _, module in AREAS} | {
 }
 
 
-def _names_read(files: list[Path]) -> set[str]:
-    read: set[str] = set()
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-                read.add(node.id if isinstance(node, ast.Name) else node.attr)
-    return read
+@cache
+def _names_read(file: Path) -> set[str]:
+    return {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
 
 
-FILES = sorted(SOURCE.rglob("*.py"))
-CONSTANTS_READ = _names_read([file for file in FILES if file not in DEFINITIONS])
-FIELDS_READ = _names_read([file for file in FILES if ROOM not in file.parents])
+@cache
+def _constants_read() -> set[str]:
+    return set().union(*(_names_read(file) for file in SOURCE.rglob("*.py") if file not in DEFINITIONS))
+
+
+@cache
+def _fields_read() -> set[str]:
+    return set().union(*(_names_read(file) for file in SOURCE.rglob("*.py") if ROOM not in file.parents))
 
 
 def _constant(name: str) -> str:
@@ -42,16 +48,16 @@ def _constant(name: str) -> str:
 
 
 def _topic_readers() -> set[str]:
-    return {name for name, _, field, _ in OVERRIDES if field in FIELDS_READ}
+    return {name for name, _, field, _ in OVERRIDES if field in _fields_read()}
 
 
 def _group_readers() -> set[str]:
-    return {name for name in GROUP_SETTINGS if _constant(name) in CONSTANTS_READ}
+    return {name for name in GROUP_SETTINGS if _constant(name) in _constants_read()}
 
 
 def _broker_readers() -> set[str]:
     """The settings whose values somebody uses, with those that speak for them."""
-    heads = [setting for name, setting in BROKER_SETTINGS.items() if _constant(name) in CONSTANTS_READ]
+    heads = [setting for name, setting in BROKER_SETTINGS.items() if _constant(name) in _constants_read()]
     heads += [pair for name in _topic_readers() if (pair := TOPIC_SETTINGS[name].pair) is not None]
     heads += [pair for name in _group_readers() if (pair := GROUP_SETTINGS[name].pair) is not None]
     return {step.setting.name for head in heads for step in head.chain}

@@ -1,5 +1,3 @@
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -80,13 +78,9 @@ def test_a_damaged_value_is_named(store: SqliteStore, value: bytes) -> None:
         ProducerIds(store).next_block()
 
 
-def test_brokers_killed_with_a_block_in_hand_have_disjoint_ids() -> None:
-    """A thousand of them; in memory where that is possible, since what a kill leaves does not depend on the disk."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with (
-        tempfile.TemporaryDirectory(dir=memory) as directory,
-        running("tests.store.take_blocks_and_die", f"{directory}/metadata.db", "1000") as process,
-    ):
+def test_brokers_killed_with_a_block_in_hand_have_disjoint_ids(tmp_path: Path) -> None:
+    """A thousand of them."""
+    with running("tests.store.take_blocks_and_die", str(tmp_path / "metadata.db"), "1000") as process:
         assert process.stdout is not None
         blocks = [range(*map(int, line.split())) for line in process.stdout]
     assert len(blocks) == 1000

@@ -32,7 +32,7 @@ def _random_request(version: int, seed: int) -> Any:
     return random_entity(request_schema(API_KEY, version), Random(seed))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None)
 @given(version=ANY_VERSION, seed=SEEDS, unknown_tags=st.booleans())
 def test_requests_are_read_as_written(version: int, seed: int, unknown_tags: bool) -> None:
     expected = _random_request(version, seed)
@@ -56,7 +56,7 @@ def test_records_are_views_into_the_frame() -> None:
     assert b"Abc" in body
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None)
 @given(version=ANY_VERSION, body=st.binary(max_size=150))
 def test_garbage_is_a_request_or_malformed(version: int, body: bytes) -> None:
     with suppress(MalformedRequest):

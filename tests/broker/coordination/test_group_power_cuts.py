@@ -17,7 +17,9 @@ from lamina.errors import ErrorCode
 from tests.broker.power_cuts import PowerCutBroker
 from tests.broker.requests.handlers.groups_world import DELETE, JOIN, LEAVE, SYNC, Groups
 
-STORIES = max(int(os.environ.get("LAMINA_STORIES", "30")) // 10, 1)
+pytestmark = pytest.mark.random
+
+STORIES = max(int(os.environ.get("LAMINA_STORIES", "10")) // 10, 3)
 """Lives of a few groups; `make faults` tells many more."""
 STEPS = 25
 SETTINGS = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.ms": "0"}
@@ -153,18 +155,18 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(STORIES))
-def test_what_a_group_was_told_before_a_power_cut_is_so_after_it(quick_path: Path, seed: int) -> None:
-    story = Story(quick_path, seed)
+def test_what_a_group_was_told_before_a_power_cut_is_so_after_it(tmp_path: Path, seed: int) -> None:
+    story = Story(tmp_path, seed)
     story.live()
     story.broker.close()
 
 
 def test_a_coordinator_that_does_not_wait_for_the_disk_is_found_out(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Partition, "needs_flush", lambda _: False)
     for seed in range(20):
-        story = Story(quick_path / str(seed), seed)
+        story = Story(tmp_path / str(seed), seed)
         try:
             story.live()
         except AssertionError:

@@ -33,7 +33,9 @@ from tests.broker.transacting import (
     fetched_offset,
 )
 
-EXAMPLES = int(os.environ.get("LAMINA_STORIES", "30")) // 6
+pytestmark = pytest.mark.random
+
+EXAMPLES = max(int(os.environ.get("LAMINA_STORIES", "10")) // 6, 3)
 """Lives of two producers, for each kind of them; `make faults` tells many more."""
 ONE_OF_EACH = {
     "transaction.state.log.num.partitions": "1",

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 Start = Callable[..., BrokerProcess]
 TRANSACTIONS = int(os.environ.get("LAMINA_TRANSACTIONS", "200"))
-"""On one transactional id; `make faults` makes 40,000, more than there are epochs."""
+"""On one transactional id; `make faults` asks for 40,000, more than there are epochs."""
 NEARLY_USED_UP = 32_764
 
 
@@ -44,6 +44,7 @@ def producer_of(data_directory: Path, transactional_id: str, epoch: int | None =
     return known.producer_id, known.producer_epoch
 
 
+@pytest.mark.long
 def test_when_the_epochs_run_out_a_client_goes_on_with_another_producer_id_and_zombies_stay_fenced(
     own_broker: Start,
 ) -> None:
@@ -81,6 +82,7 @@ def test_when_the_epochs_run_out_a_client_goes_on_with_another_producer_id_and_z
     assert epoch < NEARLY_USED_UP
 
 
+@pytest.mark.long
 def test_every_one_of_very_many_transactions_on_one_id_is_read_once_and_in_order(own_broker: Start) -> None:
     broker = own_broker()
     make_topic(broker, "t")

@@ -1,5 +1,6 @@
 """Topics of many partitions made while the power is cut: none is half there, and making one seldom waits for a disk."""
 
+import os
 from pathlib import Path
 from random import Random
 
@@ -9,6 +10,9 @@ from lamina.log.identity import read_topic_id
 from tests.broker.in_process import InProcessBroker
 from tests.broker.power_cuts import PowerCutBroker
 
+pytestmark = pytest.mark.random
+
+STORIES = range(max(int(os.environ.get("LAMINA_STORIES", "10")) // 10, 1))
 PARTITIONS = 6
 SYNCS = ("fsync", "sync_dir")
 
@@ -17,8 +21,8 @@ def syncs(broker: PowerCutBroker, since: int) -> int:
     return sum(op.kind in SYNCS for op in broker.disk.ops[since:])
 
 
-def test_making_a_topic_waits_for_the_disk_as_often_for_many_partitions_as_for_one(quick_path: Path) -> None:
-    broker = PowerCutBroker(quick_path, {})
+def test_making_a_topic_waits_for_the_disk_as_often_for_many_partitions_as_for_one(tmp_path: Path) -> None:
+    broker = PowerCutBroker(tmp_path, {})
     counts = []
     for name, partitions in (("one", 1), ("fifty", 50)):
         before = len(broker.disk.ops)
@@ -32,12 +36,12 @@ def written(broker: InProcessBroker, topic: str) -> list[int]:
     return [broker.produce(topic, 1, partition=index) for index in range(PARTITIONS)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", STORIES)
 def test_a_topic_that_was_being_made_when_the_power_was_cut_is_there_whole_or_not_at_all(
-    quick_path: Path, seed: int
+    tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
-    broker = PowerCutBroker(quick_path, {})
+    broker = PowerCutBroker(tmp_path, {})
     for number in range(10):
         name = f"t{number}"
         before = len(broker.disk.ops)
@@ -54,10 +58,10 @@ def test_a_topic_that_was_being_made_when_the_power_was_cut_is_there_whole_or_no
     broker.close()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_an_acknowledged_topic_and_what_was_flushed_into_it_survive_a_power_cut(quick_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", STORIES)
+def test_an_acknowledged_topic_and_what_was_flushed_into_it_survive_a_power_cut(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
-    broker = PowerCutBroker(quick_path, {})
+    broker = PowerCutBroker(tmp_path, {})
     for number in range(5):
         name = f"t{number}"
         broker.create(name, partitions=PARTITIONS)
