@@ -6,7 +6,7 @@ Deterministic; what was found by fuzzing stays. Must not know what a target does
 import dataclasses
 import sqlite3
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from uuid import UUID
 from fuzz import corpus
 from fuzz.files import pack_files
 from fuzz.targets import (
+    admin_http,
     identities,
     indexes,
     log_directories,
@@ -28,6 +29,23 @@ from fuzz.targets import (
     store_values,
     tools,
 )
+from lamina.broker.admin.routes import ROUTES
+from lamina.coordinators.records import group_codec, transaction_codec
+from lamina.coordinators.records.group_records import (
+    ClassicGroupKey,
+    ClassicGroupValue,
+    ClassicMemberValue,
+    ConsumerGroupKey,
+    ConsumerGroupValue,
+    GroupRecord,
+    OffsetKey,
+    OffsetValue,
+    TargetAssignmentKey,
+    TargetAssignmentValue,
+    TargetEpochKey,
+    TargetEpochValue,
+)
+from lamina.coordinators.records.transaction_records import Status, TransactionKey, TransactionRecord, TransactionValue
 from lamina.image.changes import register_broker
 from lamina.image.image import Broker, ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic, new_partition
@@ -46,6 +64,7 @@ from lamina.wire.fetch_response import DivergingEpoch, PartitionFetched, TopicFe
 from lamina.wire.headers import start_request
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.versions import request_schema, response_schema
+from tests.compaction.story import START_MS, Story
 from tests.log.building import NOW_MS, a_log
 from tests.records import vectors
 from tests.wire.messages import random_entity
@@ -83,6 +102,9 @@ def main() -> None:
         ("partition_logs", _partition_logs()),
         ("log_directories", _log_directories()),
         ("tools", _tools()),
+        ("cleaning_passes", _cleaning_passes()),
+        ("coordinator_records", _coordinator_records()),
+        ("admin_http", _admin_http()),
     ):
         folder = corpus.ROOT / target
         folder.mkdir(parents=True, exist_ok=True)
@@ -322,6 +344,91 @@ def _tools() -> Seeds:
     known = {name: data for name, data in files.items() if name in tools.NAMES}
     yield "table", bytes([1, 0, 0]) + pack_files(tools.NAMES, known)
     yield "json", bytes([1, 1, 1]) + pack_files(tools.NAMES, known)
+
+
+def _cleaning_passes() -> Seeds:
+    """Two segments with a key that comes again, a tombstone and a transaction; then what earlier passes leave."""
+    stamp = START_MS
+    for name, codec in (("plain", Codec.NONE), ("zstd", Codec.ZSTD)):
+        story = Story()
+        story.write([(b"a", b"1"), (b"b", b"2"), (None, b"3")], codec=codec)
+        story.write([(b"a", b"4"), (b"b", None)], producer=11, transactional=True, codec=codec)
+        story.end(11, commit=True)
+        second = story.next_offset
+        story.roll()
+        story.write([(b"c", b"5"), (b"a", b"6")], codec=codec, has_headers=True)
+        first, last = story.segments
+        between = bytes([second - 1])
+        yield (
+            name,
+            bytes([1, 0, 9, 1, 0, 11, 4, 1])
+            + len(first.data).to_bytes(2, "big")
+            + first.data
+            + between
+            + len(last.data).to_bytes(2, "big")
+            + last.data,
+        )
+    old = build_batch([Record(0, stamp, b"a", None)], delete_horizon_ms=stamp - 1)
+    yield "horizon", bytes([1, 0, 9, 0, 0, 11, 4, 0]) + len(old).to_bytes(2, "big") + old
+    aborted = build_batch(
+        [Record(0, stamp, b"a", b"1")], producer_id=11, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    entry = bytes([11, 0, 1, 2])
+    yield "aborted", bytes([1, 1, 9, 0, 0, 11, 0, 0]) + entry + len(aborted).to_bytes(2, "big") + aborted
+
+
+def _coordinator_records() -> Seeds:
+    assigned = {_TOPIC_ID: (0, 1)}
+    groups: list[GroupRecord] = [
+        GroupRecord(OffsetKey("g", "orders", 0), OffsetValue(42, 7, "", 1000)),
+        GroupRecord(
+            ClassicGroupKey("g"),
+            ClassicGroupValue(
+                "consumer", 3, "range", "m", 1000, (ClassicMemberValue("m", None, "c", "/h", 9, 9, b"", b""),)
+            ),
+        ),
+        GroupRecord(ConsumerGroupKey("k"), ConsumerGroupValue(2, 5)),
+        GroupRecord(TargetEpochKey("k"), TargetEpochValue(2)),
+        GroupRecord(TargetAssignmentKey("k", "m"), TargetAssignmentValue(assigned)),
+    ]
+    yield "groups", bytes([0]) + _puts(group_codec.encode_record(record) for record in groups)
+    yield "tombstones", bytes([0]) + _puts((group_codec.encode_record(record)[0], None) for record in groups)
+    value = TransactionValue(1000, 0, 60_000, Status.ONGOING, frozenset({("orders", 0)}), 5, 5)
+    done = TransactionValue(1000, 1, 60_000, Status.COMPLETE_COMMIT, frozenset(), 6, 5)
+    transactions = [TransactionRecord(TransactionKey("tx"), one) for one in (value, done)]
+    for version in (0, 2):
+        yield (
+            f"transactions-{version}",
+            bytes([1]) + _puts(transaction_codec.encode_record(record, version) for record in transactions),
+        )
+
+
+def _puts(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
+    return b"".join(
+        bytes([value is not None, len(key)]) + key + (b"" if value is None else len(value).to_bytes(2, "big") + value)
+        for key, value in pairs
+    )
+
+
+def _admin_http() -> Seeds:
+    """One request of each route, and some that are cut."""
+    names = {"topic": "orders", "partition": "0", "group": "g", "room": "lamina.log"}
+    for number, route in enumerate(ROUTES):
+        path = route.path.replace("{who:path}", "127.0.0.1:1").format(**names)
+        body = b'{"level": "info"}' if route.method == "PUT" else b""
+        yield f"route-{number}", bytes([0]) + _http(route.method, path, body)
+    yield (
+        "query",
+        bytes([0]) + _http("GET", "/v1/cleaner/explain?topic=orders&partition=0&key=key&limit=2&after=1", b""),
+    )
+    whole = _http("GET", "/v1/topics?limit=1", b"")
+    yield "two-parts", bytes([1]) + (20).to_bytes(2, "big") + whole
+    yield "pipelined", bytes([0]) + whole + whole
+
+
+def _http(method: str, path: str, body: bytes) -> bytes:
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {admin_http.TOKEN}\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
 # Settings and the store

@@ -31,6 +31,13 @@ if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMOR
     tempfile.tempdir = None  # Whoever asked before has to ask again.
 
 
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """An empty directory on a disk, for whoever looks at what kind of disk it has."""
+    with tempfile.TemporaryDirectory(prefix="lamina-", dir="/var/tmp") as path:
+        yield Path(path)
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """Shared: topics may be made in it, and nothing else."""

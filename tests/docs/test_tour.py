@@ -44,31 +44,31 @@ def ports() -> dict[int, int]:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, ports: dict[int, int]) -> Iterator[Shell]:
-    programs = tmp_path / "bin"
+def shell(disk_path: Path, ports: dict[int, int]) -> Iterator[Shell]:
+    programs = disk_path / "bin"
     programs.mkdir()
     words = {"sources": ROOT / "src", "kafka": ports[KAFKA_PORT], "admin": ports[ADMIN_PORT], "python": sys.executable}
     for name, text in (("lamina", _LAMINA.format(**words)), ("python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    (tmp_path / "lamina").mkdir()
+    (disk_path / "lamina").mkdir()
     environment = {
         "PATH": f"{programs}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
+        "HOME": str(disk_path),
         "LAMINA_BOOTSTRAP_SERVERS": f"127.0.0.1:{ports[KAFKA_PORT]}",
     }
-    with Shell(tmp_path / "lamina", environment) as shell:
+    with Shell(disk_path / "lamina", environment) as shell:
         yield shell
 
 
 @pytest.mark.timeout(300)
-def test_the_tour_shows_what_happens(shell: Shell, ports: dict[int, int], tmp_path: Path) -> None:
+def test_the_tour_shows_what_happens(shell: Shell, ports: dict[int, int], disk_path: Path) -> None:
     steps = steps_of((ROOT / "docs/tour.md").read_text())
     assert tuple(step.typed for step in steps[: len(INSTALLING)]) == INSTALLING
     for step in steps[len(INSTALLING) :]:
         shown = take(step, shell, ports)
         assert step.matches(shown), "\n".join([f"$ {step.typed}", *shown, "", "but the tour shows:", *step.shown])
-    assert list((tmp_path / "lamina").iterdir()) == [], "it cleans up"
+    assert list((disk_path / "lamina").iterdir()) == [], "it cleans up"
 
 
 def take(step: Step, shell: Shell, ports: dict[int, int]) -> list[str]:
