@@ -181,7 +181,7 @@ def test_ten_thousand_partitions_begin_an_epoch_quickly(
     metadata.save(begin_leader_epochs(metadata.image, {}))
     assert time.process_time() - began < 1
     assert load(store) == metadata.image
-    # ZooKeeper takes no larger value (zookeeper.md, 6.2).
+    # ZooKeeper, which may be the store one day, takes no larger value.
     assert max(len(entry.value) for entry in store.below("").values()) < 1000 * 1024
 
 
