@@ -18,6 +18,7 @@ from fuzz.choices import Choices
 from lamina.broker.admin.app import build_app
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import ROUTES
+from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.serving import BoundedProtocol
 from lamina.broker.admin.subject import Subject
 from tests.broker.in_process import InProcessBroker
@@ -70,7 +71,8 @@ def _served() -> tuple[InProcessBroker, Config]:
     broker = InProcessBroker(Path(mkdtemp(prefix="lamina-fuzz-")), {})
     broker.create("orders", partitions=2, cleanup_policy="compact")
     broker.produce("orders", 3)
-    subject = Subject(broker.node, (), cast(Any, _Token()), (), (), 0)
+    pool = ScanPool(broker.parts.loop, broker.parts.clocks.monotonic_ms)
+    subject = Subject(broker.node, (), cast(Any, _Token()), (), (), 0, pool)
     app = build_app(subject, ROUTES, HostCheck((), ()))
     config = Config(app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", log_config=None)
     config.load()

@@ -5,16 +5,14 @@ from typing import TypeVar
 
 from fuzz.choices import Choices
 from lamina.coordinators.assignors import ASSIGNORS
-from lamina.coordinators.consumer_context import ConsumerContext
 from lamina.coordinators.decision import Now, Producer
-from lamina.coordinators.group_counts import GroupCounts
-from lamina.coordinators.group_settings import GroupSettings
-from lamina.coordinators.group_shard import GroupShard
+from lamina.coordinators.group_context import GroupContext, GroupSettings
+from lamina.coordinators.group_shard import GroupCounts, GroupShard
 from lamina.coordinators.records import group_codec, transaction_codec
 from lamina.coordinators.records.group_records import GroupRecord, PartitionMetadataValue
 from lamina.coordinators.records.transaction_records import TransactionRecord
 from lamina.coordinators.replaying import Decode, End, Machine, Put, replay
-from lamina.coordinators.transaction_settings import TransactionSettings
+from lamina.coordinators.transaction_requests import TransactionSettings
 from lamina.coordinators.transactions import TransactionShard
 from lamina.errors import CorruptMessage
 from lamina.image.image import Image
@@ -33,7 +31,7 @@ def one(data: bytes) -> None:
     if choices.flag():
         _load(TransactionShard(TransactionSettings, 1), choices, _transaction)
     else:
-        shard = GroupShard(lambda _: ConsumerContext(GroupSettings(), _IMAGE, 1, ASSIGNORS), GroupCounts())
+        shard = GroupShard(lambda _: GroupContext(GroupSettings(), _IMAGE, 1, ASSIGNORS), GroupCounts())
         _load(shard, choices, _group)
 
 
