@@ -21,7 +21,7 @@ ASKED: tuple[tuple[Call[Any], int], ...] = (
     (MessageCall(10, range(4, 7), key_type=0, coordinator_keys=["group"]), 6),
     (fetch_one("orders", None, 0, 1, 2, max_bytes=3, max_wait_ms=4, min_bytes=5, isolation_level=1), 12),
     (fetch_one("orders", None, 0, 1, 2, max_bytes=3, max_wait_ms=4, min_bytes=5, isolation_level=1), 4),
-    (produce_one("orders", 0, b"batch", acks=-1, timeout_ms=1), 12),
+    (produce_one("orders", None, 0, b"batch", acks=-1, timeout_ms=1), 12),
     (list_one("orders", 0, 1, -1, 0), 9),
 )
 

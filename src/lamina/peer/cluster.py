@@ -110,14 +110,13 @@ class ClusterClient:
         """
 
         async def ask() -> Fetched:
-            leader, connection = await self._routes.leader(topic, partition)
-            topic_id = self._routes.view.topics[topic].topic_id
+            topic_id, leader_epoch, connection = await self._routes.leader(topic, partition)
             response = await connection.request(
                 fetch_one(
                     topic,
                     topic_id,
                     partition,
-                    leader.leader_epoch,
+                    leader_epoch,
                     offset,
                     max_bytes=max_bytes,
                     max_wait_ms=max_wait_ms,
@@ -139,9 +138,9 @@ class ClusterClient:
         """Append whole batches, which the leader stamps with offsets; acks are 1 or all (-1)."""
 
         async def ask() -> Produced:
-            _, connection = await self._routes.leader(topic, partition)
+            topic_id, _, connection = await self._routes.leader(topic, partition)
             response = await connection.request(
-                produce_one(topic, partition, batches, acks=acks, timeout_ms=timeout_ms)
+                produce_one(topic, topic_id, partition, batches, acks=acks, timeout_ms=timeout_ms)
             )
             told = partition_produced(response)
             self._follow_hint(topic, partition, *leader_hint(response, told))
@@ -156,10 +155,8 @@ class ClusterClient:
         """The first offset whose record is as young as a timestamp, or `EARLIEST` or `LATEST`."""
 
         async def ask() -> ListedOffset:
-            leader, connection = await self._routes.leader(topic, partition)
-            response = await connection.request(
-                list_one(topic, partition, leader.leader_epoch, timestamp_ms, isolation_level)
-            )
+            _, leader_epoch, connection = await self._routes.leader(topic, partition)
+            response = await connection.request(list_one(topic, partition, leader_epoch, timestamp_ms, isolation_level))
             told = partition_listed(response)
             _check(told.error_code, topic, partition)
             return listed(told)

@@ -6,6 +6,7 @@ know what is inside a batch, nor who leads what.
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from lamina.errors import MalformedResponse
 from lamina.wire.answer_errors import error_codes
@@ -27,15 +28,18 @@ class Produced(NamedTuple):
 
 
 class ProduceCall:
-    """A Produce request as it stands, with acks: a broker does not answer one without."""
+    """A Produce request as it stands; topics need their ids for versions 13 and up, and their names below.
+
+    It has acks: a broker does not answer one without.
+    """
 
     api_key = API_KEY
-    versions = range(VERSIONS[0], FIRST_WITH_TOPIC_IDS)
-    """Topics go by their names."""
 
     def __init__(self, request: ProduceRequest) -> None:
         assert request.acks != 0, "nothing would come back"
         self._request = request
+        has_ids = all(topic.topic_id is not None for topic in request.topics)
+        self.versions = VERSIONS if has_ids else range(VERSIONS.start, FIRST_WITH_TOPIC_IDS)
         self.wait_ms = request.timeout_ms
 
     def encode(self, version: int, correlation_id: int, client_id: str) -> Buffer:
@@ -47,6 +51,7 @@ class ProduceCall:
             "topic_data": [
                 {
                     "name": topic.name,
+                    "topic_id": topic.topic_id,
                     "partition_data": [
                         {"index": one.partition_index, "records": one.records} for one in topic.partitions
                     ],
@@ -63,9 +68,11 @@ class ProduceCall:
         return error_codes(response)
 
 
-def produce_one(topic: str, partition: int, batches: Buffer, *, acks: int, timeout_ms: int) -> ProduceCall:
+def produce_one(
+    topic: str, topic_id: UUID | None, partition: int, batches: Buffer, *, acks: int, timeout_ms: int
+) -> ProduceCall:
     records = PartitionRecords(partition, memoryview(batches))
-    return ProduceCall(ProduceRequest(None, acks, timeout_ms, [TopicRecords(topic, None, [records])]))
+    return ProduceCall(ProduceRequest(None, acks, timeout_ms, [TopicRecords(topic, topic_id, [records])]))
 
 
 def partition_produced(response: Any) -> Any:

@@ -6,6 +6,8 @@ and once however many wait for it. Must not know retries.
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
 
 from lamina.errors import MalformedResponse, NetworkError, error_from_code
 from lamina.peer.addresses import Address
@@ -18,6 +20,14 @@ from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 
 _METADATA, _METADATA_VERSIONS = 3, range(7, 14)
 _FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS = 10, range(4, 7)
+
+
+class LeaderRoute(NamedTuple):
+    """The way to the leader of a partition, and what it must be told to know that it is the one that is meant."""
+
+    topic_id: UUID | None
+    leader_epoch: int
+    connection: Connection
 
 
 class Routes:
@@ -46,8 +56,7 @@ class Routes:
             case AnyBroker():
                 return await self._to_any()
             case Leader(topic, partition):
-                _, connection = await self.leader(topic, partition)
-                return connection
+                return (await self.leader(topic, partition)).connection
             case Coordinator():
                 return await self._to_id(await self.coordinator_id(to))
             case Controller():
@@ -58,12 +67,13 @@ class Routes:
                 await self._refresh_stale()
                 return await self._to_id(broker_id)
 
-    async def leader(self, topic: str, partition: int) -> tuple[CurrentLeader, Connection]:
+    async def leader(self, topic: str, partition: int) -> LeaderRoute:
         async with self._asking:
             if topic in self._stale_topics or topic not in self._view.topics:
                 await self._ask_metadata([topic])
         leader = self._view.leader(topic, partition)
-        return leader, await self._to_id(leader.leader_id)
+        topic_id = self._view.topics[topic].topic_id
+        return LeaderRoute(topic_id, leader.leader_epoch, await self._to_id(leader.leader_id))
 
     async def coordinator_id(self, of: Coordinator) -> int:
         known = self._coordinators.get(of)

@@ -1,4 +1,4 @@
-"""Fetch responses v4-17, read by hand: the records stay where they were received.
+"""Fetch responses v4-18, read by hand: the records stay where they were received.
 
 Owns the way back from the bytes that `fetch_response` writes. The records of a partition are a view into the frame,
 so that megabytes are not copied to be looked at; whoever keeps a view keeps the whole frame. Tagged fields that a
@@ -21,7 +21,7 @@ from lamina.wire.fetch_response import (
 )
 from lamina.wire.headers import parse_response_header
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint, parse_current_leader, parse_node_endpoints
-from lamina.wire.parser import uuid
+from lamina.wire.parser import read_uuid
 from lamina.wire.primitives import (
     MAX_ELEMENTS,
     UNREADABLE,
@@ -83,8 +83,7 @@ def _parse_flexible(api_version: int, data: memoryview, at: int) -> tuple[FetchR
     for _ in range(spend(count - 1, budget)):
         name = topic_id = None
         if api_version >= FIRST_WITH_TOPIC_IDS:
-            topic_id = uuid(bytes(_slice(data, at, 16)))
-            at += 16
+            topic_id, at = read_uuid(data, at)
         else:
             name, at = read_compact_string(data, at)
             name = present(name)
