@@ -10,7 +10,9 @@ import pytest
 
 from lamina.errors import StorageError
 from lamina.log.directory import DirectoryError, LogDirectory
+from lamina.log.files import File
 from lamina.log.flushing import Flusher, flush
+from lamina.log.lease import Lease
 from lamina.log.partition_log import run_steps
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.record import Record, build_batch
@@ -190,3 +192,23 @@ def test_a_batch_that_was_cut_off_is_not_reported_as_flushed(tmp_path: Path) -> 
     held.pop()()
     assert isinstance(answers[0], StorageError)
     assert story.log.recovery_point <= story.log.log_end_offset
+
+
+@pytest.mark.parametrize("act", [Lease.read, Lease.load, lambda lease: lease.send_to(-1)], ids=["read", "load", "send"])
+def test_an_error_under_a_reader_takes_the_directory_offline(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Lease], object]
+) -> None:
+    _, story, told = tell(quick_path / "faulty", "append", 0)
+    lease = story.log.read(story.log.log_start_offset, 1)
+    assert lease is not None
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    for name in ("pread", "load", "send"):
+        monkeypatch.setattr(File, name, broken)
+    with lease, pytest.raises(StorageError, match=r"is offline: .*Input/output error"):
+        act(lease)
+    assert told == [story.directory]
+    assert story.log.failure is not None
+    story.directory.release()

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
+from lamina.log.aborted import AbortedTransaction
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
 from lamina.log.index import MAX_RELATIVE_OFFSET
@@ -325,10 +326,17 @@ class PartitionLog:
                     break
                 lease = lease_batches(segment, offset, max_bytes, end)
                 if lease is not None:
-                    return lease
+                    return lease.reports_to(self.fail)
         except OSError as error:
             raise self.fail(error) from error
         return None
+
+    def aborted_in(self, lease: Lease, start: int, bound: int) -> list[AbortedTransaction]:
+        """What a committed reader of this lease has to skip, if it begins at ``start`` and may not reach ``bound``."""
+        try:
+            return self._segments.aborted_in(lease, start, bound)
+        except OSError as error:
+            raise self.fail(error) from error
 
     # Making it shorter at the start
 

@@ -151,7 +151,7 @@ class RecordSearch:
                     continue
                 if self._is_over():
                     raise _TimeOver(header.base_offset)
-                data = lease.file.pread(header.size_bytes, position)
+                data = lease.read_at(position, header.size_bytes)
                 if len(data) < header.size_bytes:
                     raise CorruptMessage(f"{lease.file.path} ends inside the batch at position {position}")
                 for record in read_records(data, 0, header, self._limit_bytes):

@@ -5,12 +5,17 @@ It reads straight from the socket (network facts §5.4). Small pieces leave toge
 know when a socket is ready.
 """
 
-import os
+import errno
+import logging
 import socket
 from collections import deque
 from collections.abc import Iterable, Sized
+from contextlib import suppress
 
-from lamina.log.lease import Lease
+from lamina.errors import StorageError
+from lamina.log.lease import Lease, ShortFile
+
+logger = logging.getLogger(__name__)
 
 _SENDFILE_BYTES = 64 * 1024
 _MAX_IOVECS = 64
@@ -56,15 +61,25 @@ class PlainChannel:
         self._pieces.clear()
 
     def send(self) -> None:
-        """Send everything; raises BlockingIOError when the socket takes no more for now."""
-        while self._pieces:
-            first = self._pieces[0]
-            if type(first) is bytearray and len(self._pieces) == 1:
-                self._send_alone(first)
-            elif type(first) is Lease and len(first) >= _SENDFILE_BYTES:
-                self._send_range(first)
-            else:
-                self._send_bytes()
+        """Send everything; raises BlockingIOError when the socket takes no more for now, else OSError: it has to end.
+
+        So it has where a range cannot be read: its size is announced, and what came next would be taken for records.
+        """
+        try:
+            while self._pieces:
+                first = self._pieces[0]
+                if type(first) is bytearray and len(self._pieces) == 1:
+                    self._send_alone(first)
+                elif type(first) is Lease and len(first) >= _SENDFILE_BYTES:
+                    self._send_range(first)
+                else:
+                    self._send_bytes()
+        except (ShortFile, StorageError) as error:
+            logger.error("a response is cut short: %s", error)
+            # For good, whatever else is still answered: requests that came meanwhile are served before the end.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            raise OSError(errno.EIO, "a range of a log cannot be read") from error
 
     def _send_alone(self, piece: bytearray) -> None:
         """A short answer with nothing behind it, as most are."""
@@ -74,10 +89,7 @@ class PlainChannel:
             self._pieces.append(memoryview(piece)[sent:])
 
     def _send_range(self, lease: Lease) -> None:
-        sent = os.sendfile(self._fd, lease.file.fileno(), lease.position, lease.size_bytes)
-        if sent == 0:
-            raise OSError("the file is shorter than what was promised of it")
-        lease.advance(sent)
+        lease.send_to(self._fd)
         if not lease.size_bytes:
             self._pieces.popleft()
             lease.give_back()
@@ -92,6 +104,8 @@ class PlainChannel:
                     more = _MSG_MORE
                     break
                 data = piece.read()
+                if len(data) < piece.size_bytes:
+                    raise ShortFile(f"{piece.file.path} holds {len(data)} of {piece.size_bytes} bytes to be sent")
                 piece.give_back()
                 pieces[number] = piece = data
             assert isinstance(piece, _IN_MEMORY)

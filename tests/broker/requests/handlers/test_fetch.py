@@ -1,9 +1,12 @@
+import errno
+import os
 from typing import Any
 
 import pytest
 
 from lamina.broker.requests.handlers import fetch
 from lamina.errors import ErrorCode
+from lamina.log.files import File
 from tests.broker.in_process import InProcessBroker, counted_turns
 
 FETCH = 1
@@ -38,3 +41,26 @@ def test_many_partitions_are_read_in_turns_of_the_loop(
     answer = broker.ask(FETCH, 12, max_bytes=1000, session_epoch=-1, topics=topics)
     assert len(answer.responses[0].partitions) == count
     assert len(turns) == 8, "the partitions are looked at twice"
+
+
+@pytest.mark.parametrize("operation", ["load", "pread"])
+def test_a_range_that_the_disk_cannot_read_takes_the_directory_offline(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """A disk error is final wherever it is met: on the thread that reads what is not cached, or on the loop."""
+    broker.create("t")
+    broker.create("other")
+    broker.produce("t", 3)
+    partition = broker.node.partitions.get("t", 0)
+
+    def fail(*_given: Any) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(File, "is_cached", lambda *_: False)
+    monkeypatch.setattr(File, operation, fail)
+    asked = {"partition": 0, "current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}
+    topic = {"topic": "t", "topic_id": partition.topic_id, "partitions": [asked]}
+    response = broker.ask(FETCH, 12, max_bytes=1000, session_epoch=-1, topics=[topic])
+    assert response.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.log.failure is not None
+    assert "the log directory" in str(broker.node.partitions.get("other", 0).log.failure)

@@ -25,6 +25,7 @@ from lamina.errors import (
     FetchSessionError,
     InconsistentTopicId,
     KafkaError,
+    StorageError,
     UnsupportedCompression,
 )
 from lamina.log.lease import Lease
@@ -152,14 +153,18 @@ class Fetch:
     async def _answer_cold(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
         """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
         read = await self._read(request, message, fetching)
-        try:
-            for lease in read.cold:
-                file, position, size_bytes = lease.file, lease.position, lease.size_bytes
-                await self._threads.run(lambda f=file, p=position, s=size_bytes: f.load(p, s))  # type: ignore[misc]
-        except BaseException:
-            read.give_back()
-            raise
-        return _answer(request, fetching, read)
+        while True:
+            try:
+                for lease in read.cold:
+                    await self._threads.run(lease.load)
+                return _answer(request, fetching, read)
+            except StorageError:
+                # A log that cannot be read is offline by now, which the next look tells.
+                read.give_back()
+                read = await self._read(request, message, fetching)
+            except BaseException:
+                read.give_back()
+                raise
 
     async def _read(self, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
         """Look at all partitions, a few in each turn of the loop."""
@@ -260,7 +265,7 @@ def _fetched(
     if is_committed:
         aborted = ()
         if lease is not None:
-            found = log.segments.aborted_in(lease, asked.fetch_offset, stable)
+            found = log.aborted_in(lease, asked.fetch_offset, stable)
             aborted = tuple(AbortedTransaction(entry.producer_id, entry.first_offset) for entry in found)
     if lease is not None and request.api_version < _FIRST_WITH_ZSTD:
         _check_no_zstd(lease)
@@ -277,7 +282,7 @@ def _fetched(
 
 def _check_no_zstd(lease: Lease) -> None:
     """A client this old cannot open zstd; the first batch stands for the range, as in Kafka."""
-    if read_header(lease.file.pread(HEADER_BYTES, lease.position)).codec_id == Codec.ZSTD:
+    if read_header(lease.read_at(lease.position, HEADER_BYTES)).codec_id == Codec.ZSTD:
         raise UnsupportedCompression("zstd needs version 10 of Fetch")
 
 
