@@ -127,7 +127,7 @@ class Transacting:
         partition: int = 0,
         topic: str = "t",
     ) -> int:
-        now_ms = self.broker.node.now_ms()
+        now_ms = self.broker.parts.clocks.now_ms()
         batch = build_batch(
             [Record(number, now_ms, None, value) for number, value in enumerate(values)],
             producer_id=me.id,

@@ -41,7 +41,6 @@ class Node:
         self.started_at_ms = clocks.now_ms()
         self.now_ms = clocks.now_ms
         self.monotonic_ms = clocks.monotonic_ms
-        self.complained_of: set[str] = set()
         self.config_of = metadata.config_of
         self.change = metadata.change
         self.checkpoint = directories.checkpoint

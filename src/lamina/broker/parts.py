@@ -13,6 +13,7 @@ from random import getrandbits
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.engine import engine_for
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
@@ -154,7 +155,11 @@ def build_parts(
     metadata = Metadata(node_id, storage.metadata, publisher, threads, counters, on_fatal)
     producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
     node = Node(loop, clocks, threads, counters, directories, partitions, metadata, producer_ids)
-    groups, transactions = GroupCoordinator(node), TransactionCoordinator(node)
+    internal_topics = InternalTopics(metadata, directories)
+    groups = GroupCoordinator(metadata, internal_topics, partitions, counters, threads, clocks, loop)
+    transactions = TransactionCoordinator(
+        metadata, internal_topics, producer_ids, partitions, counters, threads, clocks, loop
+    )
     cleaner = Cleaner(node, engine_for(settings))
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     kernel_loading = KernelLoading(loop, threads)

@@ -210,11 +210,11 @@ class TransactionShard:
         decision.records.append(_record(transactional_id, completed(value, after, now.wall_ms)))
         return decision
 
-    def topic_deleted(self, topic: str) -> TransactionDecision:
+    def topics_deleted(self, topics: frozenset[str]) -> TransactionDecision:
         """A transaction is no longer in partitions that are gone: those of a new topic by that name are others."""
         decision = TransactionDecision(is_atomic=False, is_refusable=True)
         for transactional_id, value in self._values.items():
-            left = frozenset(partition for partition in value.partitions if partition[0] != topic)
+            left = frozenset(partition for partition in value.partitions if partition[0] not in topics)
             if left != value.partitions:
                 decision.records.append(_record(transactional_id, value._replace(partitions=left)))
         return decision

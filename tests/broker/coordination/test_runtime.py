@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lamina.broker.coordination.pending import Response
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import DecisionTooLarge, ReloadBackoff
+from lamina.broker.coordination.shard_log import RecordFormat
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
 from lamina.coordinators.replaying import History
 from lamina.coordinators.replaying import replay as replay_steps
@@ -28,7 +29,7 @@ from lamina.errors import (
     UnknownServerError,
 )
 from lamina.log.files import File
-from lamina.records.batch import Codec, read_header
+from lamina.records.batch import read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
 from tests.broker.in_process import InProcessBroker
@@ -107,18 +108,29 @@ class World:
     def __init__(self, directory: Path, **settings: str) -> None:
         self.broker = InProcessBroker(directory, settings)
         self.broker.create(TOPIC)
-        self.node = self.broker.node
-        self.loop = self.node.loop
+        self.parts = self.broker.parts
+        self.loop = self.parts.loop
         self.runtime = self.make()
         self.runtime.lead(self.partition)
         self.settle()
 
     def make(self) -> Runtime[Note, Notebook]:
-        return Runtime(self.node, TOPIC, lambda _: Notebook(), encode, decode, Codec.NONE, lambda shard, effect: None)
+        parts = self.parts
+        return Runtime(
+            TOPIC,
+            RecordFormat(encode, decode),
+            lambda _: Notebook(),
+            lambda shard, effect: None,
+            parts.loop,
+            parts.clocks,
+            parts.threads,
+            parts.counters,
+            parts.partitions,
+        )
 
     @property
     def partition(self) -> Any:
-        return self.node.partitions.get(TOPIC, 0)
+        return self.parts.partitions.get(TOPIC, 0)
 
     @property
     def shard(self) -> Any:
@@ -351,7 +363,7 @@ def test_a_fault_of_a_timer_is_counted_and_the_shard_loaded_again(
     monkeypatch.setattr(Notebook, "on_timer", fault)
     with pytest.raises(CoordinatorLoadInProgress):
         world.done(world.wait("a", for_ms=1))
-    assert world.node.unexpected_errors == 1
+    assert world.parts.counters.unexpected.total() == 1
     assert "failed and is loaded again" in caplog.text
     world.settle()
     world.write(("a", "1"))
@@ -416,7 +428,7 @@ def test_what_cannot_be_read_takes_only_its_partition_offline(world: World, capl
 
 
 def test_a_flush_of_every_message_is_waited_for(world: World) -> None:
-    world.partition.configure(replace(world.node.config_of(TOPIC), flush_messages=1), 1 << 20)
+    world.partition.configure(replace(world.parts.metadata.config_of(TOPIC), flush_messages=1), 1 << 20)
     written = world.write(("a", "1"))
     assert not written.is_ready, "not answered in its turn"
     assert world.notes == {"a": "1"}, "but decided"
@@ -428,7 +440,7 @@ def test_a_flush_of_every_message_is_waited_for(world: World) -> None:
 
 
 def test_a_flush_that_fails_answers_everybody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.partition.configure(replace(world.node.config_of(TOPIC), flush_messages=1), 1 << 20)
+    world.partition.configure(replace(world.parts.metadata.config_of(TOPIC), flush_messages=1), 1 << 20)
 
     def broken(*_: Any) -> None:
         raise OSError(errno.EIO, "broken")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.coordination.shard_log import ShardLog
+from lamina.broker.coordination.shard_log import RecordFormat, ShardLog
 from lamina.coordinators.decision import Producer
 from lamina.errors import InvalidProducerEpoch, InvalidTransactionState
-from lamina.records.batch import NO_SEQUENCE, BatchHeader, Codec, walk
+from lamina.records.batch import NO_SEQUENCE, BatchHeader, walk
 from tests.broker.in_process import InProcessBroker
 
 
@@ -21,14 +21,12 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
 
 
 def shard_log(broker: InProcessBroker, base_sequence: int = 0) -> ShardLog[str]:
-    return ShardLog(
-        broker.node,
-        broker.node.partitions.get("state", 0),
+    record_format: RecordFormat[str] = RecordFormat(
         lambda record: (record.encode(), b"value"),
         lambda key, value: (key or b"").decode(),
-        Codec.NONE,
-        base_sequence,
+        base_sequence=base_sequence,
     )
+    return ShardLog(broker.parts.partitions.get("state", 0), record_format, broker.parts.threads)
 
 
 def headers(log: ShardLog[str]) -> list[BatchHeader]:
@@ -43,7 +41,7 @@ def test_every_batch_says_the_coordinators_sequence(broker: InProcessBroker, bas
     """Kafka 4.1: 0 in __consumer_offsets, -1 in __transaction_state, with a producer or without."""
     log = shard_log(broker, base_sequence)
     producers = log.partition.log.producers
-    now_ms = broker.node.now_ms()
+    now_ms = broker.parts.clocks.now_ms()
     log.append(["a", "b"], None, now_ms)
     verification = producers.begin_verification(7, 2, base_sequence, now_ms, begins_at_zero=False)
     for _ in range(3):
@@ -57,7 +55,7 @@ def test_every_batch_says_the_coordinators_sequence(broker: InProcessBroker, bas
 
 
 def test_a_producer_that_is_fenced_or_not_verified_writes_nothing(broker: InProcessBroker) -> None:
-    log, now_ms = shard_log(broker), broker.node.now_ms()
+    log, now_ms = shard_log(broker), broker.parts.clocks.now_ms()
     with pytest.raises(InvalidTransactionState):
         log.append(["a"], Producer(7, 2), now_ms)
     producers = log.partition.log.producers

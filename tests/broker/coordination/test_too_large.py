@@ -37,12 +37,12 @@ def groups(broker: InProcessBroker) -> Groups:
 
 
 def shard_of_groups(groups: Groups) -> Shard:  # type: ignore[type-arg]
-    return groups.broker.node.groups.runtime.shard(0)
+    return groups.broker.parts.groups.runtime.shard(0)
 
 
 def take_only(broker: InProcessBroker, topic: str, size_bytes: int) -> Partition:
     """Let the log of the topic's only partition refuse larger batches from now on."""
-    partition = broker.node.partitions.get(topic, 0)
+    partition = broker.parts.partitions.get(topic, 0)
     partition.configure(replace(partition.log.config, max_message_bytes=size_bytes), 1 << 20)
     return partition
 
@@ -102,7 +102,7 @@ def test_a_session_that_ends_while_the_log_refuses_the_records_ends_later(groups
     assert shard.machine is machine
     take_only(groups.broker, CONSUMER_OFFSETS, partition.log.config.segment_bytes)
     at_ms, _ = shard._timers._timers[GROUP, "session", "m"]
-    assert at_ms <= groups.broker.node.monotonic_ms() + 60_000, "it is tried again"
+    assert at_ms <= groups.broker.parts.clocks.monotonic_ms() + 60_000, "it is tried again"
     shard._timer_due((GROUP, "session", "m"))
     assert machine is not None
     assert machine.describe_consumers(GROUP).members == ()
@@ -114,7 +114,7 @@ def test_an_expression_that_stands_for_too_many_topics_is_not_resolved_again_and
     machine = shard.machine
     joined = groups.consumer("m", 0, subscribed_topic_names=None, subscribed_topic_regex="x*")
     take_only(groups.broker, CONSUMER_OFFSETS, 200)
-    coordinator = groups.broker.node.groups
+    coordinator = groups.broker.parts.groups
     groups.broker.run_until(lambda: not coordinator._resolving)
     assert shard.machine is machine, "nothing was loaded again"
     groups.consumer("m", joined.member_epoch)
@@ -139,7 +139,7 @@ def many_open(broker: InProcessBroker) -> list[Transacting]:
 def test_a_deleted_topic_leaves_many_transactions_in_more_than_one_batch(
     broker: InProcessBroker, many_open: list[Transacting]
 ) -> None:
-    shard = broker.node.transactions.runtime.shard(0)
+    shard = broker.parts.transactions.runtime.shard(0)
     machine = shard.machine
     take_only(broker, TRANSACTION_STATE, 1_000)
     broker.delete("u")
@@ -150,10 +150,10 @@ def test_a_deleted_topic_leaves_many_transactions_in_more_than_one_batch(
 def test_loading_many_transactions_of_a_deleted_topic_writes_more_than_one_batch(
     broker: InProcessBroker, many_open: list[Transacting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker.node.transactions, "topic_deleted", lambda topic: None)
+    monkeypatch.setattr(broker.parts.transactions, "topics_deleted", lambda topics: None)
     broker.delete("u")
     take_only(broker, TRANSACTION_STATE, 1_000)
-    shard = broker.node.transactions.runtime.shard(0)
+    shard = broker.parts.transactions.runtime.shard(0)
     shard.load()
     broker.settle()
     machine = shard.machine
@@ -167,7 +167,7 @@ def test_partitions_that_make_a_transaction_too_large_are_refused_and_it_goes_on
 ) -> None:
     orders = Transacting(broker)
     me = orders.started()
-    shard = broker.node.transactions.runtime.shard(0)
+    shard = broker.parts.transactions.runtime.shard(0)
     machine, partition = shard.machine, take_only(broker, TRANSACTION_STATE, 100)
     assert orders.add(me, ("t", 1)) == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert shard.machine is machine

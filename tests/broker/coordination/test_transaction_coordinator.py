@@ -81,9 +81,9 @@ def end_unanswered(orders: Transacting, me: Me) -> None:
 
 def test_markers_wait_until_the_decision_is_on_disk(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
-    held = HeldFlusher(broker.node.partitions.get(TRANSACTION_STATE, 0))
+    held = HeldFlusher(broker.parts.partitions.get(TRANSACTION_STATE, 0))
     end_unanswered(orders, me)
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     assert (orders.state(), partition.log.log_end_offset) == ("PrepareCommit", 1)
     held.release()
     broker.run_until(lambda: partition.log.log_end_offset == 2)
@@ -93,9 +93,9 @@ def test_markers_wait_until_the_decision_is_on_disk(broker: InProcessBroker, ord
 
 def test_a_transaction_is_complete_when_its_markers_are_on_disk(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
-    held = HeldFlusher(broker.node.partitions.get("t", 0))
+    held = HeldFlusher(broker.parts.partitions.get("t", 0))
     assert orders.end(me, settled=False).code == 0
-    assert (orders.state(), broker.node.transactions.markers_pending) == ("PrepareCommit", 1)
+    assert (orders.state(), broker.parts.transactions.markers_pending) == ("PrepareCommit", 1)
     assert orders.add(me, ("t", 0)) == [ErrorCode.CONCURRENT_TRANSACTIONS]
     held.release()
     broker.settle()
@@ -141,13 +141,13 @@ def test_a_new_topic_by_the_name_of_a_deleted_one_gets_none_of_its_markers(
     assert orders.produce(me, [b"b"], 1, topic="u") == ErrorCode.TRANSACTION_ABORTABLE
     assert orders.end(me).code == 0
     assert orders.state() == "CompleteCommit"
-    assert broker.node.partitions.get("u", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("u", 0).log.log_end_offset == 0
     assert committed(broker) == [b"a"]
 
 
 def test_what_is_deleted_while_its_marker_waits_is_skipped(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
-    broker.node.partitions.get("t", 0).log.take_offline("it broke")
+    broker.parts.partitions.get("t", 0).log.take_offline("it broke")
     assert orders.end(me, settled=False).code == 0
     assert orders.state() == "PrepareCommit"
     broker.delete("t")
@@ -159,7 +159,7 @@ def test_a_transaction_that_was_being_ended_is_ended_after_a_restart(
     broker: InProcessBroker, orders: Transacting
 ) -> None:
     me = open_transaction(orders)
-    broker.node.partitions.get("t", 0).log.take_offline("it broke")
+    broker.parts.partitions.get("t", 0).log.take_offline("it broke")
     assert orders.end(me, settled=False).code == 0
     broker.restart()
     broker.settle()
@@ -173,14 +173,14 @@ def test_many_partitions_get_their_markers_in_turns(broker: InProcessBroker, ord
     me = orders.started()
     assert set(orders.add(me, *[("wide", index) for index in range(70)])) == {0}
     assert orders.end(me, settled=False).code == 0
-    assert broker.node.transactions.markers_pending == 70
+    assert broker.parts.transactions.markers_pending == 70
     broker.settle()
-    assert {broker.node.partitions.get("wide", index).log.log_end_offset for index in range(70)} == {1}
+    assert {broker.parts.partitions.get("wide", index).log.log_end_offset for index in range(70)} == {1}
 
 
 def test_an_exhausted_producer_gets_a_new_id(broker: InProcessBroker, orders: Transacting) -> None:
     me = orders.started(5)
-    machine = broker.node.transactions.shard_of(orders.id).machine
+    machine = broker.parts.transactions.shard_of(orders.id).machine
     assert machine is not None
     value = machine._values[orders.id]
     machine._values[orders.id] = value._replace(producer_epoch=32766)
@@ -196,23 +196,23 @@ def test_a_transaction_ends_even_if_no_producer_id_can_be_had_for_a_while(
     broker: InProcessBroker, orders: Transacting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     me = orders.started(5)
-    machine = broker.node.transactions.shard_of(orders.id).machine
+    machine = broker.parts.transactions.shard_of(orders.id).machine
     assert machine is not None
     machine._values[orders.id] = machine._values[orders.id]._replace(producer_epoch=32766)
     assert orders.produce(Me(me.id, 32766), [b"a"], version=12) == 0
-    next_id, failures = broker.node.producer_ids.next, [OSError("the store is away"), StorageError("still away")]
+    next_id, failures = broker.parts.producer_ids.next, [OSError("the store is away"), StorageError("still away")]
 
     async def unreliable() -> int:
         if failures:
             raise failures.pop()
         return await next_id()
 
-    monkeypatch.setattr(broker.node.producer_ids, "next", unreliable)
+    monkeypatch.setattr(broker.parts.producer_ids, "next", unreliable)
     monkeypatch.setattr(transaction_coordinator, "_MARKER_RETRY_SECONDS", 0)
     assert orders.init(5).code == ErrorCode.CONCURRENT_TRANSACTIONS
     broker.settle()
     assert (failures, orders.state()) == ([], "CompleteAbort")
-    assert broker.node.unexpected_errors == 2
+    assert broker.parts.counters.unexpected.total() == 2
     assert caplog.text.count("no producer id") == 2
     assert orders.started(5).id != me.id
 
@@ -221,7 +221,7 @@ def test_a_transaction_whose_end_the_log_refuses_for_a_while_ends_later(
     broker: InProcessBroker, orders: Transacting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me = open_transaction(orders)
-    shard, refusals = broker.node.transactions.shard_of(orders.id), 2
+    shard, refusals = broker.parts.transactions.shard_of(orders.id), 2
     append = shard.log.append
 
     def refuse_the_end(records: Sequence[TransactionRecord], *more: Any, **how: Any) -> None:
@@ -248,7 +248,7 @@ def test_a_transaction_that_runs_out_is_aborted(tmp_path: Path) -> None:
     assert orders.add(me, ("t", 0)) == [0]
     broker.run_until(lambda: orders.state() == "CompleteAbort")
     assert orders.end(me).code == ErrorCode.PRODUCER_FENCED
-    coordinator = broker.node.transactions
+    coordinator = broker.parts.transactions
     assert (coordinator.timed_out, coordinator.markers_written, coordinator.markers_pending) == (1, 1, 0)
     assert {status.state_name: count for status, count in coordinator.counts().items() if count} == {"CompleteAbort": 1}
     broker.close()
@@ -256,7 +256,7 @@ def test_a_transaction_that_runs_out_is_aborted(tmp_path: Path) -> None:
 
 def test_nobody_coordinates_what_lives_in_a_log_that_is_offline(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
-    broker.node.partition_failed(TRANSACTION_STATE, 0, RuntimeError("no such luck"))
+    broker.parts.partitions.failed(TRANSACTION_STATE, 0, RuntimeError("no such luck"))
     described = broker.ask(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[orders.id]).transaction_states[0]
     assert described.error_code == ErrorCode.NOT_COORDINATOR, "its memory may know what its log does not"
     assert orders.end(me, settled=False).code == ErrorCode.NOT_COORDINATOR

@@ -261,7 +261,7 @@ class Transactions(RuleBasedStateMachine):
     @rule(ms=st.sampled_from((1_000, TIMEOUT_MS + 1)))
     def pass_time(self, ms: int) -> None:
         self.broker.passed_ms += ms
-        for shard in self.broker.node.transactions.runtime:
+        for shard in self.broker.parts.transactions.runtime:
             machine = shard.machine
             assert machine is not None
             shard.run(lambda now, m=machine: m.on_timer(ABORT_TIMED_OUT, now))  # type: ignore[misc]
@@ -285,7 +285,7 @@ class Transactions(RuleBasedStateMachine):
         self.broker.create("u")
 
     def _is_there(self, partition: tuple[str, int]) -> bool:
-        return self.broker.node.partitions.is_known(*partition)
+        return self.broker.parts.partitions.is_known(*partition)
 
     def teardown(self) -> None:
         """Nobody writes any more: in the end all transactions have ended, and readers see what was committed."""
@@ -311,7 +311,7 @@ class Transactions(RuleBasedStateMachine):
         assert fetched_offset(self.broker, stable=True)[0] in self._possible_offsets()
 
     def _read(self, partition: tuple[str, int]) -> list[int]:
-        of = self.broker.node.partitions.get(*partition)
+        of = self.broker.parts.partitions.get(*partition)
         assert of.last_stable_offset == of.log.log_end_offset, "a transaction hangs"
         numbers = [int(value) for value in committed(self.broker, *partition)]
         assert numbers == sorted(set(numbers)), "not in order, or not once"

@@ -35,10 +35,10 @@ def producer_of(data_directory: Path, transactional_id: str, epoch: int | None =
     transacting = Transacting(broker, transactional_id)
     if epoch is not None:
         known = transacting.describe()
-        now_ms = broker.node.now_ms()
+        now_ms = broker.parts.clocks.now_ms()
         value = TransactionValue(known.producer_id, epoch, 60_000, Status.COMPLETE_COMMIT, frozenset(), now_ms, now_ms)
         record = TransactionRecord(TransactionKey(transactional_id), value)
-        broker.node.transactions.shard_of(transactional_id).run(lambda _: Decision([record]))
+        broker.parts.transactions.shard_of(transactional_id).run(lambda _: Decision([record]))
     known = transacting.describe()
     broker.close()
     return known.producer_id, known.producer_epoch

@@ -8,14 +8,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
-from lamina.broker.coordination.internal_topics import make_internal_topic
+from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import Shard
-from lamina.broker.counters import Place
+from lamina.broker.coordination.shard_log import RecordFormat
+from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Follower
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.decision import Effect, ResolveRegexes
 from lamina.coordinators.group_context import GroupContext, GroupSettings
@@ -51,9 +55,6 @@ from lamina.settings.groups import (
 )
 from lamina.settings.values import BrokerSettings
 
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
-
 logger = logging.getLogger(__name__)
 
 _MINUTE_MS = 60_000
@@ -65,17 +66,33 @@ GroupShardOnLog = Shard[GroupRecord, GroupShard]
 
 
 class GroupCoordinator(Follower):
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(
+        self,
+        metadata: Metadata,
+        internal_topics: InternalTopics,
+        partitions: Partitions,
+        counters: Counters,
+        threads: Threads,
+        clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._metadata = metadata
+        self._internal_topics = internal_topics
+        self._counters = counters
+        self._threads = threads
+        self._loop = loop
         self.counts = GroupCounts()
+        codec = Codec(metadata.settings[OFFSETS_TOPIC_COMPRESSION_CODEC])
         self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
-            node,
             CONSUMER_OFFSETS,
+            RecordFormat(encode_record, decode_record, codec),
             lambda _: GroupShard(self._context_of, self.counts),
-            encode_record,
-            decode_record,
-            Codec(node.settings[OFFSETS_TOPIC_COMPRESSION_CODEC]),
             self._perform,
+            loop,
+            clocks,
+            threads,
+            counters,
+            partitions,
         )
         self._image_version = 0
         self._usual: tuple[BrokerSettings, GroupSettings] | None = None
@@ -85,7 +102,7 @@ class GroupCoordinator(Follower):
 
     def shard_of(self, group_id: str) -> GroupShardOnLog:
         """Raises NotCoordinator while there is none."""
-        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         if topic is None:
             raise NotCoordinator(f"{CONSUMER_OFFSETS} is not made yet")
         return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
@@ -93,7 +110,7 @@ class GroupCoordinator(Follower):
     @property
     def partitions(self) -> int:
         """Of the topic, whether they can be used or not."""
-        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         return 0 if topic is None else len(topic.partitions)
 
     def listings(self) -> AsyncIterator[list[GroupListing]]:
@@ -117,9 +134,8 @@ class GroupCoordinator(Follower):
     # The topic
 
     async def make_topic(self) -> None:
-        settings = self._node.settings
-        await make_internal_topic(
-            self._node,
+        settings = self._metadata.settings
+        await self._internal_topics.create(
             CONSUMER_OFFSETS,
             settings[OFFSETS_TOPIC_NUM_PARTITIONS],
             OFFSETS_TOPIC_REPLICATION_FACTOR,
@@ -132,8 +148,8 @@ class GroupCoordinator(Follower):
 
     def partition_count(self) -> int:
         """Of the topic as it is, or as it would be made."""
-        topic = self._node.image.topics.get(CONSUMER_OFFSETS)
-        return self._node.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
+        return self._metadata.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
 
     # What follows from metadata
 
@@ -172,10 +188,10 @@ class GroupCoordinator(Follower):
     # What decisions go by
 
     def _context_of(self, group_id: str) -> GroupContext:
-        image = self._node.image
+        image = self._metadata.image
         overrides = image.configs_of(ConfigResource(ResourceType.GROUP, group_id))
         return GroupContext(
-            _group_settings(self._node.settings, overrides) if overrides else self._usual_settings(),
+            _group_settings(self._metadata.settings, overrides) if overrides else self._usual_settings(),
             image,
             self._image_version,
             ASSIGNORS,
@@ -183,7 +199,7 @@ class GroupCoordinator(Follower):
 
     def _usual_settings(self) -> GroupSettings:
         """Of groups on which nothing is set; looked up once, until the broker's settings change."""
-        settings = self._node.settings
+        settings = self._metadata.settings
         if self._usual is None or self._usual[0] is not settings:
             self._usual = (settings, _group_settings(settings, {}))
         return self._usual[1]
@@ -192,22 +208,22 @@ class GroupCoordinator(Follower):
 
     def _perform(self, shard: GroupShardOnLog, effect: Effect) -> None:
         if isinstance(effect, ResolveRegexes):
-            task = self._node.loop.create_task(self._resolve(shard, effect))
+            task = self._loop.create_task(self._resolve(shard, effect))
             self._resolving.add(task)
             task.add_done_callback(self._resolving.discard)
 
     async def _resolve(self, shard: GroupShardOnLog, effect: ResolveRegexes) -> None:
         """On a thread: there may be many topics, and many expressions."""
-        names = [name for name, topic in self._node.image.topics.items() if not topic.is_being_deleted]
+        names = [name for name, topic in self._metadata.image.topics.items() if not topic.is_being_deleted]
         results: dict[str, tuple[str, ...]] = {}
         for regex in effect.regexes:
             try:
-                results[regex] = await self._node.threads.run(lambda text=regex: matching(text, names))  # type: ignore[misc]
+                results[regex] = await self._threads.run(lambda text=regex: matching(text, names))  # type: ignore[misc]
             except KafkaError as error:
                 # It was fine when it came; an older broker may have taken what this one cannot read.
                 logger.warning("%s: %s", effect.group_id, error)
             except Exception as error:
-                self._node.count_unexpected(Place.COORDINATOR)
+                self._counters.count_unexpected(Place.COORDINATOR)
                 logger.error("%s: a regular expression could not be resolved", effect.group_id, exc_info=error)
         machine = shard.machine
         if machine is not None:

@@ -6,10 +6,10 @@ Owns who waits for which answer. Must not know what was asked, nor when an answe
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from itertools import count
-from time import perf_counter_ns
 from typing import Any, TypeVar
 
 from lamina.broker.waits import WAITS
+from lamina.clocks import Clocks
 from lamina.coordinators.decision import Reply, Waiter
 from lamina.errors import KafkaError
 
@@ -24,10 +24,11 @@ class Response:
     An answer that is an error is raised to whoever takes it.
     """
 
-    __slots__ = ("_answer", "_future", "is_ready")
+    __slots__ = ("_answer", "_clocks", "_future", "is_ready")
 
-    def __init__(self) -> None:
+    def __init__(self, clocks: Clocks) -> None:
         self.is_ready = False
+        self._clocks = clocks
         self._answer: object = None
         self._future: asyncio.Future[None] | None = None
 
@@ -47,13 +48,13 @@ class Response:
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.is_ready:
             # What waits for other members, or for a commit, is parked, not slow.
-            began_ns, waits = perf_counter_ns(), WAITS.get()
+            began_ns, waits = self._clocks.monotonic_ns(), WAITS.get()
             self._future = asyncio.get_running_loop().create_future()
             try:
                 yield from self._future
             finally:
                 if waits is not None:
-                    waits.parked_ns += perf_counter_ns() - began_ns
+                    waits.parked_ns += self._clocks.monotonic_ns() - began_ns
         return self._take()
 
     def _take(self) -> object:
@@ -63,7 +64,8 @@ class Response:
 
 
 class Pending:
-    def __init__(self) -> None:
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
         self._responses: dict[Waiter, Response] = {}
 
     def __len__(self) -> int:
@@ -71,7 +73,7 @@ class Pending:
 
     def begin(self) -> tuple[Waiter, Response]:
         """Somebody waits from now on, for a reply to this number."""
-        waiter, response = next(_numbers), Response()
+        waiter, response = next(_numbers), Response(self._clocks)
         self._responses[waiter] = response
         return waiter, response
 

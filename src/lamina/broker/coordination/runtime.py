@@ -4,18 +4,19 @@ Owns which of them run here: a partition that this broker begins to lead gets a 
 it. Must not know how a shard takes its turns, nor what any machine decides.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lamina.broker.coordination.shard import Perform, Shard
-from lamina.broker.coordination.shard_log import Encode, ShardLog
+from lamina.broker.coordination.shard_log import RecordFormat, ShardLog
+from lamina.broker.counters import Counters
 from lamina.broker.partitions.partition import Partition
-from lamina.coordinators.replaying import Decode, Machine
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
+from lamina.coordinators.replaying import Machine
 from lamina.errors import NotCoordinator
-from lamina.records.batch import Codec
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 R = TypeVar("R")
 M = TypeVar("M", bound=Machine[Any])
@@ -26,23 +27,26 @@ class Runtime(Generic[R, M]):
 
     def __init__(
         self,
-        node: "Node",
         topic: str,
+        record_format: RecordFormat[R],
         make: Callable[[Partition], M],
-        encode: Encode[R],
-        decode: Decode[R],
-        codec: Codec,
         perform: Perform[R, M],
-        base_sequence: int = 0,
+        loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
+        threads: Threads,
+        counters: Counters,
+        partitions: Partitions,
     ) -> None:
-        self._node = node
+        """``make`` is the machine of a partition before its log is read; ``perform`` carries its effects out."""
         self.topic = topic
+        self._format = record_format
         self._make = make
-        self._encode = encode
-        self._decode = decode
-        self._codec = codec
         self._perform = perform
-        self._base_sequence = base_sequence
+        self._loop = loop
+        self._clocks = clocks
+        self._threads = threads
+        self._counters = counters
+        self._partitions = partitions
         self._shards: dict[int, Shard[R, M]] = {}
 
     def __iter__(self) -> Iterator[Shard[R, M]]:
@@ -52,8 +56,10 @@ class Runtime(Generic[R, M]):
         """This broker leads a partition of the topic: load its shard, anew in another epoch."""
         self.resign(partition.index)
         partition.on_marker = self._marker_written(partition.index)
-        log = ShardLog(self._node, partition, self._encode, self._decode, self._codec, self._base_sequence)
-        shard = self._shards[partition.index] = Shard(self._node, log, self._make, self._perform)
+        log = ShardLog(partition, self._format, self._threads)
+        shard = self._shards[partition.index] = Shard(
+            log, self._make, self._perform, self._loop, self._clocks, self._counters, self._partitions
+        )
         shard.load()
 
     def _marker_written(self, index: int) -> Callable[[int, int, bool], None]:

@@ -8,13 +8,15 @@ again from its log. Must not know what any machine decides.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lamina.broker.coordination.pending import Pending, Response
 from lamina.broker.coordination.shard_log import ShardLog
 from lamina.broker.coordination.shard_timers import ShardTimers
-from lamina.broker.counters import Place
+from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.clocks import Clocks
 from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Reply, SetTimer, TimerName, Waiter
 from lamina.coordinators.replaying import Machine, replay
 from lamina.errors import (
@@ -28,9 +30,6 @@ from lamina.errors import (
     UnknownServerError,
 )
 from lamina.log.verification import Verification
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -52,16 +51,26 @@ class DecisionTooLarge(UnknownServerError):
 
 class Shard(Generic[R, M]):
     def __init__(
-        self, node: "Node", log: ShardLog[R], make: Callable[[Partition], M], perform: "Perform[R, M]"
+        self,
+        log: ShardLog[R],
+        make: Callable[[Partition], M],
+        perform: "Perform[R, M]",
+        loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
+        counters: Counters,
+        partitions: Partitions,
     ) -> None:
-        self._node = node
+        self.log = log
         self._make = make
         self._perform = perform
-        self.log = log
+        self._loop = loop
+        self._clocks = clocks
+        self._counters = counters
+        self._partitions = partitions
         self.machine: M | None = None
         """``None`` while it is being loaded."""
-        self._timers = ShardTimers(node.loop, lambda: node.monotonic_ms(), self._timer_due)
-        self._pending = Pending()
+        self._timers = ShardTimers(loop, clocks.monotonic_ms, self._timer_due)
+        self._pending = Pending(clocks)
         self._loading: asyncio.Task[None] | None = None
         self._reloads = ReloadBackoff()
         self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
@@ -71,11 +80,11 @@ class Shard(Generic[R, M]):
     def load(self, delay_ms: int = 0) -> None:
         """Begin to load."""
         self._let_go(CoordinatorLoadInProgress(f"{self.log.name} is being loaded"))
-        self._loading = self._node.loop.create_task(self._load(delay_ms))
+        self._loading = self._loop.create_task(self._load(delay_ms))
 
     def _load_again(self) -> None:
         """The machine failed. One that fails again and again gets ever more time."""
-        self.load(self._reloads.next_delay_ms(self._node.monotonic_ms()))
+        self.load(self._reloads.next_delay_ms(self._clocks.monotonic_ms()))
 
     def close(self) -> None:
         """Another broker, or nobody, runs it from now on."""
@@ -97,14 +106,14 @@ class Shard(Generic[R, M]):
     async def _load(self, delay_ms: int) -> None:
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
-        log, began_ms = self.log, self._node.monotonic_ms()
+        log, began_ms = self.log, self._clocks.monotonic_ms()
         try:
             machine, next_offset = self._make(log.partition), log.start_offset
             # Markers come while it loads. Nothing is awaited between the end of the log and the machine's first turn.
             while next_offset < log.end_offset:
                 history = await log.read_from(next_offset)
                 steps, next_offset = history.steps(), history.next_offset
-                while replay(machine, steps, log.decode, _STEPS_AT_A_TIME):
+                while replay(machine, steps, log.format.decode, _STEPS_AT_A_TIME):
                     await asyncio.sleep(0)
             decision = machine.loaded(self._now())
         except StorageError as error:
@@ -113,7 +122,7 @@ class Shard(Generic[R, M]):
             return
         except Exception as error:
             # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
-            self._node.partition_failed(log.partition.topic, log.partition.index, error)
+            self._partitions.failed(log.partition.topic, log.partition.index, error)
             self._loading = None
             return
         self.machine = machine
@@ -122,8 +131,8 @@ class Shard(Generic[R, M]):
         once_loaded, self._once_loaded = self._once_loaded, []
         for decide in once_loaded:
             self.run_once_loaded(decide)
-        took_ms = self._node.monotonic_ms() - began_ms
-        self._node.counters.coordinator_loads.observe(took_ms * 1_000_000)
+        took_ms = self._clocks.monotonic_ms() - began_ms
+        self._counters.coordinator_loads.observe(took_ms * 1_000_000)
         logger.debug("%s loaded in %d ms", log.name, took_ms)
 
     @property
@@ -163,7 +172,7 @@ class Shard(Generic[R, M]):
             logger.error("%s: %s", self.log.name, error)
             return False
         except Exception as error:
-            self._node.count_unexpected(Place.COORDINATOR)
+            self._counters.count_unexpected(Place.COORDINATOR)
             logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
             return False
         return True
@@ -184,7 +193,7 @@ class Shard(Generic[R, M]):
         return self.machine
 
     def _now(self) -> Now:
-        return Now(self._node.now_ms(), self._node.monotonic_ms())
+        return Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
 
     def _turn(self, machine: M, decide: Callable[[Now], Decision[R]], verification: Verification | None = None) -> None:
         """Decide and carry out. Whatever fails but a refusal leaves soft state behind that nobody can trust."""
@@ -224,7 +233,7 @@ class Shard(Generic[R, M]):
     def _carry_out(self, machine: M, decision: Decision[R], verification: Verification | None = None) -> None:
         records = decision.records
         if records:
-            now_ms = self._node.now_ms()
+            now_ms = self._clocks.now_ms()
             self.log.append(records, decision.producer, now_ms, verification, is_atomic=decision.is_atomic)
             for record in records:
                 machine.replay(record, decision.producer)
@@ -253,13 +262,13 @@ class Shard(Generic[R, M]):
             self._finish(machine, replies, others)
             return
 
-        def flushed(error: StorageError | None) -> None:
+        def committed(error: StorageError | None) -> None:
             if error is not None:
                 self.close()
             else:
                 self._finish(machine, replies, others)
 
-        partition.when_committed(flushed)
+        partition.when_committed(committed)
 
     def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         self._pending.answer(replies)
@@ -274,7 +283,7 @@ class Shard(Generic[R, M]):
             return
         is_carried_out = self.run(lambda now: machine.on_timer(name, now))
         if not is_carried_out and self.machine is machine:
-            self._timers.set(name, self._node.monotonic_ms() + _TIMER_RETRY_MS)
+            self._timers.set(name, self._clocks.monotonic_ms() + _TIMER_RETRY_MS)
 
 
 class ReloadBackoff:

@@ -3,22 +3,18 @@
 Owns how decisions become batches and how a log is read back. Must not know what the records say.
 """
 
-import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.threads import Threads
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.replaying import Decode, History
 from lamina.errors import CorruptMessage, MessageTooLarge, StorageError
 from lamina.log.verification import Verification
 from lamina.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Codec
 from lamina.records.record import Record, build_batch
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
-
-logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -27,23 +23,22 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 Encode = Callable[[R], tuple[bytes, bytes | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class RecordFormat(Generic[R]):
+    """How the records of a machine are written and read."""
+
+    encode: Encode[R]
+    decode: Decode[R]
+    codec: Codec = Codec.NONE
+    base_sequence: int = 0
+    """What every batch says, with a producer or without: 0 by Kafka's group coordinator."""
+
+
 class ShardLog(Generic[R]):
-    def __init__(
-        self,
-        node: "Node",
-        partition: Partition,
-        encode: Encode[R],
-        decode: Decode[R],
-        codec: Codec,
-        base_sequence: int = 0,
-    ) -> None:
-        """``base_sequence`` is what every batch says, with a producer or without: 0 by Kafka's group coordinator."""
-        self._node = node
+    def __init__(self, partition: Partition, record_format: RecordFormat[R], threads: Threads) -> None:
         self.partition = partition
-        self._encode = encode
-        self.decode = decode
-        self._codec = codec
-        self._base_sequence = base_sequence
+        self.format = record_format
+        self._threads = threads
 
     @property
     def name(self) -> str:
@@ -70,14 +65,14 @@ class ShardLog(Generic[R]):
     def _batches(
         self, records: Sequence[R], producer: Producer | None, now_ms: int, *, is_atomic: bool
     ) -> list[bytearray]:
-        encode = self._encode
+        encode = self.format.encode
         producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         batch = build_batch(
             [Record(number, now_ms, *encode(record)) for number, record in enumerate(records)],
-            codec=self._codec,
+            codec=self.format.codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            base_sequence=self._base_sequence,
+            base_sequence=self.format.base_sequence,
             is_transactional=producer is not None,
         )
         limit_bytes = self.partition.log.config.max_message_bytes
@@ -112,7 +107,7 @@ class ShardLog(Generic[R]):
                 break
             began = history.next_offset
             try:
-                await self._node.threads.run(lambda lease=lease: history.feed(lease.read()))  # type: ignore[misc]
+                await self._threads.run(lambda lease=lease: history.feed(lease.read()))  # type: ignore[misc]
             except OSError as error:
                 raise StorageError(f"{self.name} cannot be read: {error}") from error
             finally:

@@ -9,14 +9,21 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from lamina.broker.coordination.internal_topics import make_internal_topic
+from lamina.broker.coordination.internal_topics import InternalTopics
+from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import Shard
-from lamina.broker.counters import Place
+from lamina.broker.coordination.shard_log import RecordFormat
+from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Follower
+from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers, Waiter
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
@@ -44,7 +51,7 @@ from lamina.errors import (
 from lamina.image.diff import Changes
 from lamina.image.features import TRANSACTION_VERSION, level_of
 from lamina.image.topic import TRANSACTION_STATE, TopicPartition
-from lamina.records.batch import NO_SEQUENCE, Codec
+from lamina.records.batch import NO_SEQUENCE
 from lamina.settings.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_MAX_TIMEOUT_MS,
@@ -55,9 +62,6 @@ from lamina.settings.transactions import (
     TRANSACTION_STATE_LOG_SEGMENT_BYTES,
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -70,17 +74,34 @@ Q = TypeVar("Q", InitRequest, EndRequest)
 
 
 class TransactionCoordinator(Follower):
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(
+        self,
+        metadata: Metadata,
+        internal_topics: InternalTopics,
+        producer_ids: ProducerIdBlock,
+        partitions: Partitions,
+        counters: Counters,
+        threads: Threads,
+        clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._metadata = metadata
+        self._internal_topics = internal_topics
+        self._producer_ids = producer_ids
+        self._partitions = partitions
+        self._counters = counters
+        self._clocks = clocks
+        self._loop = loop
         self.runtime: Runtime[TransactionRecord, TransactionShard] = Runtime(
-            node,
             TRANSACTION_STATE,
-            lambda partition: TransactionShard(self._settings, partition.leader_epoch, node.partitions.is_known),
-            lambda record: encode_record(record, self.version),
-            decode_record,
-            Codec.NONE,
+            RecordFormat(lambda record: encode_record(record, self.version), decode_record, base_sequence=NO_SEQUENCE),
+            lambda partition: TransactionShard(self._settings, partition.leader_epoch, partitions.is_known),
             self._perform,
-            base_sequence=NO_SEQUENCE,
+            loop,
+            clocks,
+            threads,
+            counters,
+            partitions,
         )
         self._sending: dict[asyncio.Task[None], SendMarkers] = {}
         self.markers_written = 0
@@ -90,15 +111,14 @@ class TransactionCoordinator(Follower):
 
     def shard_of(self, transactional_id: str) -> TransactionShardOnLog:
         """Raises NotCoordinator while there is none."""
-        topic = self._node.image.topics.get(TRANSACTION_STATE)
+        topic = self._metadata.image.topics.get(TRANSACTION_STATE)
         if topic is None:
             raise NotCoordinator(f"{TRANSACTION_STATE} is not made yet")
         return self.runtime.shard(partition_of(transactional_id, len(topic.partitions)))
 
     async def make_topic(self) -> None:
-        settings = self._node.settings
-        await make_internal_topic(
-            self._node,
+        settings = self._metadata.settings
+        await self._internal_topics.create(
             TRANSACTION_STATE,
             settings[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
             TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
@@ -113,19 +133,19 @@ class TransactionCoordinator(Follower):
 
     def _min_in_sync(self) -> int:
         """As many as are asked for; unless somebody asks, no more than there are brokers."""
-        settings = self._node.settings
+        settings = self._metadata.settings
         wanted: int = settings[TRANSACTION_STATE_LOG_MIN_ISR]
         if settings.is_given(TRANSACTION_STATE_LOG_MIN_ISR):
             return wanted
-        return min(wanted, len(self._node.image.brokers))
+        return min(wanted, len(self._metadata.image.brokers))
 
     @property
     def version(self) -> int:
         """The finalized level of ``transaction.version``."""
-        return level_of(self._node.image, TRANSACTION_VERSION)
+        return level_of(self._metadata.image, TRANSACTION_VERSION)
 
     def _settings(self) -> TransactionSettings:
-        settings = self._node.settings
+        settings = self._metadata.settings
         return TransactionSettings(
             max_timeout_ms=settings[TRANSACTION_MAX_TIMEOUT_MS],
             abort_timed_out_interval_ms=settings[TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS],
@@ -151,7 +171,7 @@ class TransactionCoordinator(Follower):
             try:
                 producer: Producer = await shard.ask(partial(_decide, decide, request))
             except ProducerIdNeeded:
-                request = request._replace(fresh_producer_id=await self._node.producer_ids.next())
+                request = request._replace(fresh_producer_id=await self._producer_ids.next())
             else:
                 return producer
 
@@ -192,7 +212,7 @@ class TransactionCoordinator(Follower):
         return self._list(request, [shard for shard in self.runtime if shard.machine is not None])
 
     def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListResponse:
-        now = Now(self._node.now_ms(), self._node.monotonic_ms())
+        now = Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
         responses = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
         unknown = responses[0].unknown_states if responses else ()
         return ListResponse(tuple(one for response in responses for one in response.listings), unknown)
@@ -216,16 +236,18 @@ class TransactionCoordinator(Follower):
             self.runtime.resign(index)
 
     def image_changed(self, changes: Changes) -> None:
-        for topic in changes.topics_being_deleted:
-            self.topic_deleted(topic.name)
+        gone = frozenset(topic.name for topic in changes.topics_being_deleted)
+        if gone:
+            self.topics_deleted(gone)
 
     # Markers
 
-    def topic_deleted(self, topic: str) -> None:
+    def topics_deleted(self, topics: frozenset[str]) -> None:
+        """A shard that is being loaded finds out by itself which partitions there are."""
         for shard in self.runtime:
             machine = shard.machine
             if machine is not None:
-                shard.run(lambda _, m=machine: m.topic_deleted(topic))  # type: ignore[misc]
+                shard.run(lambda _, m=machine: m.topics_deleted(topics))  # type: ignore[misc]
 
     def _perform(self, shard: TransactionShardOnLog, effect: Effect) -> None:
         if not isinstance(effect, SendMarkers):
@@ -239,7 +261,7 @@ class TransactionCoordinator(Follower):
         if is_written and self._complete(shard, effect, None):
             # As nearly always: the producer may begin its next transaction at once.
             return
-        task = self._node.loop.create_task(self._send_markers(shard, effect, left, flushing))
+        task = self._loop.create_task(self._send_markers(shard, effect, left, flushing))
         self._sending[task] = effect
         task.add_done_callback(lambda done: self._sending.pop(done, None))
 
@@ -250,7 +272,7 @@ class TransactionCoordinator(Follower):
         machine, wait_seconds = shard.machine, _MARKER_RETRY_SECONDS
         # A machine that was loaded again has sent its markers anew, or another broker does.
         while shard.machine is machine:
-            left |= (await self._node.flushed(flushing)).keys()
+            left |= (await all_committed(flushing, self._clocks)).keys()
             waiting, left, flushing = sorted(left), set(), []
             for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
                 failed, unflushed = self._write_markers(waiting[start : start + _PARTITIONS_AT_A_TIME], effect)
@@ -271,9 +293,9 @@ class TransactionCoordinator(Follower):
         fresh: int | None = None
         if effect.needs_producer_id:
             try:
-                fresh = await self._node.producer_ids.next()
+                fresh = await self._producer_ids.next()
             except Exception as error:
-                self._node.count_unexpected(Place.COORDINATOR)
+                self._counters.count_unexpected(Place.COORDINATOR)
                 logger.error("%r: no producer id for its next transaction", effect.transactional_id, exc_info=error)
                 return False
         return shard.machine is machine and self._complete(shard, effect, fresh)
@@ -291,11 +313,11 @@ class TransactionCoordinator(Follower):
         """Those that could not take their marker, and those where it is not on disk yet but must be."""
         left: set[TopicPartition] = set()
         flushing: list[Partition] = []
-        now_ms = self._node.now_ms()
+        now_ms = self._clocks.now_ms()
         for key in partitions:
-            partition = self._node.partitions.find(*key)
+            partition = self._partitions.find(*key)
             if partition is None:
-                if self._node.partitions.is_known(*key):
+                if self._partitions.is_known(*key):
                     left.add(key)
                 # Else the topic is gone, and with it what was written.
                 continue
@@ -313,7 +335,7 @@ class TransactionCoordinator(Follower):
                 logger.debug("%s-%d cannot take a marker now: %s", *key, error)
                 left.add(key)
             except Exception as error:
-                self._node.partition_failed(*key, error)
+                self._partitions.failed(*key, error)
                 left.add(key)
             else:
                 self.markers_written += 1

@@ -24,7 +24,7 @@ class Groups:
 
     def settle(self) -> None:
         for _ in range(10_000):
-            if all(shard.machine is not None for shard in self.broker.node.groups.runtime):
+            if all(shard.machine is not None for shard in self.broker.parts.groups.runtime):
                 return
             self.broker.turn()
         raise AssertionError("it never loads")

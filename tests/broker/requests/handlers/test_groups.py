@@ -57,10 +57,10 @@ def test_every_version_finds_the_coordinator_and_makes_its_topic(broker: InProce
     assert {(one.error_code, one.node_id, one.host, one.port) for one in found} == {(0, 1, "broker.test", 9092)}
     if version >= 4:
         assert [one.key for one in found] == ["g", "h", ""]
-    topic = broker.node.image.topics["__consumer_offsets"]
+    topic = broker.parts.metadata.image.topics["__consumer_offsets"]
     assert topic.is_internal
     assert len(topic.partitions) == 3
-    config = broker.node.config_of("__consumer_offsets")
+    config = broker.parts.metadata.config_of("__consumer_offsets")
     assert (config.compact, config.segment_bytes) == (True, 104_857_600)
 
 
@@ -71,7 +71,7 @@ def test_keys_that_are_no_groups_are_refused(broker: InProcessBroker, version: i
     (found,) = [answer] if version < 4 else answer.coordinators
     assert (found.error_code, found.node_id, found.port) == (ErrorCode.INVALID_REQUEST, -1, -1)
     assert "type 9" in found.error_message
-    assert "__consumer_offsets" not in broker.node.image.topics
+    assert "__consumer_offsets" not in broker.parts.metadata.image.topics
 
 
 def test_an_impossible_replication_factor_is_told_and_logged_once(
@@ -89,9 +89,9 @@ def test_an_impossible_replication_factor_is_told_and_logged_once(
 def test_groups_of_a_partition_that_is_offline_have_no_coordinator(groups: Groups, version: int) -> None:
     groups.commit(("t", 0, 1))
     (index,) = {
-        one.log.partition.index for one in groups.broker.node.groups.runtime if one.log.partition.high_watermark
+        one.log.partition.index for one in groups.broker.parts.groups.runtime if one.log.partition.high_watermark
     }
-    groups.broker.node.partition_failed("__consumer_offsets", index, RuntimeError("a test"))
+    groups.broker.parts.partitions.failed("__consumer_offsets", index, RuntimeError("a test"))
     assert groups.commit(("t", 0, 2)) == [ErrorCode.NOT_COORDINATOR]
     facts = {"key": GROUP} if version < 4 else {"coordinator_keys": [GROUP]}
     answer = groups.broker.ask(FIND, version, key_type=0, **facts)
@@ -132,7 +132,7 @@ def test_without_the_topic_nobody_coordinates(broker: InProcessBroker) -> None:
 
 
 def test_while_it_loads_everybody_is_told_to_try_again(groups: Groups) -> None:
-    for shard in groups.broker.node.groups.runtime:
+    for shard in groups.broker.parts.groups.runtime:
         shard.load()
     asked = groups.broker.begin(JOIN, 3, **groups.join_facts())
     listed = groups.broker.begin(LIST, 5)
@@ -304,12 +304,12 @@ def test_a_commit_that_is_too_large_is_told(groups: Groups) -> None:
 
 def test_an_assignment_that_is_too_large_is_told_to_whoever_waits_and_all_join_again(groups: Groups) -> None:
     """As Kafka: UNKNOWN_SERVER_ERROR to the whole generation, then a rebalance; other groups notice nothing."""
-    machines = [shard.machine for shard in groups.broker.node.groups.runtime]
+    machines = [shard.machine for shard in groups.broker.parts.groups.runtime]
     joined = groups.join()
     huge = [{"member_id": joined.member_id, "assignment": b"x" * 2_000_000}]
     assert groups.sync(joined, assignments=huge).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert groups.heartbeat(joined.member_id, joined.generation_id) == ErrorCode.REBALANCE_IN_PROGRESS
-    assert [shard.machine for shard in groups.broker.node.groups.runtime] == machines, "nothing was loaded again"
+    assert [shard.machine for shard in groups.broker.parts.groups.runtime] == machines, "nothing was loaded again"
     again = groups.join(joined.member_id)
     assert again.generation_id == joined.generation_id + 1
     assert groups.sync(again).error_code == 0
@@ -319,13 +319,13 @@ def test_an_assignment_that_is_too_large_is_told_to_whoever_waits_and_all_join_a
 def test_a_static_member_that_comes_back_too_large_to_be_stored_is_refused_and_the_old_one_stays(
     groups: Groups,
 ) -> None:
-    machines = [shard.machine for shard in groups.broker.node.groups.runtime]
+    machines = [shard.machine for shard in groups.broker.parts.groups.runtime]
     joined = groups.join("", version=9, group_instance_id="i")
     assert groups.sync(joined).error_code == 0
     huge = [{"name": "range", "metadata": b"x" * 2_000_000}]
     refused = groups.join("", version=9, group_instance_id="i", protocols=huge)
     assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert [shard.machine for shard in groups.broker.node.groups.runtime] == machines
+    assert [shard.machine for shard in groups.broker.parts.groups.runtime] == machines
     assert groups.heartbeat(joined.member_id, joined.generation_id, group_instance_id="i") == 0
     again = groups.join("", version=9, group_instance_id="i")
     assert (again.error_code, again.generation_id) == (0, joined.generation_id)
@@ -381,15 +381,14 @@ def test_offsets_survive_a_restart(groups: Groups) -> None:
     assert groups.heartbeat(joined.member_id, joined.generation_id) == 0
 
 
-def test_old_offsets_expire_and_take_their_groups_along(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_offsets_expire_and_take_their_groups_along(groups: Groups) -> None:
     groups.commit(("t", 0, 7))
     groups.join(group_id="h")
-    node = groups.broker.node
-    groups.broker.finish(node.loop.create_task(node.groups.expire_offsets()))
+    parts = groups.broker.parts
+    groups.broker.finish(parts.loop.create_task(parts.groups.expire_offsets()))
     assert len(groups.broker.ask(LIST, 5).groups) == 2
-    later_ms = node.now_ms() + 8 * 24 * 60 * 60 * 1000
-    monkeypatch.setattr(node, "now_ms", lambda: later_ms)
-    groups.broker.finish(node.loop.create_task(node.groups.expire_offsets()))
+    groups.broker.clock.wall_ms = parts.clocks.now_ms() + 8 * 24 * 60 * 60 * 1000
+    groups.broker.finish(parts.loop.create_task(parts.groups.expire_offsets()))
     assert [one.group_id for one in groups.broker.ask(LIST, 5).groups] == ["h"]
 
 
@@ -452,7 +451,7 @@ def test_every_version_lists(groups: Groups, version: int) -> None:
 def test_many_groups_are_listed_in_more_than_one_turn(groups: Groups) -> None:
     for number in range(1_200):
         decision = Decision([GroupRecord(OffsetKey(f"g{number}", "t", 0), OffsetValue(1, -1, "", 1))])
-        groups.broker.node.groups.shard_of(f"g{number}").run(lambda _, decided=decision: decided)  # type: ignore[misc]
+        groups.broker.parts.groups.shard_of(f"g{number}").run(lambda _, decided=decision: decided)  # type: ignore[misc]
     listed = groups.broker.begin(LIST, 5)
     groups.broker.turn()
     assert not listed.done(), "others had their turn"

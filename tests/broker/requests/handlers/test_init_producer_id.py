@@ -26,7 +26,10 @@ def test_no_id_is_given_twice_not_even_after_a_restart_or_to_one_that_has_an_id(
 
 def write_as(broker: InProcessBroker, producer_id: int) -> None:
     batch = build_batch(
-        [Record(0, broker.node.now_ms(), b"k", b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0
+        [Record(0, broker.parts.clocks.now_ms(), b"k", b"v")],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=0,
     )
     topic: dict[str, Any] = {"name": "t", "partition_data": [{"index": 0, "records": bytes(batch)}]}
     response = broker.ask(PRODUCE, PRODUCE_VERSION, acks=-1, topic_data=[topic])

@@ -51,14 +51,14 @@ def test_every_version_finds_the_coordinator_of_a_transactional_id(broker: InPro
     answer = broker.ask(FIND_COORDINATOR, version, key_type=TRANSACTION_KEY, **names)
     found = [answer] if version < 4 else answer.coordinators
     assert [(one.error_code, one.node_id, one.host, one.port) for one in found] == [
-        (0, broker.node.id, "broker.test", 9092)
+        (0, broker.parts.metadata.node_id, "broker.test", 9092)
     ] * len(found)
-    topic = broker.node.image.topics["__transaction_state"]
-    assert (len(topic.partitions), topic.partitions[0].replicas) == (2, (broker.node.id,))
+    topic = broker.parts.metadata.image.topics["__transaction_state"]
+    assert (len(topic.partitions), topic.partitions[0].replicas) == (2, (broker.parts.metadata.node_id,))
 
 
 def test_the_topic_that_is_made_is_as_kafkas(broker: InProcessBroker, orders: Transacting) -> None:
-    config = broker.node.config_of("__transaction_state")
+    config = broker.parts.metadata.config_of("__transaction_state")
     assert (config.compact, config.delete, config.compression_type) == (True, False, "uncompressed")
     assert (config.min_insync_replicas, config.segment_bytes) == (1, 100 * 1024 * 1024)
 
@@ -215,7 +215,7 @@ def test_a_group_that_loads_is_told_as_the_version_knows(
     def loads(_: str) -> None:
         raise CoordinatorLoadInProgress("it loads")
 
-    monkeypatch.setattr(broker.node.groups, "shard_of", loads)
+    monkeypatch.setattr(broker.parts.groups, "shard_of", loads)
     told = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert orders.commit_offset(Me(1, 1), 5, version=version) == told
 
@@ -271,7 +271,7 @@ def test_what_was_not_added_is_not_written(
     assert orders.produce(me, [b"a"], version=version) == code
     assert orders.add(me, ("t", 1)) == [0]
     assert orders.produce(me, [b"a"], version=version) == code
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("versions", [CLASSIC, BUMPING])
@@ -292,7 +292,7 @@ def test_a_write_that_comes_after_the_end_is_refused(broker: InProcessBroker, or
     orders.transact(me, [b"b"], BUMPING)
     assert orders.produce(me, [b"late"], sequence=1, version=12) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert committed(broker) == [b"a", b"b"]
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     assert partition.last_stable_offset == partition.log.log_end_offset
 
 
@@ -301,7 +301,7 @@ def test_a_write_that_comes_after_the_end_is_refused(broker: InProcessBroker, or
 
 def test_a_transaction_is_described(broker: InProcessBroker, orders: Transacting) -> None:
     me = orders.started()
-    began_ms = broker.node.now_ms()
+    began_ms = broker.parts.clocks.now_ms()
     assert orders.add(me, ("t", 1), ("t", 0)) == [0, 0]
     told = orders.describe()
     assert (told.error_code, told.transactional_id, told.transaction_state) == (0, "orders", "Ongoing")

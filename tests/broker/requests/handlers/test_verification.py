@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.node import Node
+from lamina.broker.parts import Parts
 from lamina.errors import (
     ConcurrentTransactions,
     CoordinatorNotAvailable,
@@ -33,11 +33,11 @@ Asked = tuple[str, int, int, tuple[TopicPartition, ...], bool]
 class FakeCoordinator:
     """Answers as it is told, and remembers what it was asked."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.asked: list[Asked] = []
         self.answer: KafkaError | None = None
         self.meanwhile: Callable[[], None] = lambda: None
-        node.transactions.verify = self.verify  # type: ignore[method-assign]
+        parts.transactions.verify = self.verify  # type: ignore[method-assign]
 
     async def verify(
         self,
@@ -56,11 +56,11 @@ class FakeCoordinator:
 def coordinator(broker: InProcessBroker) -> FakeCoordinator:
     broker.create("t", partitions=3)
     broker.restart(**{ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS.name: "0"})
-    return FakeCoordinator(broker.node)
+    return FakeCoordinator(broker.parts)
 
 
 def transactional(broker: InProcessBroker, sequence: int = 0, producer_id: int = 7, epoch: int = 0) -> bytes:
-    record = Record(0, broker.node.now_ms(), b"k", b"v")
+    record = Record(0, broker.parts.clocks.now_ms(), b"k", b"v")
     return bytes(
         build_batch(
             [record],
@@ -93,8 +93,8 @@ def codes(*arguments: Any, **named: Any) -> list[int]:
 
 
 def end(broker: InProcessBroker, index: int = 0, *, epoch: int = 0, version: int = 0) -> None:
-    broker.node.partitions.get("t", index).append_marker(
-        7, epoch, 0, is_commit=False, transaction_version=version, now_ms=broker.node.now_ms()
+    broker.parts.partitions.get("t", index).append_marker(
+        7, epoch, 0, is_commit=False, transaction_version=version, now_ms=broker.parts.clocks.now_ms()
     )
 
 
@@ -102,7 +102,7 @@ def test_without_a_coordinator_no_transaction_can_begin(broker: InProcessBroker)
     """Nobody has asked for one yet: its topic is not there."""
     broker.create("t")
     assert codes(broker, transactional(broker)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     assert partition.log.log_end_offset == partition.last_stable_offset == 0
 
 
@@ -138,7 +138,7 @@ def test_a_marker_between_the_answer_and_the_append_makes_the_answer_worthless(
 ) -> None:
     coordinator.meanwhile = lambda: end(broker)
     assert codes(broker, transactional(broker)) == [ErrorCode.INVALID_TXN_STATE]
-    assert broker.node.partitions.get("t", 0).last_stable_offset == 1
+    assert broker.parts.partitions.get("t", 0).last_stable_offset == 1
     coordinator.meanwhile = lambda: None
     assert codes(broker, transactional(broker)) == [0]
 
@@ -162,7 +162,7 @@ def test_a_refusal_is_told_as_clients_of_the_version_understand_it(
 ) -> None:
     coordinator.answer = error
     assert codes(broker, transactional(broker), version=version) == [told]
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0
 
 
 def test_a_refused_partition_does_not_hold_up_the_others(broker: InProcessBroker, coordinator: FakeCoordinator) -> None:
@@ -187,7 +187,7 @@ def test_a_transaction_that_begins_while_the_last_one_ends_waits_a_little(
 ) -> None:
     long = {ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS.name: "1", ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS.name: "60000"}
     broker.restart(**long)
-    coordinator = FakeCoordinator(broker.node)
+    coordinator = FakeCoordinator(broker.parts)
 
     def ended() -> None:
         coordinator.answer = (
@@ -207,7 +207,7 @@ def test_verification_may_be_switched_off_for_classic_clients(
     broker: InProcessBroker, coordinator: FakeCoordinator
 ) -> None:
     broker.restart(**{"transaction.partition.verification.enable": "false"})
-    coordinator = FakeCoordinator(broker.node)
+    coordinator = FakeCoordinator(broker.parts)
     assert codes(broker, transactional(broker)) == [0]
     assert coordinator.asked == []
     assert codes(broker, b"", transactional(broker), version=ADDING)[1] == 0
@@ -226,7 +226,7 @@ def test_one_request_speaks_for_one_producer(broker: InProcessBroker, coordinato
 
 
 def test_batches_outside_of_transactions_ask_nobody(broker: InProcessBroker, coordinator: FakeCoordinator) -> None:
-    record = Record(0, broker.node.now_ms(), b"k", b"v")
+    record = Record(0, broker.parts.clocks.now_ms(), b"k", b"v")
     plain = bytes(build_batch([record], producer_id=7, producer_epoch=0, base_sequence=0))
     assert codes(broker, plain) == [0]
     assert coordinator.asked == []

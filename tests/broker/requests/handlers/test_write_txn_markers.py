@@ -18,7 +18,7 @@ def topic(broker: InProcessBroker) -> None:
 
 def write(broker: InProcessBroker, *, epoch: int = 0, count: int = 1, transactional: bool = True) -> int:
     """Append a batch of producer 7; returns its timestamp."""
-    now_ms = broker.node.now_ms()
+    now_ms = broker.parts.clocks.now_ms()
     batch = build_batch(
         [Record(number, now_ms, b"k", b"v") for number in range(count)],
         producer_id=7,
@@ -26,7 +26,7 @@ def write(broker: InProcessBroker, *, epoch: int = 0, count: int = 1, transactio
         base_sequence=0,
         is_transactional=transactional,
     )
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     verification = partition.log.producers.begin_verification(7, epoch, 0, now_ms, begins_at_zero=False)
     partition.append_own(batch, now_ms, verification)
     return now_ms
@@ -83,7 +83,7 @@ def test_what_cannot_be_described_says_why(broker: InProcessBroker, topic: str, 
 def test_an_operator_ends_a_transaction_that_hangs(broker: InProcessBroker) -> None:
     """Exactly what a Java admin client sends: the epochs that DescribeProducers told, -1 counted as 0."""
     write(broker, epoch=5)
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     assert partition.last_stable_offset == 0
     assert end(broker, producer_epoch=5) == [ErrorCode.NONE]
     assert partition.last_stable_offset == 2
@@ -94,7 +94,7 @@ def test_an_operator_ends_a_transaction_that_hangs(broker: InProcessBroker) -> N
 def test_a_commit_leaves_nothing_aborted(broker: InProcessBroker) -> None:
     write(broker)
     assert end(broker, transaction_result=True) == [0]
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     assert (partition.last_stable_offset, partition.log.segments.aborted_between(0, 2)) == (2, [])
 
 
@@ -113,7 +113,7 @@ def test_older_epochs_are_fenced(broker: InProcessBroker) -> None:
 @pytest.mark.parametrize("wrong", [{"producer_id": -1}, {"producer_epoch": -1}])
 def test_a_marker_needs_a_producer(broker: InProcessBroker, wrong: dict[str, Any]) -> None:
     assert end(broker, **wrong) == [ErrorCode.INVALID_REQUEST]
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0
 
 
 def test_no_markers_are_no_answers(broker: InProcessBroker) -> None:
@@ -123,7 +123,7 @@ def test_no_markers_are_no_answers(broker: InProcessBroker) -> None:
 def test_a_marker_is_flushed_where_the_topic_says_so(broker: InProcessBroker) -> None:
     broker.create("flushed", flush_messages="1")
     assert end(broker, topic="flushed") == [0]
-    assert broker.node.partitions.get("flushed", 0).log.recovery_point == 1
+    assert broker.parts.partitions.get("flushed", 0).log.recovery_point == 1
 
 
 def test_many_topics_of_few_partitions_leave_the_loop_to_others(broker: InProcessBroker) -> None:
