@@ -74,6 +74,7 @@ format: venv
 docs: venv
 	$(BIN)/python -m lamina.settings > docs/settings.md
 	$(BIN)/python -m lamina.broker.metrics > docs/metrics.md
+	$(BIN)/python docs/pictures/draw.py
 
 # Makes the table of Kafka's messages again from kio's schemas; a test fails when it is stale.
 schemas: venv
