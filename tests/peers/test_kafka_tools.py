@@ -62,6 +62,19 @@ def test_kafka_configs_sets_a_default_for_all_brokers(lamina: Lamina) -> None:
     assert "log.retention.ms=7200000" in configs(lamina, *of_brokers, "--describe")
 
 
+def test_kafka_configs_finds_the_groups_on_which_something_is_set(lamina: Lamina) -> None:
+    of_group = ("--entity-type", "groups", "--entity-name", "tuned")
+    configs(lamina, *of_group, "--alter", "--add-config", "consumer.session.timeout.ms=50000")
+    described = configs(lamina, "--entity-type", "groups", "--describe")
+    assert re.search(r"Dynamic configs for group tuned are:\s+consumer.session.timeout.ms=50000", described)
+
+
+def test_kafka_topics_gets_a_topic_of_many_partitions_page_by_page(lamina: Lamina) -> None:
+    topics(lamina, "--create", "--topic", "wide", "--partitions", "30")
+    described = topics(lamina, "--describe", "--topic", "wide", "--partition-size-limit-per-response", "7")
+    assert sorted(map(int, re.findall(r"Partition: (\d+)", described))) == list(range(30))
+
+
 def test_producer_performance_and_consumer_offsets_agree(lamina: Lamina) -> None:
     topics(lamina, "--create", "--topic", "performed", "--partitions", "1")
     for codec in ("none", "lz4"):
@@ -114,6 +127,6 @@ def test_kafka_log_dirs_shows_sizes(lamina: Lamina) -> None:
 
 def test_the_broker_tells_its_versions_and_its_cluster(lamina: Lamina) -> None:
     printed = run_tool("org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", lamina.bootstrap)
-    assert re.search(r"Produce\(0\): 0 to 12 \[usable: 12\]", printed)
+    assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", printed)
     printed = run_tool("org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", lamina.bootstrap)
     assert re.search(r"Cluster ID: [\w-]{22}$", printed.strip())
