@@ -71,7 +71,7 @@ def transact(driver: Driver, topic: str) -> None:
 def test_java_producers_speak_transaction_version_2(broker: BrokerProcess, driver: Driver) -> None:
     transact(driver, "second")
     asked = requests(broker)
-    assert asked[("Produce", 12)] >= 4
+    assert asked[("Produce", 13)] >= 4
     assert asked[("EndTxn", 5)] == 4
     assert asked[("TxnOffsetCommit", 5)] == 4
     assert not any(api in ("AddPartitionsToTxn", "AddOffsetsToTxn") for api, _ in asked)
