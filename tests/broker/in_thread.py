@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lamina.broker.node import Node
+from lamina.broker.parts import Parts
 from lamina.broker.server import Server, Started
 from lamina.settings.resolve import resolve_broker
 
@@ -23,7 +24,7 @@ class BrokerInThread:
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._port = 0
-        self._node: Node | None = None
+        self._started_as: Started | None = None
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -32,9 +33,17 @@ class BrokerInThread:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def started(self) -> Started:
+        assert self._started_as is not None
+        return self._started_as
+
+    @property
+    def parts(self) -> Parts:
+        return self.started.parts
+
+    @property
     def node(self) -> Node:
-        assert self._node is not None
-        return self._node
+        return self.parts.node
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self._port), timeout=START_SECONDS)
@@ -65,6 +74,6 @@ class BrokerInThread:
             self._ready.set()
 
     def _started(self, started: Started) -> None:
-        self._node = started.parts.node
+        self._started_as = started
         self._port = started.bound[0].port
         self._ready.set()

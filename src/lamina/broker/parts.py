@@ -160,7 +160,7 @@ def build_parts(
     transactions = TransactionCoordinator(
         metadata, internal_topics, producer_ids, partitions, counters, threads, clocks, loop
     )
-    cleaner = Cleaner(node, engine_for(settings))
+    cleaner = Cleaner(loop, clocks, threads, counters, metadata, directories, partitions, engine_for(settings))
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     kernel_loading = KernelLoading(loop, threads)
     fetch_sessions = FetchSessions(

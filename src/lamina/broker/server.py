@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
-from lamina.broker.admin.scan_pool import ScanPool
-from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import find_token
+from lamina.broker.admin_parts import admin_subject
 from lamina.broker.metadata.publisher import Follower
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
@@ -70,6 +69,7 @@ class Started:
     """A broker that serves, and what a person should be told of it."""
 
     parts: Parts
+    listening: Listening
     bound: list[Bound]
     admin: tuple[Listener, ...]
     """Where the admin listener is, with the ports that it got."""
@@ -116,7 +116,7 @@ class Server:
             bound, bound_admin = self._bind()
             parts, shells = await self._start(loop, bound, bound_admin, progress)
             admin = tuple(one.taken for one in bound_admin)
-            started(Started(parts, bound, admin, open_files_limit))
+            started(Started(parts, shells.listening, bound, admin, open_files_limit))
             self._notice.ready(f"serving {len(parts.partitions)} partitions", loop)
             await self._stopping.wait()
             self._notice.stopping()
@@ -192,13 +192,11 @@ class Server:
         )
         listening.limit(limits)
         parts.publisher.follow(_ConnectionLimits(listening))
-        parts.node.listening = listening
         taken = tuple(one.taken for one in bound_admin)
         advertised = advertised_admin(self._settings, taken)
         parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
         token = find_token(parts.storage.data_directory) if bound_admin else None
-        scan_pool = ScanPool(loop, parts.clocks.monotonic_ms)
-        subject = Subject(parts.node, listening.connections, token, taken, advertised, parts.clocks.now_ms(), scan_pool)
+        subject = admin_subject(parts, listening, token, taken, advertised)
         for one in bound_admin:
             one.listen()
         admin = AdminListening(subject, bound_admin)

@@ -1,6 +1,7 @@
 """Calling the admin application without sockets."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from lamina.broker.admin.app import build_app
@@ -9,15 +10,17 @@ from lamina.broker.admin.routes import ROUTES, AdminRoute
 from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import Token
+from lamina.broker.admin_parts import admin_subject
 from tests.broker.in_process import InProcessBroker
+from tests.broker.no_listening import no_listening
 
 TOKEN = "correct-horse-battery-staple"
 
 
 def subject_of(broker: InProcessBroker, scan_pool: ScanPool | None = None) -> Subject:
     """A broker as the routes see it; ``TOKEN`` is its token."""
-    pool = scan_pool or ScanPool(broker.node.loop, broker.node.monotonic_ms)
-    return Subject(broker.node, (), Token(TOKEN), (), (), 0, pool)
+    subject = admin_subject(broker.parts, no_listening(broker), Token(TOKEN), (), ())
+    return subject if scan_pool is None else replace(subject, scan_pool=scan_pool)
 
 
 async def call(subject: Subject, path: str, *more: AdminRoute, token: str | None = None) -> tuple[int, Any]:

@@ -45,8 +45,8 @@ def test_a_search_that_took_all_its_time_still_brings_its_answer(
 ) -> None:
     """The connection is closed by the same clock, some time after the search gives up."""
     clock = Clock()
-    subject = subject_of(searched, ScanPool(searched.node.loop, clock.look))
-    monkeypatch.setattr(searched.node.loop, "time", lambda: clock.now_ms / 1000)
+    subject = subject_of(searched, ScanPool(searched.parts.loop, clock.look))
+    monkeypatch.setattr(searched.parts.loop, "time", lambda: clock.now_ms / 1000)
 
     async def ask() -> dict[str, Any]:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -77,7 +77,7 @@ def test_searches_and_lists_of_segments_use_none_of_the_threads_that_serve_clien
     def run(_work: Callable[[], object]) -> None:
         raise AssertionError("this thread is for clients")
 
-    monkeypatch.setattr(searched.node.threads, "run", run)
+    monkeypatch.setattr(searched.parts.threads, "run", run)
     subject = subject_of(searched)
     for path in (f"{EXPLAIN}&offset=0", "/v1/topics/t/partitions/0/segments", "/v1/logs"):
         assert searched.run(call(subject, path, token=TOKEN))[0] == 200
@@ -94,7 +94,7 @@ def test_more_searches_than_may_run_at_a_time_are_refused(searched: CleaningBrok
             may_go_on.wait()
         return 0
 
-    subject = subject_of(searched, ScanPool(searched.node.loop, hold))
+    subject = subject_of(searched, ScanPool(searched.parts.loop, hold))
 
     async def ask_too_often() -> tuple[tuple[int, Any], list[tuple[int, Any]], tuple[int, Any]]:
         tasks = [asyncio.create_task(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN)) for _ in range(SCANS_AT_ONCE)]
@@ -154,7 +154,7 @@ def test_a_search_that_nobody_waits_for_keeps_its_leases_until_its_thread_ends(s
             may_go_on.wait()
         return 0
 
-    subject = subject_of(searched, ScanPool(searched.node.loop, hold))
+    subject = subject_of(searched, ScanPool(searched.parts.loop, hold))
 
     async def cancel_one() -> int:
         task = asyncio.create_task(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN))

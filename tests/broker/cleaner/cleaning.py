@@ -24,7 +24,7 @@ class CleaningBroker(InProcessBroker):
 
     @property
     def cleaner(self) -> Cleaner:
-        return self.node.cleaner
+        return self.parts.cleaner
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -47,16 +47,16 @@ class CleaningBroker(InProcessBroker):
         return self.partition(name)
 
     def partition(self, name: str) -> Partition:
-        return self.node.partitions.get(name, 0)
+        return self.parts.partitions.get(name, 0)
 
     def roll(self, name: str) -> None:
-        self.partition(name).log.roll(self.node.now_ms())
+        self.partition(name).log.roll(self.parts.clocks.now_ms())
 
     def write(self, name: str, *texts: bytes, timestamp_ms: int | None = None) -> None:
         """One batch for each record."""
         for text in texts:
             key, equals, value = text.partition(b"=")
-            stamp = self.node.now_ms() if timestamp_ms is None else timestamp_ms
+            stamp = self.parts.clocks.now_ms() if timestamp_ms is None else timestamp_ms
             batch = bytes(build_batch([Record(0, stamp, key, value if equals else None)]))
             data = {"index": 0, "records": batch}
             answer = self.ask(PRODUCE, PRODUCE_VERSION, acks=-1, topic_data=[{"name": name, "partition_data": [data]}])
@@ -67,7 +67,7 @@ class CleaningBroker(InProcessBroker):
         return [(one.key or b"") + (b"" if one.value is None else b"=" + one.value) for one in records_of(log)]
 
     def checkpoint(self, name: str = "t") -> int | None:
-        return self.node.directories[0].remembered.cleaner_offsets.get((name, 0))
+        return self.parts.directories[0].remembered.cleaner_offsets.get((name, 0))
 
     def folders(self, name: str = "t") -> list[str]:
         return [found for found in os.listdir(self.partition(name).log.path) if found.startswith(".lamina-pass-")]

@@ -34,7 +34,7 @@ def outcomes(cleaning: CleaningBroker) -> list[Outcome]:
 async def configure(cleaning: CleaningBroker, name: str, **configs: str) -> None:
     given = {key.replace("_", "."): value for key, value in configs.items()}
     resource = ConfigResource(ResourceType.TOPIC, name)
-    await cleaning.node.change(lambda image: set_configs(image, resource, given))
+    await cleaning.parts.metadata.change(lambda image: set_configs(image, resource, given))
 
 
 # A pass
@@ -47,7 +47,7 @@ def test_a_dirty_log_is_cleaned_up_to_its_active_segment_and_checkpointed(cleani
     assert cleaning.texts() == CLEANED
     assert cleaning.checkpoint() == partition.log.segments.active.base_offset == 6
     assert cleaning.folders() == []
-    path = Path(cleaning.node.directories[0].path, "cleaner-offset-checkpoint")
+    path = Path(cleaning.parts.directories[0].path, "cleaner-offset-checkpoint")
     assert path.read_text() == "0\n1\nt 0 6\n"
     assert outcomes(cleaning) == [Outcome.CLEANED]
 
@@ -101,7 +101,7 @@ def test_what_is_appended_while_the_job_works_is_kept(cleaning: CleaningBroker) 
     log = cleaning.partition("t").log
 
     def meanwhile() -> None:
-        log.roll(cleaning.node.now_ms())
+        log.roll(cleaning.parts.clocks.now_ms())
 
     cleaning.engine.meanwhile = meanwhile
     assert cleaning.clean()
@@ -120,7 +120,7 @@ def test_records_that_are_too_young_stay(cleaning: CleaningBroker) -> None:
 def test_an_overdue_log_is_cleaned_below_its_ratio(cleaning: CleaningBroker) -> None:
     """Facts 20 and 21."""
     cleaning.compacted(max_compaction_lag_ms="1", min_cleanable_dirty_ratio="1.0", segment_ms="1000000")
-    old_ms = cleaning.node.now_ms() - 60_000
+    old_ms = cleaning.parts.clocks.now_ms() - 60_000
     cleaning.write("t", b"a=old", timestamp_ms=old_ms)
     cleaning.roll("t")
     assert cleaning.clean()
@@ -136,7 +136,7 @@ def test_a_checkpoint_outside_of_the_log_is_written_again_at_once(
 ) -> None:
     """Facts 12 and 13: even if the log is not chosen."""
     partition = cleaning.compacted(min_cleanable_dirty_ratio="1.0")
-    cleaning.node.directories[0].write_cleaner_offsets({("t", 0): checkpoint})
+    cleaning.parts.directories[0].write_cleaner_offsets({("t", 0): checkpoint})
     partition.log.advance_log_start(start)
     assert not cleaning.clean()
     assert cleaning.checkpoint() == start
@@ -148,7 +148,7 @@ def test_a_checkpoint_below_the_start_of_a_log_that_also_deletes_is_no_surprise(
 ) -> None:
     """Fact 12."""
     partition = cleaning.compacted(policy="compact,delete", min_cleanable_dirty_ratio="1.0")
-    cleaning.node.directories[0].write_cleaner_offsets({("t", 0): 1})
+    cleaning.parts.directories[0].write_cleaner_offsets({("t", 0): 1})
     partition.log.advance_log_start(3)
     cleaning.clean()
     assert cleaning.checkpoint() == 3
@@ -159,7 +159,7 @@ def test_fact_13_a_checkpoint_above_the_end_of_a_log_is_a_surprise_even_where_it
     cleaning: CleaningBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     cleaning.compacted(policy="compact,delete", min_cleanable_dirty_ratio="1.0")
-    cleaning.node.directories[0].write_cleaner_offsets({("t", 0): 99})
+    cleaning.parts.directories[0].write_cleaner_offsets({("t", 0): 99})
     cleaning.clean()
     assert cleaning.checkpoint() == 0
     assert "t-0 counts as dirty from its start on: the checkpoint 99 lies above the log end offset 7" in caplog.text
@@ -251,7 +251,7 @@ def test_an_engine_that_raises_fails_its_plans_and_not_the_cleaner(cleaning: Cle
     clean, cleaning.engine.clean = cleaning.engine.clean, broken  # type: ignore[assignment, method-assign]
     assert not cleaning.clean()
     assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
-    assert cleaning.node.unexpected_errors == 1
+    assert cleaning.parts.counters.unexpected.total() == 1
     cleaning.engine.clean = clean  # type: ignore[method-assign]
     cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
     assert cleaning.clean()
@@ -369,7 +369,7 @@ def test_checkpoints_that_come_while_one_is_written_are_written_together(
     """Facts 88 and 89: each is on disk when its pass is over."""
     for number in range(4):
         cleaning.compacted(f"t{number}")
-    directory = cleaning.node.directories[0]
+    directory = cleaning.parts.directories[0]
     written: list[int] = []
     write = directory.write_checkpoints
 
@@ -398,7 +398,7 @@ def test_a_checkpoint_of_a_partition_that_is_gone_by_then_is_not_written(cleanin
 
     async def delete_meanwhile() -> None:
         writing = asyncio.ensure_future(cleaning.cleaner.passes.checkpoints.write(partition, 6))
-        cleaning.node.partitions.remove(partition.topic, partition.index)
+        cleaning.parts.partitions.remove(partition.topic, partition.index)
         await writing
 
     cleaning.run(delete_meanwhile())
@@ -463,9 +463,9 @@ def test_a_topic_that_is_deleted_while_its_pass_is_installed_goes_without_a_trac
 
     cleaning.run(deleted())
     assert outcomes(cleaning) == [Outcome.ABORTED]
-    assert cleaning.node.directories[0].failure is None
+    assert cleaning.parts.directories[0].failure is None
     assert cleaning.checkpoint() is None
-    assert not list(Path(cleaning.node.directories[0].path).glob("t-0/*"))
+    assert not list(Path(cleaning.parts.directories[0].path).glob("t-0/*"))
 
 
 def test_a_policy_that_changes_meanwhile_aborts_the_pass(cleaning: CleaningBroker) -> None:
@@ -483,11 +483,11 @@ def test_a_policy_that_changes_meanwhile_aborts_the_pass(cleaning: CleaningBroke
 def test_a_log_that_is_about_to_be_cut_is_not_cleaned_until_that_is_done(cleaning: CleaningBroker) -> None:
     """Facts 26 and 28: whoever cuts does not wait for the job."""
     partition = cleaning.compacted()
-    directory = cleaning.node.directories[0]
+    directory = cleaning.parts.directories[0]
 
     async def meanwhile() -> None:
         await cleaning.cleaner.pause(("t", 0))
-        run_steps(directory.truncate(partition.log, 4, cleaning.node.now_ms()))
+        run_steps(directory.truncate(partition.log, 4, cleaning.parts.clocks.now_ms()))
         partition.high_watermark = partition.log.log_end_offset
         assert cleaning.cleaner.states.state(("t", 0)) is State.ABORTED
 
@@ -535,7 +535,7 @@ def test_a_log_that_is_compacted_and_deleted_also_loses_what_is_old(cleaning: Cl
     cleaning.create(
         "t", cleanup_policy="compact,delete", retention_ms="1000", message_timestamp_before_max_ms=str(10**15)
     )
-    old_ms = cleaning.node.now_ms() - 60_000
+    old_ms = cleaning.parts.clocks.now_ms() - 60_000
     cleaning.write("t", b"a=old", timestamp_ms=old_ms)
     cleaning.roll("t")
     cleaning.write("t", b"b=new")
@@ -571,7 +571,7 @@ def test_the_retention_timer_leaves_compacted_logs_to_the_cleaner(cleaning: Clea
     """Facts 30 and 98."""
     both = cleaning.compacted("both", policy="compact,delete", retention_bytes="1")
     plain = cleaning.compacted("plain", policy="delete", retention_bytes="1")
-    cleaning.run(cleaning.node.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns()))
+    cleaning.run(cleaning.parts.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns()))
     assert both.log.log_start_offset == 0
     assert plain.log.log_start_offset > 0
 
@@ -583,13 +583,13 @@ def test_retention_skips_a_log_whose_pass_began_before_its_policy_changed(cleani
 
     async def meanwhile() -> None:
         await configure(cleaning, "t", cleanup_policy="delete", retention_bytes="1")
-        await cleaning.node.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns())
+        await cleaning.parts.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns())
         starts.append(partition.log.log_start_offset)
 
     cleaning.engine.meanwhile = meanwhile
     cleaning.clean()
     assert starts == [0]
-    cleaning.run(cleaning.node.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns()))
+    cleaning.run(cleaning.parts.cleaner.retention.expire_others(cleaning.parts.upkeep.in_turns()))
     assert partition.log.log_start_offset > 0
 
 
@@ -633,7 +633,7 @@ def test_an_idle_log_is_planned_for_its_horizons_alone_and_only_when_that_is_on(
     try:
         broker.compacted()
         broker.clean()
-        broker.cleaner.passes.horizons[("t", 0)] = broker.node.now_ms() - 1
+        broker.cleaner.passes.horizons[("t", 0)] = broker.parts.clocks.now_ms() - 1
         broker.clean()
         plan = broker.engine.plans[-1]
         assert plan.only_expired

@@ -13,6 +13,7 @@ from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Counts, Dropped, Manifest, Plan, Seconds
 from tests.broker.cleaner.cleaning import CleaningBroker
 from tests.broker.cleaner.engines import JobEngine
+from tests.broker.metrics.sources import sources_of
 from tests.cleaning.test_contract import MANIFEST, PLAN
 
 MB = 1 << 20
@@ -44,7 +45,7 @@ def telling(cleaning: CleaningBroker) -> TellingEngine:
 def metrics(cleaning: CleaningBroker) -> dict[str, float]:
     """By name, without ``lamina_cleaner_``, and label."""
     found = {}
-    for metric, samples in collect_cleaning(cleaning.node):
+    for metric, samples in collect_cleaning(sources_of(cleaning)):
         for sample in samples:
             labels = "".join(f"{{{value}}}" for value in sample.labels)
             found[metric.name.removeprefix("lamina_cleaner_") + labels] = sample.value
@@ -79,7 +80,7 @@ def test_fact_99_recopy_and_buffer_are_those_of_the_last_pass_of_each_log(
 def test_fact_99_the_longest_delay_is_that_of_the_most_overdue_log(cleaning: CleaningBroker) -> None:
     cleaning.compacted("t", max_compaction_lag_ms="1000", min_cleanable_dirty_ratio="1.0", segment_ms="100000000")
     for late_ms in (5000, 9000):
-        cleaning.write("t", b"k=v", timestamp_ms=cleaning.node.now_ms() - late_ms)
+        cleaning.write("t", b"k=v", timestamp_ms=cleaning.parts.clocks.now_ms() - late_ms)
         cleaning.roll("t")
     cleaning.clean()
     assert 8 <= metrics(cleaning)["max_compaction_delay_seconds"] < 100
@@ -98,7 +99,7 @@ def test_fact_99_a_cleaner_that_should_run_and_does_not_is_dead(cleaning: Cleani
 def test_facts_23_and_100_the_dirtiest_log_counts_eligible_or_not(cleaning: CleaningBroker) -> None:
     cleaning.compacted("clean", min_cleanable_dirty_ratio="1.0")
     cleaning.compacted("dirty", min_cleanable_dirty_ratio="1.0")
-    cleaning.node.directories[0].write_cleaner_offsets({("clean", 0): 6, ("dirty", 0): 2})
+    cleaning.parts.directories[0].write_cleaner_offsets({("clean", 0): 6, ("dirty", 0): 2})
     assert not cleaning.clean()
     found = metrics(cleaning)
     assert found["max_dirty_percent"] == 66
@@ -106,7 +107,7 @@ def test_facts_23_and_100_the_dirtiest_log_counts_eligible_or_not(cleaning: Clea
 
 
 def test_fact_100_the_time_since_the_last_choice_starts_again_with_every_round(cleaning: CleaningBroker) -> None:
-    cleaning.cleaner.search.searched_at_ms = cleaning.node.now_ms() - 70_000
+    cleaning.cleaner.search.searched_at_ms = cleaning.parts.clocks.now_ms() - 70_000
     assert metrics(cleaning)["time_since_last_run_seconds"] >= 70
     cleaning.clean()
     assert metrics(cleaning)["time_since_last_run_seconds"] < 70
@@ -116,7 +117,7 @@ def test_fact_100_uncleanable_partitions_and_their_bytes_are_told_by_directory(c
     partition = cleaning.compacted("bad")
     cleaning.engine.failure = lambda plan: Failure(plan.plan_id, "damaged", is_uncleanable=True)
     cleaning.clean()
-    path = cleaning.node.directories[0].path
+    path = cleaning.parts.directories[0].path
     found = metrics(cleaning)
     closed = sum(segment.size_bytes for segment in list(partition.log.segments)[:-1])
     assert found[f"uncleanable_partitions{{{path}}}"] == 1
@@ -186,7 +187,7 @@ def test_fact_101_one_message_follows_each_finished_pass_and_one_those_that_are_
     caplog.set_level(logging.INFO)
     telling.said["t"] = {"dropped": Dropped(0, 0, 7, 0, 0)}
     cleaning.compacted(max_compaction_lag_ms="1", segment_ms="100000000")
-    cleaning.write("t", b"k=v", timestamp_ms=cleaning.node.now_ms() - 60_000)
+    cleaning.write("t", b"k=v", timestamp_ms=cleaning.parts.clocks.now_ms() - 60_000)
     cleaning.roll("t")
     cleaning.clean()
     told = [(record.levelname, record.message) for record in caplog.records if "lamina.broker.cleaner" in record.name]

@@ -41,7 +41,7 @@ def test_a_disk_without_names_fails_the_install_and_nothing_else(cleaning: Clean
     assert not cleaning.clean()
     assert "No space left on device" in reason(cleaning)
     assert f"{disk.path}/logs/t-0" in reason(cleaning)
-    assert cleaning.node.directories[0].failure is None
+    assert cleaning.parts.directories[0].failure is None
     assert cleaning.texts() == DIRTY
     assert cleaning.folders() == []
     cleaning.write("t", b"d=meanwhile")
@@ -64,5 +64,5 @@ def test_a_pass_that_fails_again_writes_nothing_on_a_full_disk(cleaning: Cleanin
         cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
         assert not cleaning.clean()
         assert "No space left on device" in reason(cleaning)
-    assert cleaning.node.directories[0].failure is None
+    assert cleaning.parts.directories[0].failure is None
     assert cleaning.texts() == DIRTY

@@ -20,6 +20,7 @@ from lamina.broker.partitions.commits import Flushes
 from lamina.coordinators.records.group_records import OffsetKey
 from tests.broker.in_process import InProcessBroker
 from tests.broker.in_thread import BrokerInThread
+from tests.broker.metrics.sources import sources_of
 from tests.broker.process import eventually
 from tests.broker.raw import FETCH, FETCH_VERSION, RawClient, batch_of, fetch_request, metadata_request
 from tests.broker.requests.handlers.groups_world import Groups
@@ -40,7 +41,7 @@ def raw(broker: BrokerInThread) -> Iterator[RawClient]:
 
 class Scrape:
     def __init__(self, broker: BrokerInThread) -> None:
-        _, text = broker.run(render(broker.node))
+        _, text = broker.run(render(sources_of(broker)))
         self.families = list(families(text.decode()))
         self.samples = [sample for family in self.families for sample in family.samples]
 
@@ -199,8 +200,7 @@ def test_connections_are_counted_with_how_they_ended(broker: BrokerInThread) -> 
 
 def test_a_connection_knows_what_went_over_it(broker: BrokerInThread, raw: RawClient) -> None:
     raw.ask(metadata_request())
-    assert broker.node.listening is not None
-    (connection,) = [one for one in list(broker.node.listening.connections) if one.peer == raw.peer]
+    (connection,) = [one for one in list(broker.started.listening.connections) if one.peer == raw.peer]
     assert (connection.client_id, connection.listener_name) == ("raw", "PLAINTEXT")
     eventually(lambda: connection.requests == 1)
     assert connection.bytes_in > 0
@@ -224,17 +224,17 @@ def test_the_series_of_a_topic_go_with_it(tmp_path: Path) -> None:
 
 
 def scraped(broker: InProcessBroker, accept: str = "") -> bytes:
-    return broker.node.loop.run_until_complete(render(broker.node, accept))[1]
+    return broker.parts.loop.run_until_complete(render(sources_of(broker), accept))[1]
 
 
 def test_what_a_client_calls_itself_is_no_label(broker: BrokerInThread, raw: RawClient) -> None:
     raw.ask(metadata_request())
-    assert b"raw" not in broker.run(render(broker.node))[1]
+    assert b"raw" not in broker.run(render(sources_of(broker)))[1]
 
 
 def test_an_unexpected_exception_is_counted_where_it_was_caught(broker: BrokerInThread) -> None:
     async def fail() -> None:
-        broker.node.count_unexpected(Place.TIMER)
+        broker.parts.counters.count_unexpected(Place.TIMER)
 
     before = Scrape(broker)
     broker.run(fail())
@@ -245,15 +245,15 @@ def test_an_unexpected_exception_is_counted_where_it_was_caught(broker: BrokerIn
 
 def test_a_flush_with_a_fault_of_ours_is_counted(tmp_path: Path) -> None:
     broker = InProcessBroker(tmp_path / "data", {})
-    done = broker.node.loop.create_future()
+    done = broker.parts.loop.create_future()
 
     def fail() -> None:
         raise RuntimeError("no such luck")
 
     Flushes(broker.parts.threads, broker.parts.counters, broker.parts.clocks).run(fail, done.set_result)
-    assert isinstance(broker.node.loop.run_until_complete(done), OSError)
-    assert broker.node.counters.unexpected == {Place.PARTITION: 1}
-    assert sum(broker.node.counters.flushes.counts) == 1
+    assert isinstance(broker.parts.loop.run_until_complete(done), OSError)
+    assert broker.parts.counters.unexpected == {Place.PARTITION: 1}
+    assert sum(broker.parts.counters.flushes.counts) == 1
     broker.close()
 
 
@@ -261,7 +261,7 @@ def test_the_requests_of_a_followed_client_are_logged(
     broker: BrokerInThread, raw: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    watch = broker.node.request_watch
+    watch = broker.parts.request_watch
     watch.follow(raw.peer)
     raw.ask(metadata_request("no spaces allowed", create=False))
     eventually(lambda: any("followed" in line for line in caplog.messages))
@@ -276,7 +276,7 @@ def test_the_requests_of_a_followed_client_are_logged(
 def test_openmetrics_is_written_for_those_who_ask_for_it(broker: BrokerInThread, raw: RawClient) -> None:
     raw.create_topic("open")
     accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
-    content_type, text = broker.run(render(broker.node, accept))
+    content_type, text = broker.run(render(sources_of(broker), accept))
     assert content_type.startswith("application/openmetrics-text")
     assert text.count(b"# EOF\n") == 1
     exposed = open_families(text.decode())  # type: ignore[no-untyped-call]
@@ -285,7 +285,7 @@ def test_openmetrics_is_written_for_those_who_ask_for_it(broker: BrokerInThread,
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/html", "application/openmetrics-text;version=new", ";;,q="])
 def test_any_other_wish_gets_the_plain_text(broker: BrokerInThread, accept: str) -> None:
-    content_type, text = broker.run(render(broker.node, accept))
+    content_type, text = broker.run(render(sources_of(broker), accept))
     assert content_type.startswith("text/plain; version=0.0.4")
     assert b"# EOF" not in text
 
@@ -306,9 +306,9 @@ def test_many_partitions_are_told_in_slices_and_others_go_in_between(
 
         loop = asyncio.get_running_loop()
         loop.call_soon(turn)
-        return (await render(broker.node))[1]
+        return (await render(sources_of(broker)))[1]
 
-    text = broker.node.loop.run_until_complete(run())
+    text = broker.parts.loop.run_until_complete(run())
     (sizes,) = [family for family in families(text.decode()) if family.name == "lamina_log_size_bytes"]
     assert {sample.labels["partition"] for sample in sizes.samples} == {str(index) for index in range(11)}
     assert text.count(b"# TYPE lamina_log_size_bytes ") == 1
@@ -335,16 +335,16 @@ def test_many_groups_are_counted_in_slices_and_others_go_in_between(
             nonlocal turns
             turns += 1
             if turns == 2:
-                machine = next(iter(broker.node.groups.runtime)).machine
+                machine = next(iter(broker.parts.groups.runtime)).machine
                 assert machine is not None
                 machine.offsets.replay(OffsetKey("g20", "t", 0), None, None)
             loop.call_soon(turn)
 
         loop = asyncio.get_running_loop()
         loop.call_soon(turn)
-        return await group_tally.tally_groups(broker.node.groups)
+        return await group_tally.tally_groups(broker.parts.groups)
 
-    tally = broker.node.loop.run_until_complete(count())
+    tally = broker.parts.loop.run_until_complete(count())
     assert tally.states == {("classic", "Empty"): 20, ("classic", "Stable"): 1}, "one went before its turn"
     assert (tally.members, tally.offsets) == ({"classic": 1}, 20)
     assert turns >= 5

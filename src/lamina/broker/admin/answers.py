@@ -7,16 +7,17 @@ loop goes on. Must not know what the rows are.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from time import monotonic
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lamina.clocks import Clocks
+
 T = TypeVar("T")
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-_TURN_SECONDS = 0.001
+_TURN_NS = 1_000_000
 """After so long the loop is left to others."""
 _USUAL_LIMIT = 100
 _LARGEST_LIMIT = 1000
@@ -79,11 +80,16 @@ def whole_number(text: str, name: str) -> int:
 
 
 async def page(
-    name: str, items: Sequence[T], limit: int, row: Callable[[T], Mapping[str, Any]], key: Callable[[T], Any]
+    clocks: Clocks,
+    name: str,
+    items: Sequence[T],
+    limit: int,
+    row: Callable[[T], Mapping[str, Any]],
+    key: Callable[[T], Any],
 ) -> Response:
     """The first ``limit`` of the items under ``name``; ``next_after`` is what to ask for more with, or null."""
     shown = items[:limit]
-    rows = await in_turns(shown, lambda item: encode(row(item)))
+    rows = await in_turns(clocks, shown, lambda item: encode(row(item)))
     next_after = encode(key(shown[-1]) if len(items) > limit else None)
     return _answer(b'{"%b":[%b],"next_after":%b}\n' % (name.encode(), b",".join(rows), next_after))
 
@@ -91,13 +97,13 @@ async def page(
 R = TypeVar("R")
 
 
-async def in_turns(items: Iterable[T], work: Callable[[T], R]) -> list[R]:
+async def in_turns(clocks: Clocks, items: Iterable[T], work: Callable[[T], R]) -> list[R]:
     """Do ``work`` with every item, leaving the loop to others in between."""
     results = []
-    turn_ends = monotonic() + _TURN_SECONDS
+    turn_ends_ns = clocks.monotonic_ns() + _TURN_NS
     for item in items:
         results.append(work(item))
-        if monotonic() >= turn_ends:
+        if clocks.monotonic_ns() >= turn_ends_ns:
             await asyncio.sleep(0)
-            turn_ends = monotonic() + _TURN_SECONDS
+            turn_ends_ns = clocks.monotonic_ns() + _TURN_NS
     return results

@@ -63,7 +63,7 @@ def _endpoint(
         except TooManyScans as error:
             return refusal(Refused(503, "busy", str(error), {"Retry-After": str(RETRY_SECONDS)}))
         except Exception as error:
-            subject.node.count_unexpected(Place.ADMIN)
+            subject.counters.count_unexpected(Place.ADMIN)
             logger.error("%s %s failed", route.method, route.path, exc_info=error)
             return refusal(Refused(500, "internal", "the broker failed unexpectedly; its log says how"))
 

@@ -12,7 +12,7 @@ from lamina.image.image import Broker
 
 
 async def brokers(subject: Subject, _request: Request) -> Response:
-    image = subject.node.image
+    image = subject.metadata.image
     return json_answer(
         {
             "cluster_id": image.cluster_id,
@@ -23,12 +23,11 @@ async def brokers(subject: Subject, _request: Request) -> Response:
 
 
 def _row(subject: Subject, broker: Broker) -> dict[str, Any]:
-    node = subject.node
-    is_this = broker.id == node.id
+    is_this = broker.id == subject.metadata.node_id
     return {
         "node_id": broker.id,
         "rack": broker.rack,
-        "is_controller": broker.id == node.image.controller_id,
+        "is_controller": broker.id == subject.metadata.image.controller_id,
         "is_this_broker": is_this,
         "endpoints": [
             {"name": name, "host": endpoint.host, "port": endpoint.port} for name, endpoint in broker.endpoints.items()
@@ -36,6 +35,6 @@ def _row(subject: Subject, broker: Broker) -> dict[str, Any]:
         "admin": [listener.address for listener in subject.advertised] if is_this else None,
         "version": __version__ if is_this else None,
         "started_ms": subject.started_ms if is_this else None,
-        "partitions": len(node.partitions) if is_this else None,
+        "partitions": len(subject.partitions) if is_this else None,
         "connections": len(subject.connections) if is_this else None,
     }

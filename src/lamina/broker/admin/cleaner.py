@@ -31,7 +31,7 @@ from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 
 async def status(subject: Subject, request: Request) -> Response:
     """Every compacted partition that is here, a page of them; with ``topic`` only that topic's."""
-    node, cleaner = subject.node, subject.node.cleaner
+    cleaner, settings = subject.cleaner, subject.metadata.settings
     limit, after = window(request)
     topic = request.query_params.get("topic")
     if topic is not None:
@@ -43,12 +43,12 @@ async def status(subject: Subject, request: Request) -> Response:
         behind = (name, whole_number(number, "after"))
         found = [one for one in found if (one.topic, one.index) > behind]
     shown = found[:limit]
-    rows = await in_turns(shown, partial(_row, subject))
+    rows = await in_turns(subject.clocks, shown, partial(_row, subject))
     return json_answer(
         {
-            "is_enabled": node.settings[LOG_CLEANER_ENABLE],
+            "is_enabled": settings[LOG_CLEANER_ENABLE],
             "why_not": cleaner.why_not(),
-            "backoff_ms": node.settings[LOG_CLEANER_BACKOFF_MS],
+            "backoff_ms": settings[LOG_CLEANER_BACKOFF_MS],
             "looked_at_ms": cleaner.search.searched_at_ms,
             "passes": {outcome.value: cleaner.history.passes[outcome] for outcome in Outcome},
             "last_number": cleaner.history.last_number,
@@ -59,7 +59,7 @@ async def status(subject: Subject, request: Request) -> Response:
 
 
 def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
-    cleaner = subject.node.cleaner
+    cleaner = subject.cleaner
     key = (partition.topic, partition.index)
     failed, last, opened = cleaner.failed_passes.get(key), cleaner.history.last_of(key), cleaner.open_pass(key)
     row: dict[str, Any] = {
@@ -97,7 +97,7 @@ def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
 
 
 def _held_back(subject: Subject, candidate: CleaningCandidate) -> list[str]:
-    blockers = find_blockers(candidate.partition.log, candidate.cleanable, subject.node.now_ms())
+    blockers = find_blockers(candidate.partition.log, candidate.cleanable, subject.clocks.now_ms())
     return [blocker.sentence for blocker in blockers]
 
 
@@ -109,10 +109,10 @@ async def history(subject: Subject, request: Request) -> Response:
     before = None if after is None else whole_number(after, "after")
     found = [
         record
-        for record in reversed(subject.node.cleaner.history.records)
+        for record in reversed(subject.cleaner.history.records)
         if topic in (None, record.topic) and record.number > least and (before is None or record.number < before)
     ]
-    return await page("passes", found, limit, _pass, lambda record: record.number)
+    return await page(subject.clocks, "passes", found, limit, _pass, lambda record: record.number)
 
 
 def _pass(record: PassRecord) -> dict[str, Any]:
@@ -149,9 +149,9 @@ def _pass(record: PassRecord) -> dict[str, Any]:
 
 async def compact(subject: Subject, request: Request) -> Response:
     """Have a topic cleaned as soon as possible; what cannot be is said at once."""
-    cleaner, topic = subject.node.cleaner, find_topic(subject, request)
+    cleaner, topic = subject.cleaner, find_topic(subject, request)
     partition, roll = _wish(await read_body(request))
-    if not subject.node.config_of(topic.name).compact:
+    if not subject.metadata.config_of(topic.name).compact:
         raise Refused(409, "conflict", f"the cleanup.policy of {topic.name} does not compact")
     why_not = cleaner.why_not()
     if why_not is not None:
@@ -162,7 +162,7 @@ async def compact(subject: Subject, request: Request) -> Response:
 
 
 def _want(subject: Subject, partition: Partition, *, roll: bool) -> dict[str, Any]:
-    cleaner = subject.node.cleaner
+    cleaner = subject.cleaner
     candidate = cleaner.want(partition, roll=roll)
     is_wanted = cleaner.is_wanted((partition.topic, partition.index))
     return {
@@ -189,14 +189,14 @@ def partitions_of(subject: Subject, topic: Topic, index: int | None) -> list[Par
     if index is not None and not 0 <= index < len(topic.partitions):
         raise not_found(f"topic {topic.name!r} has {len(topic.partitions)} partitions and no {index}")
     indexes = range(len(topic.partitions)) if index is None else [index]
-    found = [subject.node.partitions.get(topic.name, one) for one in indexes]
+    found = [subject.partitions.get(topic.name, one) for one in indexes]
     for one in found:
         one.check_online()
     return found
 
 
 def require_topic(subject: Subject, name: str) -> Topic:
-    topic = subject.node.image.topics.get(name)
+    topic = subject.metadata.image.topics.get(name)
     if topic is None:
         raise not_found(f"there is no topic {name[:249]!r}")
     return topic

@@ -12,10 +12,10 @@ from lamina.broker.network.connection import Connection
 
 async def connections(subject: Subject, request: Request) -> Response:
     limit, after = window(request)
-    now = subject.node.loop.time()
+    now = subject.loop.time()
     found = [one for one in subject.connections if after is None or one.peer > after]
     found.sort(key=lambda one: one.peer)
-    return await page("connections", found, limit, lambda one: _row(one, now), lambda one: one.peer)
+    return await page(subject.clocks, "connections", found, limit, lambda one: _row(one, now), lambda one: one.peer)
 
 
 def _row(connection: Connection, now: float) -> dict[str, Any]:

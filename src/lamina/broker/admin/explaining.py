@@ -81,7 +81,7 @@ async def _find(subject: Subject, scan: Scan, partition: Partition, wanted: int 
         aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
         open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
-        limit_bytes = subject.node.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
+        limit_bytes = subject.metadata.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
         search = RecordSearch(ranges, aborted, open_since, limit_bytes, scan.is_over)
         leases = undo.pop_all()
     try:
@@ -117,7 +117,7 @@ def _explanation(subject: Subject, partition: Partition, search: SearchResult, w
         "delete_horizon_ms": found.delete_horizon_ms,
         "unsearched": unsearched,
     }
-    node, cleaner = subject.node, subject.node.cleaner
+    cleaner, settings = subject.cleaner, subject.metadata.settings
     key = (partition.topic, partition.index)
     if not partition.log.config.compact:
         policy = f"the cleanup.policy of {partition.topic} does not compact: keys decide nothing"
@@ -134,8 +134,8 @@ def _explanation(subject: Subject, partition: Partition, search: SearchResult, w
             cleaner.states.state(key),
             cleaner.failed_passes.get(key),
             cleaner.why_not(),
-            node.settings[LAMINA_CLEANER_EXPIRE_IDLE],
-            node.now_ms(),
+            settings[LAMINA_CLEANER_EXPIRE_IDLE],
+            subject.clocks.now_ms(),
         ),
         unsearched,
     )

@@ -29,10 +29,10 @@ async def groups(subject: Subject, request: Request) -> Response:
     limit, after = window(request)
     found: list[GroupListing] = []
     # Groups that are being loaded, or whose log is offline, are not known.
-    async for some in subject.node.groups.loaded_listings():
+    async for some in subject.groups.loaded_listings():
         found += [one for one in some if after is None or one.group_id > after]
     found.sort()
-    return await page("groups", found, limit, _summary, lambda one: one.group_id)
+    return await page(subject.clocks, "groups", found, limit, _summary, lambda one: one.group_id)
 
 
 def _summary(one: GroupListing) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _assigned(assignment: bytes) -> list[dict[str, Any]] | None:
 
 
 def _named(subject: Subject, partitions: TopicIdPartitions) -> list[dict[str, Any]]:
-    names = subject.node.image.topic_names
+    names = subject.metadata.image.topic_names
     return [
         {"topic": names.get(topic_id, str(UUID(bytes=topic_id))), "partitions": some}
         for topic_id, some in partitions.items()
@@ -143,7 +143,7 @@ async def offsets(subject: Subject, request: Request) -> Response:
         raise not_found(f"there is no group {group_id!r}")
     found = machine.offsets.fetch(group_id, None, require_stable=False)
     rows = [one for one in found if after is None or _key(one) > after]
-    return await page("offsets", sorted(rows, key=_key), limit, lambda one: _offset(subject, one), _key)
+    return await page(subject.clocks, "offsets", sorted(rows, key=_key), limit, lambda one: _offset(subject, one), _key)
 
 
 def _key(one: FetchedOffset) -> str:
@@ -151,7 +151,7 @@ def _key(one: FetchedOffset) -> str:
 
 
 def _offset(subject: Subject, one: FetchedOffset) -> dict[str, Any]:
-    partition = subject.node.partitions.find(one.topic, one.partition)
+    partition = subject.partitions.find(one.topic, one.partition)
     end = None if partition is None else partition.high_watermark
     return {
         "topic": one.topic,
@@ -165,7 +165,7 @@ def _offset(subject: Subject, one: FetchedOffset) -> dict[str, Any]:
 
 def _machine_of(subject: Subject, group_id: str) -> tuple[GroupShard, GroupShardOnLog]:
     try:
-        shard = subject.node.groups.shard_of(group_id)
+        shard = subject.groups.shard_of(group_id)
         return shard.look(lambda machine: machine), shard
     except CoordinatorLoadInProgress as error:
         raise Refused(503, "loading", str(error)) from None

@@ -1,6 +1,6 @@
 """``/healthz`` and ``/readyz``: whether to leave the broker alone, and whether to send clients to it.
 
-Owns the reasons for not being ready. While logs are still being opened nothing answers at all.
+Owns the reasons for not being ready. While logs are opened and recovered at start, both are answered already.
 """
 
 from starlette.requests import Request
@@ -21,9 +21,15 @@ async def ready(subject: Subject, _request: Request) -> Response:
 
 
 def _reasons(subject: Subject) -> list[str]:
-    reasons = ["the broker is stopping"] if subject.node.is_stopping else []
+    readiness = subject.readiness
+    reasons = []
+    if readiness.is_stopping:
+        reasons.append("the broker is stopping")
+    elif not readiness.is_ready:
+        opened = f"{readiness.logs_opened} of {readiness.logs} logs are open"
+        reasons.append(f"the broker is recovering, {readiness.percent} %: {opened}")
     return reasons + [
         f"{directory.path} is offline: {directory.failure}"
-        for directory in subject.node.directories
+        for directory in subject.directories
         if directory.failure is not None
     ]

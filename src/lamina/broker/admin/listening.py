@@ -81,7 +81,7 @@ class AdminListening:
     def __init__(self, subject: Subject, bound: list[Bound]) -> None:
         self._subject = subject
         self._bound = bound
-        self._loop = subject.node.loop
+        self._loop = subject.loop
         self._task: asyncio.Task[Serving | None] | None = None
         for one in bound:
             self._loop.add_reader(one.socket.fileno(), self._somebody_came)
@@ -96,10 +96,10 @@ class AdminListening:
 
     async def _serve(self) -> Serving | None:
         try:
-            serving = await self._subject.node.threads.run(self._load)
+            serving = await self._subject.threads.run(self._load)
             await serving.start()
         except Exception as error:
-            self._subject.node.count_unexpected(Place.ADMIN)
+            self._subject.counters.count_unexpected(Place.ADMIN)
             logger.error("the admin listener cannot be served", exc_info=error)
             for one in self._bound:
                 one.socket.close()

@@ -16,11 +16,11 @@ from lamina.log.segment_times import SegmentTimes, read_times
 
 
 async def directories(subject: Subject, _request: Request) -> Response:
-    return json_answer({"log_dirs": [await _directory(subject, one) for one in subject.node.directories]})
+    return json_answer({"log_dirs": [await _directory(subject, one) for one in subject.directories]})
 
 
 async def _directory(subject: Subject, directory: LogDirectory) -> dict[str, Any]:
-    sizes = await in_turns(list(directory.logs.values()), lambda log: log.size_bytes())
+    sizes = await in_turns(subject.clocks, list(directory.logs.values()), lambda log: log.size_bytes())
     total_bytes = usable_bytes = None
     try:
         volume = await subject.scan_pool.read(lambda: shutil.disk_usage(directory.path))
@@ -48,6 +48,7 @@ async def segments(subject: Subject, request: Request) -> Response:
     by_base = {segment.base_offset: one for segment, one in zip(found, times, strict=False)}
     active = log.segments.active
     return await page(
+        subject.clocks,
         "segments",
         found,
         limit,

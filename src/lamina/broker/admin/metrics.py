@@ -8,5 +8,5 @@ from lamina.broker.metrics.exposition import render
 
 
 async def metrics(subject: Subject, request: Request) -> Response:
-    content_type, text = await render(subject.node, request.headers.get("accept", ""))
+    content_type, text = await render(subject.metrics, request.headers.get("accept", ""))
     return Response(text, headers={"Content-Type": content_type, "Cache-Control": "no-store"})

@@ -11,25 +11,25 @@ from lamina.broker.requests.request_watch import FollowError
 
 
 async def slow_requests(subject: Subject, _request: Request) -> Response:
-    watch = subject.node.request_watch
+    watch = subject.request_watch
     return json_answer({"slow_requests": [asdict(slow) for slow in reversed(watch.slow_requests)]})
 
 
 async def followed(subject: Subject, _request: Request) -> Response:
-    return json_answer({"followed": subject.node.request_watch.followed})
+    return json_answer({"followed": subject.request_watch.followed})
 
 
 async def follow(subject: Subject, request: Request) -> Response:
     who = request.path_params["who"]
     try:
-        subject.node.request_watch.follow(who)
+        subject.request_watch.follow(who)
     except FollowError as error:
         raise bad_request(str(error)) from None
-    return json_answer({"followed": subject.node.request_watch.followed})
+    return json_answer({"followed": subject.request_watch.followed})
 
 
 async def unfollow(subject: Subject, request: Request) -> Response:
     who = request.path_params["who"]
-    if not subject.node.request_watch.unfollow(who):
+    if not subject.request_watch.unfollow(who):
         raise not_found(f"{who[:200]!r} is not followed; /v1/followed lists who is")
-    return json_answer({"followed": subject.node.request_watch.followed})
+    return json_answer({"followed": subject.request_watch.followed})

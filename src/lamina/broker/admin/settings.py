@@ -16,11 +16,11 @@ async def settings(subject: Subject, _request: Request) -> Response:
 
 
 def _row(subject: Subject, setting: Setting[Any]) -> dict[str, Any]:
-    resolved = subject.node.settings.resolved(setting)
+    resolved = subject.metadata.settings.resolved(setting)
     value = None if resolved is None else setting.format(resolved.value)
     return {
         "name": setting.name,
-        "value": None if setting.sensitive else subject.node.actual_values.get(setting.name, value),
+        "value": None if setting.sensitive else subject.actual_values.get(setting.name, value),
         "source": "default" if resolved is None else resolved.source.name.lower(),
         "type": setting.kind.name,
         "is_dynamic": setting.update is not Update.READ_ONLY,

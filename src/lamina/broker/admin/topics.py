@@ -16,11 +16,11 @@ from lamina.log.identity import format_id
 
 async def topics(subject: Subject, request: Request) -> Response:
     limit, after = window(request)
-    known = subject.node.image.topics
+    known = subject.metadata.image.topics
     names = sorted(
         name for name, topic in known.items() if not topic.is_being_deleted and (after is None or name > after)
     )
-    return await page("topics", names, limit, lambda name: _summary(known[name]), str)
+    return await page(subject.clocks, "topics", names, limit, lambda name: _summary(known[name]), str)
 
 
 def _summary(topic: Topic) -> dict[str, Any]:
@@ -34,20 +34,20 @@ def _summary(topic: Topic) -> dict[str, Any]:
 
 
 async def topic(subject: Subject, request: Request) -> Response:
-    node, found = subject.node, find_topic(subject, request)
-    sizes = await in_turns(range(len(found.partitions)), lambda index: _size(subject, found, index))
+    found = find_topic(subject, request)
+    sizes = await in_turns(subject.clocks, range(len(found.partitions)), lambda index: _size(subject, found, index))
     return json_answer(
         {
             **_summary(found),
             "size_bytes": sum(size for size in sizes if size is not None),
             "offline_partitions": sizes.count(None),
-            "configs": dict(node.image.configs_of(ConfigResource(ResourceType.TOPIC, found.name))),
+            "configs": dict(subject.metadata.image.configs_of(ConfigResource(ResourceType.TOPIC, found.name))),
         }
     )
 
 
 def _size(subject: Subject, topic: Topic, index: int) -> int | None:
-    partition = subject.node.partitions.find(topic.name, index)
+    partition = subject.partitions.find(topic.name, index)
     return None if partition is None or partition.log.failure is not None else partition.log.size_bytes()
 
 
@@ -56,7 +56,7 @@ async def partitions(subject: Subject, request: Request) -> Response:
     found = find_topic(subject, request)
     first = 0 if after is None else whole_number(after, "after") + 1
     indexes = range(min(first, len(found.partitions)), len(found.partitions))
-    return await page("partitions", indexes, limit, lambda index: _row(subject, found, index), int)
+    return await page(subject.clocks, "partitions", indexes, limit, lambda index: _row(subject, found, index), int)
 
 
 async def partition(subject: Subject, request: Request) -> Response:
@@ -68,7 +68,7 @@ def _row(subject: Subject, topic: Topic, index: int) -> dict[str, Any]:
     """What the metadata says, and, of a partition that is here and online, what its log says."""
     known = topic.partitions[index]
     served, failure = _served(subject, topic.name, index)
-    directory = subject.node.directories.of.get((topic.name, index))
+    directory = subject.directories.of.get((topic.name, index))
     return {
         "topic": topic.name,
         "partition": index,
@@ -92,7 +92,7 @@ def _row(subject: Subject, topic: Topic, index: int) -> dict[str, Any]:
 def _served(subject: Subject, topic: str, index: int) -> tuple[Partition | None, str | None]:
     """The partition if it can be used, else why not."""
     try:
-        found = subject.node.partitions.get(topic, index)
+        found = subject.partitions.get(topic, index)
         found.check_online()
     except (StorageError, UnknownTopicOrPartition) as error:
         return None, str(error)
@@ -101,7 +101,7 @@ def _served(subject: Subject, topic: str, index: int) -> tuple[Partition | None,
 
 def find_topic(subject: Subject, request: Request) -> Topic:
     try:
-        return subject.node.image.topic(request.path_params["topic"])
+        return subject.metadata.image.topic(request.path_params["topic"])
     except UnknownTopicOrPartition as error:
         raise not_found(str(error)) from None
 
@@ -119,6 +119,6 @@ def find_index(topic: Topic, request: Request) -> int:
 def find_partition(subject: Subject, request: Request) -> Partition:
     """The partition that the path names, if it can be read: a lost one is an error of the disk."""
     topic = find_topic(subject, request)
-    found = subject.node.partitions.get(topic.name, find_index(topic, request))
+    found = subject.partitions.get(topic.name, find_index(topic, request))
     found.check_online()
     return found

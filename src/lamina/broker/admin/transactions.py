@@ -15,10 +15,10 @@ from lamina.errors import KafkaError
 async def transactions(subject: Subject, request: Request) -> Response:
     """Those whose shard is loaded; one that has expired since it was listed has no row."""
     limit, after = window(request)
-    coordinator = subject.node.transactions
+    coordinator = subject.transactions
     listed = coordinator.list_loaded(ListRequest()).listings
     ids = sorted(one.transactional_id for one in listed if after is None or one.transactional_id > after)
-    return await page("transactions", ids, limit, lambda name: _row(coordinator, name), str)
+    return await page(subject.clocks, "transactions", ids, limit, lambda name: _row(coordinator, name), str)
 
 
 def _row(coordinator: TransactionCoordinator, transactional_id: str) -> dict[str, Any]:

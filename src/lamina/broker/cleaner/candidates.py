@@ -10,10 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
 from lamina.cleaning.gather import PassRange
+from lamina.clocks import Clocks
 from lamina.compaction.eligibility import (
     Cleanable,
     FirstDirty,
@@ -28,9 +31,6 @@ from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
 from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, read_header
 from lamina.settings.log_config import LONG_MAX, LogConfig
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -108,32 +108,34 @@ class InspectionFailed(Exception):
 
 
 class CandidateSearch:
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, clocks: Clocks, directories: LogDirectories, partitions: Partitions) -> None:
+        self._clocks = clocks
+        self._directories = directories
+        self._partitions = partitions
         self.max_dirty_ratio = 0.0
         """Over all logs that hold anything, eligible or not."""
         self.max_overdue_ms = 0
         self._cleanable = self._overdue = 0
-        self.searched_at_ms = node.now_ms()
+        self.searched_at_ms = clocks.now_ms()
 
     def compacted(self) -> list[Partition]:
         """The partitions that are to be compacted and are online."""
-        return [one for one in self._node.partitions if one.log.config.compact and one.log.failure is None]
+        return [one for one in self._partitions if one.log.config.compact and one.log.failure is None]
 
     def is_served(self, partition: Partition) -> bool:
-        return self._node.partitions.find(partition.topic, partition.index) is partition
+        return self._partitions.find(partition.topic, partition.index) is partition
 
     def inspect(self, partition: Partition) -> CleaningCandidate:
         """What could be cleaned of a partition now. Raises for one whose files cannot be read."""
         key = (partition.topic, partition.index)
-        checkpoint = self._node.directories.of[key].remembered.cleaner_offsets.get(key)
-        return inspect(partition, checkpoint, self._node.now_ms())
+        checkpoint = self._directories.of[key].remembered.cleaner_offsets.get(key)
+        return inspect(partition, checkpoint, self._clocks.now_ms())
 
     async def find_candidates(self, may_be_cleaned: Callable[[TopicPartition], bool]) -> list[CleaningCandidate]:
         """Every log that may be cleaned now. Raises :class:`InspectionFailed` at one that cannot be read (fact 24)."""
         candidates: list[CleaningCandidate] = []
-        began_ms = self._node.monotonic_ms()
-        self.searched_at_ms = self._node.now_ms()
+        began_ms = self._clocks.monotonic_ms()
+        self.searched_at_ms = self._clocks.now_ms()
         for partition in self.compacted():
             key = (partition.topic, partition.index)
             if self.is_served(partition) and may_be_cleaned(key):
@@ -141,9 +143,9 @@ class CandidateSearch:
                     candidates.append(self.inspect(partition))
                 except Exception as error:
                     raise InspectionFailed(key, error) from error
-            if self._node.monotonic_ms() - began_ms >= _TURN_MS:
+            if self._clocks.monotonic_ms() - began_ms >= _TURN_MS:
                 await asyncio.sleep(0)
-                began_ms = self._node.monotonic_ms()
+                began_ms = self._clocks.monotonic_ms()
         filled = [one.cleanable for one in candidates if one.cleanable.clean_bytes + one.cleanable.cleanable_bytes]
         self.max_dirty_ratio = max((one.dirty_ratio for one in filled), default=0.0)
         self.max_overdue_ms = max((one.overdue_ms for one in filled), default=0)

@@ -9,7 +9,6 @@ says so. Must not know how a log is cleaned.
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from lamina.broker.cleaner.candidates import (
     CandidateSearch,
@@ -24,17 +23,19 @@ from lamina.broker.cleaner.history import History
 from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses
 from lamina.broker.cleaner.passes import Pass, Passes
 from lamina.broker.cleaner.retention import Retention
-from lamina.broker.counters import Place
+from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Follower
+from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.threads import Threads
 from lamina.cleaning.answers import Answer, Failure
+from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE, LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 from lamina.settings.values import BrokerSettings
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -44,15 +45,39 @@ _STOP_SECONDS = 10.0
 
 
 class Cleaner(Follower):
-    def __init__(self, node: "Node", engine: Engine) -> None:
-        self._node = node
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
+        threads: Threads,
+        counters: Counters,
+        metadata: Metadata,
+        directories: LogDirectories,
+        partitions: Partitions,
+        engine: Engine,
+    ) -> None:
+        self._loop = loop
+        self._clocks = clocks
+        self._counters = counters
+        self._metadata = metadata
+        self._partitions = partitions
         self.engine = engine
         self.states = CleaningStates()
         self.failed_passes = FailedPasses()
         self.history = History()
-        self.search = CandidateSearch(node)
-        self.retention = Retention(node, self.search, self.states, self.failed_passes)
-        self.passes = Passes(node, self.states, self.failed_passes, self.history)
+        self.search = CandidateSearch(clocks, directories, partitions)
+        self.retention = Retention(clocks, threads, self.search, self.states, self.failed_passes)
+        self.passes = Passes(
+            loop,
+            clocks,
+            counters,
+            metadata,
+            directories,
+            partitions,
+            self.states,
+            self.failed_passes,
+            self.history,
+        )
         self._wanted: dict[TopicPartition, int] = {}
         """Partitions that somebody asked for, each with the number of the last request."""
         self._requests = 0
@@ -68,17 +93,17 @@ class Cleaner(Follower):
     # Life
 
     def start(self) -> None:
-        if not self._node.settings[LOG_CLEANER_ENABLE]:
+        if not self._metadata.settings[LOG_CLEANER_ENABLE]:
             return
         missing = self.engine.missing()
-        topics = {partition.topic for partition in self._node.partitions if partition.log.config.compact}
+        topics = {partition.topic for partition in self._partitions if partition.log.config.compact}
         if missing is not None and topics:
             logger.warning("%d compacted topics are not being compacted: %s", len(topics), missing)
-        self._task = self._node.loop.create_task(self._run())
+        self._task = self._loop.create_task(self._run())
 
     async def stop(self) -> None:
         """Fact 32: before logs are closed. A pass that is being installed is finished, the others are thrown away."""
-        self._is_stopping = self.passes.is_stopping = True
+        self._is_stopping = self.passes.is_stopping = self.retention.is_stopping = True
         self._wake.set()
         await self.engine.stop()
         working = {task for task in (self._task, *self._tasks) if task is not None}
@@ -120,7 +145,7 @@ class Cleaner(Follower):
             except Exception as error:
                 self._count_fault("a round of the cleaner failed", error)
             if not self._is_stopping:
-                await self._wait(self._node.settings[LOG_CLEANER_BACKOFF_MS] / 1000)
+                await self._wait(self._metadata.settings[LOG_CLEANER_BACKOFF_MS] / 1000)
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -132,13 +157,13 @@ class Cleaner(Follower):
 
     def why_not(self) -> str | None:
         """Why no topic is being compacted, in half a sentence."""
-        if not self._node.settings[LOG_CLEANER_ENABLE]:
+        if not self._metadata.settings[LOG_CLEANER_ENABLE]:
             return "log.cleaner.enable is false"
         return self.engine.missing()
 
     async def _find_candidates(self) -> list[CleaningCandidate]:
         """Fact 24: a log that cannot be read is uncleanable, and this round cleans nothing."""
-        now_ms = self._node.now_ms()
+        now_ms = self._clocks.now_ms()
         try:
             candidates = await self.search.find_candidates(
                 lambda key: self.states.may_begin(key) and not self.failed_passes.is_waiting(key, now_ms)
@@ -165,10 +190,10 @@ class Cleaner(Follower):
         chosen = filthiest_logs(candidates, wanted.keys())
         self._left_over = {choice.candidate.key for choice in chosen[limit:]}
         chosen = chosen[:limit]
-        if self._node.settings[LAMINA_CLEANER_EXPIRE_IDLE]:
+        if self._metadata.settings[LAMINA_CLEANER_EXPIRE_IDLE]:
             picked = {choice.candidate.key for choice in chosen}
             idle = [candidate for candidate in candidates if candidate.key not in picked]
-            horizons, now_ms = self.passes.horizons, self._node.now_ms()
+            horizons, now_ms = self.passes.horizons, self._clocks.now_ms()
             chosen += logs_with_passed_horizons(idle, horizons, now_ms, limit - len(chosen))
         return chosen
 
@@ -185,7 +210,7 @@ class Cleaner(Follower):
         begun = []
         for choice in self._choose(candidates, wanted, limit):
             if not self._is_stopping and (one := await self._begin(choice)) is not None:
-                begun.append(self._node.loop.create_task(self._carry_out(one)))
+                begun.append(self._loop.create_task(self._carry_out(one)))
                 self._tasks.add(begun[-1])
                 begun[-1].add_done_callback(self._tasks.discard)
         for key in {candidate.key for candidate in candidates} - self._left_over:
@@ -216,7 +241,7 @@ class Cleaner(Follower):
             return Failure(one.plan.plan_id, f"the engine failed: {error!r}")
 
     def _count_fault(self, what: str, error: Exception) -> None:
-        self._node.count_unexpected(Place.TIMER)
+        self._counters.count_unexpected(Place.TIMER)
         logger.error("%s", what, exc_info=error)
 
     # Control
@@ -234,13 +259,13 @@ class Cleaner(Follower):
     def want(self, partition: Partition, *, roll: bool) -> CleaningCandidate:
         """Have a partition cleaned as soon as it may be, whatever its ratio; with ``roll`` all that is in it now."""
         if roll and partition.log.segments.active.size_bytes:
-            partition.log.roll(self._node.now_ms())
+            partition.log.roll(self._clocks.now_ms())
         key = (partition.topic, partition.index)
         candidate = self.search.inspect(partition)
         if candidate.cleanable.cleanable_bytes:
             self._requests += 1
             self._wanted[key] = self._requests
-            self.failed_passes.retry_now(key, self._node.now_ms())
+            self.failed_passes.retry_now(key, self._clocks.now_ms())
             self._wake.set()
         return candidate
 

@@ -12,20 +12,23 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from lamina.broker.cleaner.candidates import Choice
 from lamina.broker.cleaner.history import History, Outcome, PhaseSeconds, describe
 from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses, State
-from lamina.broker.counters import Place
+from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
 from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.gather import PassLimits, Taken, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
+from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
 from lamina.log.directory import LogDirectory
@@ -33,9 +36,6 @@ from lamina.log.remembered import Checkpoints
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
 from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS
 from lamina.settings.cleaner_limits import cleaner_limits
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -82,13 +82,28 @@ class Pass:
 
 
 class Passes:
-    def __init__(self, node: "Node", states: CleaningStates, failed_passes: FailedPasses, history: History) -> None:
-        self._node = node
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
+        counters: Counters,
+        metadata: Metadata,
+        directories: LogDirectories,
+        partitions: Partitions,
+        states: CleaningStates,
+        failed_passes: FailedPasses,
+        history: History,
+    ) -> None:
+        self._clocks = clocks
+        self._counters = counters
+        self._metadata = metadata
+        self._directories = directories
+        self._partitions = partitions
         self._states = states
         self._failed_passes = failed_passes
         self._history = history
-        self.checkpoints = CleanerCheckpoints(node)
-        self.threads = Threads(node.loop, INSTALLS_AT_ONCE)
+        self.checkpoints = CleanerCheckpoints(loop, directories, partitions)
+        self.threads = Threads(loop, INSTALLS_AT_ONCE)
         """Its own: passes that wait for the disk hold up no client."""
         self._installing = asyncio.Semaphore(INSTALLS_AT_ONCE)
         self.open: dict[TopicPartition, Pass] = {}
@@ -112,33 +127,31 @@ class Passes:
         except (NoRoom, OSError) as error:
             await self._fail(one, f"it could not be begun: {error}")
             return None
-        one.gathered_at_ms = self._node.monotonic_ms()
+        one.gathered_at_ms = self._clocks.monotonic_ms()
         one.phase = "cleaning"
         return one
 
     def _plan(self, choice: Choice) -> Pass:
         """Raises ``ValueError`` for a torn transaction index, or :class:`StorageError`."""
-        node, partition = self._node, choice.candidate.partition
-        limits = cleaner_limits(node.settings)
-        now_ms = node.now_ms()
+        partition, settings = choice.candidate.partition, self._metadata.settings
+        limits = cleaner_limits(settings)
+        now_ms = self._clocks.now_ms()
         taken = take(
             partition.log,
             partition.topic_id.bytes,
             choice.pass_range,
-            PassLimits(
-                limits.memory_bytes, limits.throttle_bytes_per_second, node.settings[LAMINA_DISK_FREE_MIN_BYTES]
-            ),
+            PassLimits(limits.memory_bytes, limits.throttle_bytes_per_second, settings[LAMINA_DISK_FREE_MIN_BYTES]),
             plan_id=uuid4().hex,
             hash_key=secrets.token_bytes(16),
             now_ms=now_ms,
         )
         return Pass(
             partition,
-            node.directories.of[choice.candidate.key],
+            self._directories.of[choice.candidate.key],
             taken,
             choice.is_manual,
             now_ms,
-            node.monotonic_ms(),
+            self._clocks.monotonic_ms(),
             taken.plan,
             total_bytes=taken.plan.source_bytes,
         )
@@ -147,7 +160,7 @@ class Passes:
 
     async def finish(self, one: Pass, answer: Answer) -> bool:
         """Install what the engine made, or note why there is nothing to install. Returns whether it was cleaned."""
-        one.answered_at_ms = self._node.monotonic_ms()
+        one.answered_at_ms = self._clocks.monotonic_ms()
         async with self._installing:
             if self.is_stopping and isinstance(answer, Failure):
                 await self._end(one, Outcome.ABORTED, "the broker stops")
@@ -177,7 +190,7 @@ class Passes:
             await self._fail(one, str(error))
             return False
         except Exception as error:
-            self._node.count_unexpected(Place.TIMER)
+            self._counters.count_unexpected(Place.TIMER)
             logger.error("%s-%d: a pass could not be installed", *one.key, exc_info=error)
             await self._fail(one, repr(error))
             return False
@@ -193,10 +206,10 @@ class Passes:
         until this is over.
         """
         one.phase = "installing"
-        read_bytes = cleaner_limits(self._node.settings).read_bytes
-        served = self._node.partitions.find(*one.key)
+        read_bytes = cleaner_limits(self._metadata.settings).read_bytes
+        served = self._partitions.find(*one.key)
         topic_id = b"" if served is None else served.topic_id.bytes
-        for step in installing(one.partition.log, topic_id, one.taken, manifest, self._node.now_ms(), read_bytes):
+        for step in installing(one.partition.log, topic_id, one.taken, manifest, self._clocks.now_ms(), read_bytes):
             await self.threads.run(step)
 
     def _next_horizon(self, one: Pass, manifest: Manifest) -> int | None:
@@ -204,7 +217,7 @@ class Passes:
         earliest_ms = manifest.horizons.earliest_ms
         if not one.plan.only_expired:
             return earliest_ms
-        retry_ms = self._node.now_ms() + _IDLE_RETRY_MS
+        retry_ms = self._clocks.now_ms() + _IDLE_RETRY_MS
         return retry_ms if earliest_ms is None else min(earliest_ms, retry_ms)
 
     async def _fail(self, one: Pass, reason: str, *, is_uncleanable: bool = False) -> None:
@@ -225,12 +238,12 @@ class Passes:
 
     def mark_failed(self, key: TopicPartition, reason: str, *, is_uncleanable: bool) -> None:
         """A partition that is not cleaned now: it is tried again later."""
-        now_ms = self._node.now_ms()
+        now_ms = self._clocks.now_ms()
         failed = self._failed_passes.add(
             key,
             reason,
             is_uncleanable=is_uncleanable,
-            backoff_ms=self._node.settings[LOG_CLEANER_BACKOFF_MS],
+            backoff_ms=self._metadata.settings[LOG_CLEANER_BACKOFF_MS],
             now_ms=now_ms,
         )
         what = "cannot be cleaned" if is_uncleanable else "was not cleaned"
@@ -239,7 +252,7 @@ class Passes:
 
     async def _end(self, one: Pass, outcome: Outcome, reason: str, manifest: Manifest | None = None) -> None:
         one.over.set()
-        seconds = one.seconds(self._node.monotonic_ms())
+        seconds = one.seconds(self._clocks.monotonic_ms())
         await self._discard(one)
         record = self._history.add(
             one.plan,
@@ -247,7 +260,7 @@ class Passes:
             reason,
             is_manual=one.is_manual,
             began_ms=one.began_ms,
-            ended_ms=self._node.now_ms(),
+            ended_ms=self._clocks.now_ms(),
             seconds=seconds,
             manifest=manifest,
         )
@@ -280,20 +293,22 @@ class CleanerCheckpoints:
     The offsets of passes that end while a checkpoint is being written go together into the next one.
     """
 
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, loop: asyncio.AbstractEventLoop, directories: LogDirectories, partitions: Partitions) -> None:
+        self._loop = loop
+        self._directories = directories
+        self._partitions = partitions
         self._offsets: dict[str, dict[Partition, int]] = {}
         """Those that wait to be written, by the path of a log directory."""
         self._writing: dict[str, asyncio.Task[None]] = {}
 
     async def write(self, partition: Partition, offset: int) -> None:
         """Returns when it is on disk, or the partition is gone; raises :class:`StorageError`."""
-        directory = self._node.directories.of.get((partition.topic, partition.index))
+        directory = self._directories.of.get((partition.topic, partition.index))
         if directory is None:
             return
         self._offsets.setdefault(directory.path, {})[partition] = offset
         if directory.path not in self._writing:
-            self._writing[directory.path] = self._node.loop.create_task(self._write(directory))
+            self._writing[directory.path] = self._loop.create_task(self._write(directory))
         await asyncio.shield(self._writing[directory.path])
 
     async def _write(self, directory: LogDirectory) -> None:
@@ -303,12 +318,12 @@ class CleanerCheckpoints:
             offsets = {
                 (partition.topic, partition.index): offset
                 for partition, offset in self._offsets.pop(directory.path).items()
-                if self._node.partitions.find(partition.topic, partition.index) is partition
+                if self._partitions.find(partition.topic, partition.index) is partition
             }
             return directory.remembered.of_cleaner_offsets(offsets, directory.logs)
 
         try:
-            await self._node.checkpoint(directory, collect)
+            await self._directories.checkpoint(directory, collect)
         finally:
             # It may have failed before it came to that.
             if self._writing.get(directory.path) is asyncio.current_task():

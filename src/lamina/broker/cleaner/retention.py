@@ -6,28 +6,33 @@ Must not decide what has expired: ``lamina.log`` does.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from lamina.broker.cleaner.candidates import CandidateSearch
 from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses
 from lamina.broker.partitions.expiry import expire_segments
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
 from lamina.errors import KafkaError
-
-if TYPE_CHECKING:
-    from lamina.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
 
 class Retention:
     def __init__(
-        self, node: "Node", search: CandidateSearch, states: CleaningStates, failed_passes: FailedPasses
+        self,
+        clocks: Clocks,
+        threads: Threads,
+        search: CandidateSearch,
+        states: CleaningStates,
+        failed_passes: FailedPasses,
     ) -> None:
-        self._node = node
+        self._clocks = clocks
+        self._threads = threads
         self._search = search
         self._states = states
         self._failed_passes = failed_passes
+        self.is_stopping = False
 
     async def expire_compacted(self) -> None:
         """Delete segments below the log start, and of ``compact,delete`` logs also old ones and those beyond the size.
@@ -35,7 +40,7 @@ class Retention:
         Not while a pass is open, whose sources would go, and not where a log is uncleanable.
         """
         for partition in self._search.compacted():
-            if self._node.is_stopping:
+            if self.is_stopping:
                 return
             if not self._failed_passes.is_uncleanable((partition.topic, partition.index)):
                 await self.expire(partition)
@@ -54,7 +59,7 @@ class Retention:
             return
         self._states.pause(key)
         try:
-            await expire_segments(self._node.threads, partition, self._node.now_ms())
+            await expire_segments(self._threads, partition, self._clocks.now_ms())
         except KafkaError as error:
             logger.warning("%s", error)
         finally:

@@ -1,4 +1,4 @@
-"""From a broker to the samples of every metric on the list.
+"""From the parts of a broker to the samples of every metric on the list.
 
 Owns where each value comes from. Samples are made one by one as they are asked for, so that whoever asks may let
 requests go first. Labels come from what exists: topics, listeners, directories, APIs, error codes; never from what a
@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from lamina import __version__
-from lamina.broker.counters import BOUNDS_NS, Histogram, Place, RequestCounters, TopicCounters
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.counters import BOUNDS_NS, Counters, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.cleaning import collect_cleaning
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.definitions import broker, connections, groups, logs, process, requests, topics, transactions
 from lamina.broker.metrics.group_tally import GroupTally
 from lamina.broker.metrics.machine import Machine
 from lamina.broker.metrics.sample import Sample, Samples
+from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.network.connection import Ended
-from lamina.broker.node import Node
+from lamina.broker.network.listening import Listening
 from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.records.transaction_records import Status
 from lamina.errors import ErrorCode
@@ -28,17 +30,17 @@ _NS = 1_000_000_000
 _BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
 
 
-def collect(node: Node, machine: Machine, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
+def collect(sources: MetricSources, machine: Machine, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
     """Each metric of the list once, with its samples."""
-    yield from _broker(node)
-    yield from _topics(node)
-    yield from _requests(node)
-    yield from _connections(node)
-    yield from _groups(node, tally)
-    yield from _transactions(node)
-    yield from _logs(node)
-    yield from _machine(node, machine)
-    yield from collect_cleaning(node)
+    yield from _broker(sources)
+    yield from _topics(sources.counters)
+    yield from _requests(sources)
+    yield from _connections(sources.listening)
+    yield from _groups(sources, tally)
+    yield from _transactions(sources.transactions)
+    yield from _logs(sources)
+    yield from _machine(sources, machine)
+    yield from collect_cleaning(sources)
 
 
 def _one(value: float) -> Samples:
@@ -49,16 +51,16 @@ def _by_reason(**counts: int) -> Samples:
     return [Sample((reason,), count) for reason, count in counts.items()]
 
 
-def _broker(node: Node) -> Iterator[tuple[Metric, Samples]]:
+def _broker(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
     yield broker.BUILD_INFO, [Sample((__version__, platform.python_version()), 1)]
-    yield broker.START_TIME, _one(node.started_at_ms / 1000)
-    yield broker.UNEXPECTED_EXCEPTIONS, [Sample((place,), node.counters.unexpected[place]) for place in Place]
-    yield broker.KERNEL_LOADED, _one(node.kernel_loading.is_loaded)
+    yield broker.START_TIME, _one(sources.started_ms / 1000)
+    yield broker.UNEXPECTED_EXCEPTIONS, [Sample((place,), sources.counters.unexpected[place]) for place in Place]
+    yield broker.KERNEL_LOADED, _one(sources.kernel_loading.is_loaded)
 
 
-def _topics(node: Node) -> Iterator[tuple[Metric, Samples]]:
+def _topics(counters: Counters) -> Iterator[tuple[Metric, Samples]]:
     def each(read: Callable[[TopicCounters], int]) -> Samples:
-        return (Sample((name,), read(counters)) for name, counters in list(node.counters.topics.items()))
+        return (Sample((name,), read(topic)) for name, topic in list(counters.topics.items()))
 
     yield topics.TOPIC_IN_MESSAGES, each(attrgetter("in_messages"))
     yield topics.TOPIC_IN_BYTES, each(attrgetter("in_bytes"))
@@ -70,8 +72,8 @@ def _topics(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield topics.TOPIC_FETCH_FAILURES, each(attrgetter("fetch_failures"))
 
 
-def _requests(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    seen = [counters for counters in node.counters.requests.values() if counters.requests or counters.errors]
+def _requests(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
+    seen = [counters for counters in sources.counters.requests.values() if counters.requests or counters.errors]
 
     def times(part: str) -> Samples:
         by_api: dict[str, Histogram] = {}
@@ -89,11 +91,11 @@ def _requests(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield requests.REQUEST_THREADS, times("threads")
     yield requests.REQUEST_REMOTE, times("remote")
     yield requests.REQUEST_SEND, times("send")
-    yield requests.SLOW_REQUESTS, _one(node.request_watch.slow_total)
-    yield requests.PARKED_FETCHES, _one(node.counters.parked_fetches)
-    yield requests.FETCH_SESSIONS, _one(len(node.fetch_sessions))
-    yield requests.FETCH_SESSION_PARTITIONS, _one(node.fetch_sessions.partitions)
-    yield requests.FETCH_SESSION_EVICTIONS, _one(node.fetch_sessions.evictions)
+    yield requests.SLOW_REQUESTS, _one(sources.request_watch.slow_total)
+    yield requests.PARKED_FETCHES, _one(sources.counters.parked_fetches)
+    yield requests.FETCH_SESSIONS, _one(len(sources.fetch_sessions))
+    yield requests.FETCH_SESSION_PARTITIONS, _one(sources.fetch_sessions.partitions)
+    yield requests.FETCH_SESSION_EVICTIONS, _one(sources.fetch_sessions.evictions)
 
 
 def _errors(counters: RequestCounters) -> Samples:
@@ -103,10 +105,7 @@ def _errors(counters: RequestCounters) -> Samples:
         yield Sample((*labels, ErrorCode(code).name), count)
 
 
-def _connections(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    listening = node.listening
-    if listening is None:
-        return
+def _connections(listening: Listening) -> Iterator[tuple[Metric, Samples]]:
     now = Counter(connection.listener_name for connection in listening.connections)
     yield connections.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
     yield connections.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
@@ -124,14 +123,14 @@ def _connections(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield connections.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting)
 
 
-def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    partitions = list(node.partitions)
+def _logs(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
+    partitions = list(sources.partitions)
     offline = sum(partition.log.failure is not None for partition in partitions)
 
     def each(read: Callable[[Partition], int]) -> Samples:
         for partition in partitions:
             # One that went away meanwhile has no more series, and its log is closed.
-            if node.partitions.find(partition.topic, partition.index) is partition:
+            if sources.partitions.find(partition.topic, partition.index) is partition:
                 yield Sample((partition.topic, str(partition.index)), read(partition))
 
     yield logs.LOG_SIZE, each(lambda partition: partition.log.size_bytes())
@@ -140,14 +139,17 @@ def _logs(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield logs.LOG_END_OFFSET, each(lambda partition: partition.log.log_end_offset)
     yield logs.HIGH_WATERMARK, each(attrgetter("high_watermark"))
     yield logs.LAST_STABLE_OFFSET, each(attrgetter("last_stable_offset"))
-    yield logs.PARTITIONS, _one(len(partitions) + node.partitions.missing)
-    yield logs.OFFLINE_PARTITIONS, _one(offline + node.partitions.missing)
-    yield logs.FLUSH_DURATION, _histogram(node.counters.flushes)
+    yield logs.PARTITIONS, _one(len(partitions) + sources.partitions.missing)
+    yield logs.OFFLINE_PARTITIONS, _one(offline + sources.partitions.missing)
+    yield logs.FLUSH_DURATION, _histogram(sources.counters.flushes)
     yield (
         logs.LOG_DIRECTORY_OFFLINE,
-        [Sample((directory.path,), directory.failure is not None) for directory in node.directories],
+        [Sample((directory.path,), directory.failure is not None) for directory in sources.directories],
     )
-    yield logs.LOG_DIRECTORY_LOW, [Sample((room.path,), room.is_low) for room in node.rooms.values()]
+    yield (
+        logs.LOG_DIRECTORY_LOW,
+        [Sample((path,), space.is_low) for path, space in sources.directories.free_space.items()],
+    )
 
 
 _STATES = {
@@ -156,11 +158,11 @@ _STATES = {
 }
 
 
-def _groups(node: Node, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
-    shards = list(node.groups.runtime)
+def _groups(sources: MetricSources, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
+    shards = list(sources.groups.runtime)
     active = sum(shard.machine is not None for shard in shards)
     loading = sum(shard.is_loading for shard in shards)
-    counts = node.groups.counts
+    counts = sources.groups.counts
     yield (
         groups.GROUPS,
         [Sample((kind, state), tally.states[kind, state]) for kind, some in _STATES.items() for state in some],
@@ -169,13 +171,12 @@ def _groups(node: Node, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
     yield groups.GROUP_OFFSETS, _one(tally.offsets)
     yield groups.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
     yield groups.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
-    failed = max(node.groups.partitions - active - loading, 0)
+    failed = max(sources.groups.partitions - active - loading, 0)
     yield groups.COORDINATOR_PARTITIONS, _by_reason(active=active, loading=loading, failed=failed)
-    yield groups.COORDINATOR_LOAD, _histogram(node.counters.coordinator_loads)
+    yield groups.COORDINATOR_LOAD, _histogram(sources.counters.coordinator_loads)
 
 
-def _transactions(node: Node) -> Iterator[tuple[Metric, Samples]]:
-    coordinator = node.transactions
+def _transactions(coordinator: TransactionCoordinator) -> Iterator[tuple[Metric, Samples]]:
     counts = coordinator.counts()
     yield (
         transactions.TRANSACTIONS,
@@ -186,13 +187,13 @@ def _transactions(node: Node) -> Iterator[tuple[Metric, Samples]]:
     yield transactions.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers_pending)
 
 
-def _machine(node: Node, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
+def _machine(sources: MetricSources, machine: Machine) -> Iterator[tuple[Metric, Samples]]:
     yield logs.LOG_DIRECTORY_FREE, [Sample((path,), disk.free_bytes) for path, disk in machine.disks.items()]
     yield logs.LOG_DIRECTORY_CAPACITY, [Sample((path,), disk.capacity_bytes) for path, disk in machine.disks.items()]
-    yield process.EVENT_LOOP_LAG, _histogram(node.counters.loop_lag)
-    yield process.THREADS_BUSY, _one(node.threads.busy)
-    yield process.THREADS_QUEUED, _one(node.threads.waiting)
-    yield process.THREADS_BUSY_SECONDS, _one(node.threads.busy_ns / _NS)
+    yield process.EVENT_LOOP_LAG, _histogram(sources.counters.loop_lag)
+    yield process.THREADS_BUSY, _one(sources.threads.busy)
+    yield process.THREADS_QUEUED, _one(sources.threads.waiting)
+    yield process.THREADS_BUSY_SECONDS, _one(sources.threads.busy_ns / _NS)
     yield process.PROCESS_RESIDENT_MEMORY, _known(machine.resident_bytes)
     yield process.PROCESS_CPU_SECONDS, _known(machine.cpu_seconds)
     yield process.PROCESS_OPEN_DESCRIPTORS, _known(machine.open_descriptors)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from lamina.broker.metrics.collecting import collect
 from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.group_tally import tally_groups
-from lamina.broker.metrics.machine import Machine, look
+from lamina.broker.metrics.machine import Machine, measure_machine
 from lamina.broker.metrics.sample import Sample, Samples
-from lamina.broker.node import Node
+from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.threads import giving_way
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ logger = logging.getLogger(__name__)
 SAMPLES_AT_A_TIME = 100
 """About half a millisecond's work."""
 _MACHINE_SECONDS = 2.0
-"""A disk that hangs takes its threads with it: what it would have said is left out, the rest is told."""
+"""A disk that hangs keeps its threads busy: its figures are left out, the others are shown."""
 _END = b"# EOF\n"
 
 
-async def render(node: Node, accept: str = "") -> tuple[str, bytes]:
+async def render(sources: MetricSources, accept: str = "") -> tuple[str, bytes]:
     """The content type and the text, in the format that the ``Accept`` header prefers."""
-    machine, groups = await _look(node), await tally_groups(node.groups)
+    machine, groups = await _measure(sources), await tally_groups(sources.groups)
     encode, content_type = _encoder(accept)
     pieces: list[bytes] = []
-    for metric, samples in collect(node, machine, groups):
+    for metric, samples in collect(sources, machine, groups):
         for number, some in enumerate(_slices(samples)):
             text: bytes = encode(_Registry(_family(metric, some)))
             text = text.removesuffix(_END)
@@ -60,25 +60,25 @@ def _encoder(accept: str) -> "tuple[Callable[[Collector], bytes], str]":
         return choose_encoder("")
 
 
-async def _look(node: Node) -> Machine:
-    paths = [directory.path for directory in node.directories]
-    looking = node.threads.run(partial(_look_at, paths))
-    done, _ = await asyncio.wait({looking}, timeout=_MACHINE_SECONDS)
+async def _measure(sources: MetricSources) -> Machine:
+    paths = [directory.path for directory in sources.directories]
+    measuring = sources.threads.run(partial(_measure_on_thread, paths))
+    done, _ = await asyncio.wait({measuring}, timeout=_MACHINE_SECONDS)
     if not done:
-        logger.warning("the system did not say within %g s how the disks are: all threads are busy", _MACHINE_SECONDS)
+        logger.warning("no figures of the disks within %g s: all threads are busy", _MACHINE_SECONDS)
         return Machine()
-    return looking.result()
+    return measuring.result()
 
 
-def _look_at(paths: list[str]) -> Machine:
+def _measure_on_thread(paths: list[str]) -> Machine:
     # Importing takes a while the first time, and is as good done here.
     with giving_way():
         importlib.import_module("prometheus_client.exposition")
-    return look(paths)
+    return measure_machine(paths)
 
 
 def _slices(samples: Samples) -> Iterator[list[Sample]]:
-    """At least one, so that a metric without samples is told of too."""
+    """At least one, so that a metric without samples is listed too."""
     left = iter(samples)
     some = list(islice(left, SAMPLES_AT_A_TIME))
     yield some

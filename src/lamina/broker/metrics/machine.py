@@ -1,11 +1,10 @@
-"""What the system says of the process and of the disks.
+"""The figures of the process and of the disks, from the operating system.
 
 Everything here may block for a while and belongs on a thread. Must not know the broker.
 """
 
 import os
 import resource
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``None`` stands for what this system does not tell."""
+    """``None`` stands for what this system does not say."""
 
     cpu_seconds: float | None = None
     max_descriptors: int | None = None
@@ -28,9 +27,10 @@ class Machine:
     """By log directory; one that cannot be asked is missing."""
 
 
-def look(directories: Sequence[str]) -> Machine:
+def measure_machine(directories: Sequence[str]) -> Machine:
+    used = resource.getrusage(resource.RUSAGE_SELF)
     return Machine(
-        time.process_time(),
+        used.ru_utime + used.ru_stime,
         resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         _open_descriptors(),
         _resident_bytes(),

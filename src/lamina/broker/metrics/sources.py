@@ -1,0 +1,33 @@
+"""The parts of a broker that metrics are read from. Must not change any of them."""
+
+from dataclasses import dataclass
+
+from lamina.broker.cleaner.cleaner import Cleaner
+from lamina.broker.coordination.group_coordinator import GroupCoordinator
+from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
+from lamina.broker.counters import Counters
+from lamina.broker.network.listening import Listening
+from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.fetch_sessions import FetchSessions
+from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.request_watch import RequestWatch
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSources:
+    started_ms: int
+    clocks: Clocks
+    threads: Threads
+    counters: Counters
+    directories: LogDirectories
+    partitions: Partitions
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    cleaner: Cleaner
+    request_watch: RequestWatch
+    kernel_loading: KernelLoading
+    fetch_sessions: FetchSessions
+    listening: Listening
