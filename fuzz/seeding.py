@@ -17,7 +17,6 @@ from uuid import UUID
 from fuzz import corpus
 from fuzz.files import pack_files
 from fuzz.targets import (
-    admin_http,
     identities,
     indexes,
     log_directories,
@@ -64,6 +63,7 @@ from lamina.wire.fetch_response import DivergingEpoch, PartitionFetched, TopicFe
 from lamina.wire.headers import start_request
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.versions import request_schema, response_schema
+from tests.broker.admin.app_calls import TOKEN
 from tests.compaction.story import START_MS, Story
 from tests.log.building import NOW_MS, a_log
 from tests.records import vectors
@@ -427,7 +427,7 @@ def _admin_http() -> Seeds:
 
 
 def _http(method: str, path: str, body: bytes) -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {admin_http.TOKEN}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 

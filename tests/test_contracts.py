@@ -26,6 +26,7 @@ TYPES: dict[str, type[Contract]] = {
 
 FORBIDDEN = {
     "rooms": ("lamina.records.varint", "lamina.image.topic"),
+    "broker": ("lamina.broker.partitions.partition", "lamina.broker.cleaner.history"),
     "files": ("lamina.log.segment", "os"),
     "pure": ("lamina.records.batch", "time"),
     "await": ("lamina.log.segment", "asyncio"),

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, cast
+from typing import Any
 
 import h11
 from uvicorn.config import Config
@@ -18,22 +18,13 @@ from fuzz.choices import Choices
 from lamina.broker.admin.app import build_app
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import ROUTES
-from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.serving import BoundedProtocol
-from lamina.broker.admin.subject import Subject
+from tests.broker.admin.app_calls import subject_of
 from tests.broker.in_process import InProcessBroker
 
-TOKEN = "correct-horse-battery-staple"
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _MOST_PARTS = 4
 _MOST_SECONDS = 10
-
-
-class _Token:
-    """Kept in memory: the file that a broker has is none of HTTP's business."""
-
-    def matches(self, given: str) -> bool:
-        return given == TOKEN
 
 
 class _Transport(asyncio.Transport):
@@ -71,9 +62,7 @@ def _served() -> tuple[InProcessBroker, Config]:
     broker = InProcessBroker(Path(mkdtemp(prefix="lamina-fuzz-")), {})
     broker.create("orders", partitions=2, cleanup_policy="compact")
     broker.produce("orders", 3)
-    pool = ScanPool(broker.parts.loop, broker.parts.clocks.monotonic_ms)
-    subject = Subject(broker.node, (), cast(Any, _Token()), (), (), 0, pool)
-    app = build_app(subject, ROUTES, HostCheck((), ()))
+    app = build_app(subject_of(broker), ROUTES, HostCheck((), ()))
     config = Config(app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", log_config=None)
     config.load()
     return broker, config
@@ -84,7 +73,7 @@ def one(data: bytes) -> None:
     choices = Choices(data)
     parts = [choices.take(choices.number(2)) for _ in range(choices.number() % _MOST_PARTS)]
     written = broker._loop.run_until_complete(asyncio.wait_for(_talk(config, [*parts, choices.rest()]), _MOST_SECONDS))
-    assert broker.node.unexpected_errors == 0
+    assert broker.parts.counters.unexpected.total() == 0
     statuses = [int(status) for status in _STATUS.findall(written)]
     assert 500 not in statuses, written
     assert not written or written.startswith(b"HTTP/1.1 "), written
