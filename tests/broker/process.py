@@ -28,6 +28,8 @@ class BrokerProcess:
         self.data_dir = data_dir
         self.arguments = arguments
         self.listen = "127.0.0.1:0"
+        self.open_files: int | None = None
+        """How many descriptors it may have; what this process may have unless given."""
         self.facts: dict[str, Any] = {}
         """The first line of the last start."""
         self.log: list[str] = []
@@ -41,6 +43,7 @@ class BrokerProcess:
     def start(self) -> "BrokerProcess":
         self._process = subprocess.Popen(
             [
+                *self._limited(),
                 *COMMAND,
                 "serve",
                 "--data-dir",
@@ -82,6 +85,9 @@ class BrokerProcess:
             raise AssertionError(f"the broker did not start: {self.log}")
         self.facts = json.loads(first_line[0])
         return self
+
+    def _limited(self) -> list[str]:
+        return [] if self.open_files is None else ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "limited"]
 
     def stop(self) -> None:
         """SIGTERM: the broker must end by itself, with status 0."""

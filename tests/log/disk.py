@@ -48,6 +48,11 @@ class RecordedFile(File):
         self.disk.record(Op("fsync", self.node, self.path))
 
 
+class RecordedDirectory(RecordedFile):
+    def fsync(self) -> None:
+        self.disk.record(Op("sync_dir", self.node, self.path))
+
+
 class RecordingDisk(Disk):
     """Everything below ``root``, which counts as safe as it is found."""
 
@@ -112,6 +117,9 @@ class RecordingDisk(Disk):
         super().remove_tree(path)
         if path in self._nodes:
             self.record(Op("unlink", self._nodes.pop(path), path))
+
+    def open_dir(self, path: str) -> File:
+        return RecordedDirectory(self, super().open_dir(path), self._nodes[path])
 
     def sync_dir(self, path: str) -> None:
         self.record(Op("sync_dir", self._nodes[path], path))

@@ -68,5 +68,9 @@ class FaultyDisk(Disk):
         self.attempt("make_dir", path)
         super().make_dir(path)
 
+    def open_dir(self, path: str) -> File:
+        self.attempt("open_dir", path)
+        return FaultyFile(self, super().open_dir(path))
+
     def sync_dir(self, path: str) -> None:
         self.attempt("sync_dir", path)

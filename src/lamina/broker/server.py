@@ -31,6 +31,7 @@ from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.timers import Timers
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.image import Broker
+from lamina.log.descriptors import RESERVE
 from lamina.log.directory import LogDirectory
 from lamina.settings.broker import (
     BROKER_RACK,
@@ -113,6 +114,7 @@ class Server:
         loop = asyncio.get_running_loop()
         with dumping_on_signal(loop):
             open_files_limit = raise_descriptor_limit()
+            RESERVE.hold(_LOG_RESERVE)
             bound, bound_admin = self._bind()
             parts, shells = await self._start(loop, bound, bound_admin, progress)
             admin = tuple(one.taken for one in bound_admin)
@@ -306,6 +308,10 @@ def _warmed(error: OSError | None) -> None:
     gc.freeze()
     if error is not None:
         logger.warning("warming up failed: %s", error)
+
+
+_LOG_RESERVE = 16
+"""Descriptors that are kept for logs which have begun something, such as a roll."""
 
 
 def raise_descriptor_limit() -> int:

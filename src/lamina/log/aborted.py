@@ -70,10 +70,15 @@ class AbortedIndex:
             return False
         return len(markers) > 1 and all(marker < later for marker, later in pairwise(markers))
 
-    def append(self, entry: AbortedTransaction) -> None:
-        entries = self.entries()
+    def open_for_append(self) -> None:
+        """Open the file ahead of an entry that is certain to follow."""
         if self._file is None:
             self._file = self._disk.open(self.path, create=True)
+
+    def append(self, entry: AbortedTransaction) -> None:
+        entries = self.entries()
+        self.open_for_append()
+        assert self._file is not None
         write_fully(self._file, pack_aborted(entry), len(entries) * _ENTRY.size)
         entries.append(entry)
 

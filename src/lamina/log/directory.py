@@ -15,6 +15,7 @@ from uuid import uuid4
 from lamina.errors import StorageError
 from lamina.log.checkpoints import TopicPartition
 from lamina.log.clean_shutdown import NO_BROKER_EPOCH, read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
+from lamina.log.descriptors import is_temporary
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File, make_durable_dir
 from lamina.log.flushing import close_cleanly
@@ -361,7 +362,13 @@ class LogDirectory:
             raise StorageError(self.failure)
 
     def fail(self, error: OSError) -> StorageError:
-        """Take the directory and all its partitions offline, the first time. May run on any thread."""
+        """Take the directory and all its partitions offline, the first time. May run on any thread.
+
+        Not where only descriptors are missing: that goes by.
+        """
+        if is_temporary(error):
+            logger.warning("%s: %s: it can be tried again", self.path, error)
+            return StorageError(f"the log directory {self.path} cannot open files for now: {error}")
         failure = f"the log directory {self.path} is offline: {error}"
         with self._failing:
             is_first = self.failure is None

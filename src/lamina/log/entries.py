@@ -8,6 +8,7 @@ import errno
 from collections import OrderedDict
 from struct import Struct
 
+from lamina.log.descriptors import is_temporary
 from lamina.log.files import Disk, File, Map
 
 
@@ -23,6 +24,13 @@ class OpenMaps:
         self._used.move_to_end(index)
         while len(self._used) > self.limit:
             self._used.popitem(last=False)[0].unmap()
+
+    def close_oldest(self) -> bool:
+        """Close the map that was used longest ago; ``False`` when there is none."""
+        if not self._used:
+            return False
+        next(iter(self._used)).unmap()
+        return True
 
     def forget(self, index: "IndexFile") -> None:
         self._used.pop(index, None)
@@ -66,12 +74,21 @@ class IndexFile:
         if self._map is None:
             file = self._file or self._disk.open(self.path)
             try:
-                self._map = file.map(file.size())
+                self._map = self._map_of(file)
             finally:
                 if file is not self._file:
                     file.close()
         self._maps.touch(self)
         return self._map
+
+    def _map_of(self, file: File) -> Map:
+        while True:
+            try:
+                return file.map(file.size())
+            except OSError as error:
+                # Each map holds a descriptor: those of this log that were not used for long are given up first.
+                if not is_temporary(error) or not self._maps.close_oldest():
+                    raise
 
     def read(self, number: int) -> tuple[int, ...]:
         return self._entry.unpack_from(self.map(), number * self._entry.size)

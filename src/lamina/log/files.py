@@ -13,6 +13,8 @@ import shutil
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+from lamina.log.descriptors import RESERVE
+
 Bytes = bytes | bytearray | memoryview
 Map = mmap.mmap
 
@@ -106,7 +108,7 @@ class File:
 
     def map(self, size_bytes: int) -> Map:
         """A read-only map. Nothing is written through maps: a full disk would kill the process (SIGBUS)."""
-        return mmap.mmap(self.fd, size_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
+        return RESERVE.spend(lambda: mmap.mmap(self.fd, size_bytes, mmap.MAP_SHARED, mmap.PROT_READ))
 
     def close(self) -> None:
         fd, self.fd = self.fd, -1
@@ -142,12 +144,17 @@ class Disk:
 
     def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
         flags = os.O_CLOEXEC | (os.O_RDWR if write or create else os.O_RDONLY) | (os.O_CREAT if create else 0)
-        return File(path, os.open(path, flags, 0o644))
+        return File(path, RESERVE.spend(lambda: os.open(path, flags, 0o644)))
+
+    def open_dir(self, path: str) -> File:
+        """A directory whose ``fsync`` makes the names in it survive a power cut."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        return File(path, RESERVE.spend(lambda: os.open(path, flags)))
 
     def scan(self, path: str) -> list[Entry]:
         """The names in a directory, in order. One that vanishes meanwhile is left out."""
         entries = []
-        with os.scandir(path) as names:
+        with RESERVE.spend(lambda: os.scandir(path)) as names:
             for name in names:
                 try:
                     status = name.stat()
@@ -196,11 +203,11 @@ class Disk:
 
     def sync_dir(self, path: str) -> None:
         """Make the names in a directory survive a power cut."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = self.open_dir(path)
         try:
-            sync(fd)
+            directory.fsync()
         finally:
-            os.close(fd)
+            directory.close()
 
     def lock(self, path: str) -> File | None:
         """Hold a POSIX record lock, the kind that Kafka takes too; ``None`` when somebody else holds it."""

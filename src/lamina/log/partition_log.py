@@ -7,6 +7,7 @@ memory and, after a crash, on disk. A disk error takes the log offline for good,
 and offsets change only after a write succeeded. Must not know roles, high watermarks or requests.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
 from lamina.log.aborted import AbortedTransaction
+from lamina.log.descriptors import is_temporary
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
 from lamina.log.index import MAX_RELATIVE_OFFSET
@@ -32,7 +34,7 @@ from lamina.log.swap import Swap
 from lamina.log.truncation import Truncation
 from lamina.log.verification import Verification
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, BatchHeader, Buffer, stamp, walk
-from lamina.records.marker import Marker, read_marker
+from lamina.records.marker import ControlType, Marker, read_marker
 from lamina.settings.log_config import LogConfig
 
 Step = Callable[[], None]
@@ -43,6 +45,8 @@ Steps = Iterator[Step]
 next one is asked for there."""
 
 _new_tuple = tuple.__new__
+
+logger = logging.getLogger(__name__)
 
 
 def run_steps(steps: Steps) -> None:
@@ -207,6 +211,8 @@ class PartitionLog:
             stamp(batch, 0, base_offset, leader_epoch)
             if leader_epoch > self.epochs.latest:
                 self.epochs.begin(leader_epoch, base_offset)
+            if marker is not None:
+                self._prepare_abort(segment, producer_id, marker)
             segment.append(batch, size_bytes, last_offset, max_timestamp)
             self._log_end_offset = last_offset + 1
             if producer_id >= 0:
@@ -240,6 +246,8 @@ class PartitionLog:
             segment = self.roll(now_ms, header.base_offset)
         if header.leader_epoch > self.epochs.latest:
             self.epochs.begin(header.leader_epoch, header.base_offset)
+        if marker is not None:
+            self._prepare_abort(segment, header.producer_id, marker)
         segment.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
         self._log_end_offset = header.next_offset
         if header.producer_id >= 0:
@@ -250,6 +258,11 @@ class PartitionLog:
         if marker is not None and marker.coordinator_epoch is not None:
             self.producers.check_marker(header, marker.coordinator_epoch, transaction_version)
         return marker
+
+    def _prepare_abort(self, segment: Segment, producer_id: int, marker: Marker) -> None:
+        """Open the transaction index before the marker is written: without a descriptor nothing may be half done."""
+        if marker.control_type is ControlType.ABORT and self.producers.has_any_open(producer_id):
+            segment.aborted.open_for_append()
 
     def _record_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:
         aborted = record_producer(self.producers, header, base_offset, marker)
@@ -490,11 +503,18 @@ class PartitionLog:
             self._delete_later(swap.renamed_snapshots, now_ms)
         finally:
             self._swaps -= 1
+            swap.close()
 
     # Going offline and closing
 
     def fail(self, error: OSError) -> StorageError:
-        """A disk error: stop using the log, and tell its directory. Returns the error to raise. Any thread may call."""
+        """A disk error: stop using the log, and tell its directory. Returns the error to raise. Any thread may call.
+
+        Where only descriptors are missing the log goes on, and whoever asked may ask again.
+        """
+        if is_temporary(error):
+            logger.warning("%s: %s: it can be tried again", self.name, error)
+            return StorageError(f"{self.name} cannot open files for now: {error}")
         if self._failure is None:
             self.take_offline(f"{self.name} is offline: {error}")
             if self.on_failure is not None:

@@ -145,6 +145,11 @@ class ProducerStates:
         producer = self.producers.get(producer_id)
         return producer is not None and producer.open_since is not None and producer.epoch == epoch
 
+    def has_any_open(self, producer_id: int) -> bool:
+        """Whether the producer has a transaction open here, in whichever epoch."""
+        producer = self.producers.get(producer_id)
+        return producer is not None and producer.open_since is not None
+
     def has_ended(self, producer_id: int, epoch: int) -> bool:
         """Whether the log has seen this epoch of the producer and no transaction is open."""
         producer = self.producers.get(producer_id)

@@ -136,14 +136,14 @@ def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: Segment
 
 
 def _empty_segment(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> Segment:
-    return Segment.create(
-        disk,
-        directory,
-        opening.log_start_offset,
-        shape,
-        opening.now_ms,
-        initial_bytes=opening.initial_segment_bytes,
+    initial_bytes = opening.initial_segment_bytes
+    segment = Segment.create(
+        disk, directory, opening.log_start_offset, shape, opening.now_ms, initial_bytes=initial_bytes
     )
+    if not initial_bytes:
+        # Its first batch opens it again: partitions that nobody writes to hold no descriptors.
+        segment.close()
+    return segment
 
 
 def _remove_segment(disk: Disk, segment: Segment) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedIndex
+from lamina.log.descriptors import is_temporary
 from lamina.log.files import TEMPORARY, Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
@@ -94,11 +95,19 @@ class Segment:
         segment = cls(disk, directory, base_offset, shape, suffix)
         segment.created_ms = segment.modified_ms = now_ms
         segment._indexes = IndexPair.new(disk, segment._stem, suffix, base_offset, shape)
-        segment.open_for_append()
-        if initial_bytes:
-            assert segment._writer is not None
-            segment._writer.truncate(initial_bytes)
-            segment._is_preallocated = True
+        try:
+            segment.open_for_append()
+            if initial_bytes:
+                assert segment._writer is not None
+                segment._writer.truncate(initial_bytes)
+                segment._is_preallocated = True
+        except OSError as error:
+            if is_temporary(error):
+                # The log goes on without this segment: nothing of it may be found by the next start.
+                segment.close()
+                for path in reversed(segment.paths()):
+                    disk.unlink(path)
+            raise
         return segment
 
     @classmethod

@@ -7,7 +7,7 @@ Must not know the log, nor why segments are replaced.
 
 from collections.abc import Sequence
 
-from lamina.log.files import Disk, sync_file
+from lamina.log.files import Disk, File, sync_file
 from lamina.log.leftovers import CLEANED, DELETED, SWAP
 from lamina.log.segment import LOG, Segment
 from lamina.log.snapshots import snapshot_path
@@ -26,19 +26,22 @@ class Swap:
         self._disk = disk
         self._directory = directory
         self._new = sorted(new, key=lambda segment: segment.base_offset)
+        self._names: File | None = None
         self.renamed_snapshots: list[str] = []
 
     def take_names(self) -> None:
         """Make the new segments durable under ``.swap`` names: from here on a crash leaves them in place."""
+        # Held to the end: once names have changed, nothing may stop for want of a descriptor.
+        self._names = names = self._disk.open_dir(self._directory)
         self._remove_earlier_attempts()
         for segment in self._new:
             for path in segment.paths():
                 sync_file(self._disk, path)
                 self._disk.set_modified_ms(path, segment.modified_ms)
-        self._disk.sync_dir(self._directory)
+        names.fsync()
         for segment in reversed(self._new):
             segment.rename(SWAP)
-            self._disk.sync_dir(self._directory)
+            names.fsync()
 
     def _remove_earlier_attempts(self) -> None:
         """Remove ``.cleaned`` files of an earlier attempt: after a crash they would undo this one (fact 82)."""
@@ -52,7 +55,7 @@ class Swap:
         """Take the names of the segments that were replaced away."""
         for segment in old:
             segment.rename(DELETED)
-        self._disk.sync_dir(self._directory)
+        self._sync_names()
 
     def take_final_names(self) -> None:
         """Readers open the new segments by their names, so they change where the log is read."""
@@ -61,10 +64,18 @@ class Swap:
 
     def rename_snapshots(self, old: Sequence[Segment]) -> None:
         """Make the final names durable. A snapshot goes with its segment, unless a new segment begins there."""
-        self._disk.sync_dir(self._directory)
+        self._sync_names()
         kept = {segment.base_offset for segment in self._new}
         for segment in old:
             path = snapshot_path(self._directory, segment.base_offset)
             if segment.base_offset not in kept and self._disk.exists(path):
                 self._disk.rename(path, path + DELETED)
                 self.renamed_snapshots.append(path + DELETED)
+
+    def _sync_names(self) -> None:
+        assert self._names is not None
+        self._names.fsync()
+
+    def close(self) -> None:
+        if self._names is not None:
+            self._names.close()

@@ -143,8 +143,10 @@ class Replicas:
                 else:
                     left += mine
             wanted = left
+            if all(directory.failure is None for directory in directories):
+                break  # Nothing is wrong with the disks that refused: another try would end the same way.
         for topic, index in wanted:
-            self.take_offline(topic, index, "every log directory is offline")
+            self.take_offline(topic, index, "no log directory takes it for now: the next start makes it")
         return made
 
     async def _make_in(

@@ -5,6 +5,7 @@ Owns who is connected, and does what ``connection_quota`` decides about who may.
 
 import asyncio
 import logging
+import resource
 import socket
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ _REFUSAL_PAUSE_SECONDS = 0.005
 """So many are turned away, then those who are connected have the loop for a while: a flood takes a part of it only."""
 _STALLED_CHECK_SECONDS = 1.0
 _SWEEPS_PER_IDLE_TIME = 4
+_LEAST_KEPT_DESCRIPTORS = 64
+_MOST_KEPT_DESCRIPTORS = 4096
 _LEAST_SWEEP_SECONDS = 0.1
 
 
@@ -83,6 +86,8 @@ class Listening:
         self.closed: Counter[Ended] = Counter()
         self.refused_by_system = 0
         """How often a connection could not be accepted, mostly because no descriptor was left."""
+        self._connection_descriptors = 0
+        """Connections have descriptors below this one: the system gives the lowest that is free."""
         self._gone_bytes_in = 0
         self._gone_bytes_out = 0
 
@@ -102,6 +107,7 @@ class Listening:
         return self._gone_bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def start(self, bound: list[Bound]) -> None:
+        self._connection_descriptors = connection_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         for one in bound:
             one.listen()
             self._bound.append(one)
@@ -150,6 +156,12 @@ class Listening:
                 # No descriptors left: those who are connected go on, and the next one is tried again later.
                 logger.error("a connection could not be accepted: %s", error.strerror)
                 self.refused_by_system += 1
+                self._pause(bound, 0.1)
+                return
+            if accepted.fileno() >= self._connection_descriptors:
+                accepted.close()
+                self.refused_by_system += 1
+                self._say_refused(f"{address[0]} was turned away: the last descriptors are kept for the logs")
                 self._pause(bound, 0.1)
                 return
             limit = self.quota.add(bound.listener.name, address[0])
@@ -276,6 +288,12 @@ class Listening:
         self._waiting.clear()
         if self._looking_up is not None:
             self._looking_up.cancel()
+
+
+def connection_descriptors(limit: int) -> int:
+    """How many of a process's descriptors connections may have at most: the last ones are for logs and the rest."""
+    kept = min(max(_LEAST_KEPT_DESCRIPTORS, limit // 8), _MOST_KEPT_DESCRIPTORS)
+    return max(limit - kept, limit // 2)
 
 
 def bind(listener: Listener, backlog: int) -> Bound:
