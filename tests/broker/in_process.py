@@ -106,7 +106,7 @@ class InProcessBroker:
             is_loading = any(
                 shard.machine is None and not shard.is_given_up for runtime in coordinators for shard in runtime
             )
-            return is_loading or bool(node.transactions.markers_pending)
+            return is_loading or bool(node.transactions.markers.pending)
 
         self.run_until(lambda: not is_busy())
 

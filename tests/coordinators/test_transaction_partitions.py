@@ -3,13 +3,12 @@
 import pytest
 
 from lamina.coordinators.decision import Producer
-from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, told_to_writer
+from lamina.coordinators.transaction_requests import BUMPING, CLASSIC
 from lamina.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     InvalidRequest,
-    InvalidTransactionState,
     ProducerFenced,
     TransactionAbortable,
 )
@@ -145,12 +144,3 @@ def test_a_zombies_write_is_not_verified() -> None:
         world.verify(zombie, A)
     with pytest.raises(InvalidProducerIdMapping):
         World().verify(zombie, A)
-
-
-def test_writers_are_told_what_their_version_knows() -> None:
-    fenced, abortable, concurrent = ProducerFenced("f"), TransactionAbortable("a"), ConcurrentTransactions("c")
-    for knows_abortable in (True, False):
-        assert isinstance(told_to_writer(fenced, knows_abortable=knows_abortable), InvalidProducerEpoch)
-        assert told_to_writer(concurrent, knows_abortable=knows_abortable) is concurrent
-    assert told_to_writer(abortable, knows_abortable=True) is abortable
-    assert isinstance(told_to_writer(abortable, knows_abortable=False), InvalidTransactionState)

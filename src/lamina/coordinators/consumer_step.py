@@ -28,8 +28,7 @@ from lamina.coordinators.patterns import compile_pattern
 from lamina.coordinators.reconciliation import is_reconciled, reconcile
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
 from lamina.coordinators.regex_resolution import RegexResolution
-from lamina.coordinators.subscribed_topics import known_topics, metadata_hash
-from lamina.coordinators.target import compute_target, preferred_assignor
+from lamina.coordinators.target_assignment import compute_target, known_topics, metadata_hash, preferred_assignor
 from lamina.image.topic import Topic
 
 

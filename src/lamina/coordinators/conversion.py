@@ -35,7 +35,7 @@ from lamina.coordinators.records.group_records import (
     GroupRecord,
     TopicIdPartitions,
 )
-from lamina.coordinators.subscribed_topics import NOTHING_SUBSCRIBED_HASH
+from lamina.coordinators.target_assignment import NOTHING_SUBSCRIBED_HASH
 from lamina.coordinators.topic_partitions import NO_PARTITIONS, by_id, by_name
 from lamina.errors import GroupIdNotFound, KafkaError
 from lamina.image.image import Image

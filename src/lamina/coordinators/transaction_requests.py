@@ -14,10 +14,8 @@ from lamina.errors import (
     CoordinatorLoadInProgress,
     InvalidProducerEpoch,
     InvalidRequest,
-    InvalidTransactionState,
     KafkaError,
     ProducerFenced,
-    TransactionAbortable,
 )
 
 NO_PRODUCER = Producer(-1, -1)
@@ -54,18 +52,6 @@ def expected_producer(producer_id: int, epoch: int) -> Producer | None:
 def fenced(reason: str, *, is_known: bool) -> KafkaError:
     """PRODUCER_FENCED came late; older versions of an API say INVALID_PRODUCER_EPOCH instead."""
     return ProducerFenced(reason) if is_known else InvalidProducerEpoch(reason)
-
-
-def told_to_writer(error: KafkaError, *, knows_abortable: bool) -> KafkaError:
-    """What Produce and TxnOffsetCommit say when the coordinator did not let a write into the transaction.
-
-    TRANSACTION_ABORTABLE is known from version 11 of the one and version 4 of the other.
-    """
-    if isinstance(error, ProducerFenced):
-        return InvalidProducerEpoch(str(error))
-    if isinstance(error, TransactionAbortable) and not knows_abortable:
-        return InvalidTransactionState(str(error))
-    return error
 
 
 # From producers

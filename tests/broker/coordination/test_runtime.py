@@ -242,6 +242,16 @@ def test_an_append_that_fails_answers_everybody_and_nobody_is_coordinated_here_a
         world.write(("a", "1"))
 
 
+def test_a_partition_that_is_led_elsewhere_is_not_written_and_not_loaded_again(world: World) -> None:
+    waiting = world.wait("b")
+    world.partition.leader = None
+    with pytest.raises(NotCoordinator, match="does not lead"):
+        world.write(("a", "1"))
+    with pytest.raises(NotCoordinator):
+        world.done(waiting)
+    assert world.shard.is_given_up
+
+
 def test_records_that_are_too_large_together_are_refused_and_the_shard_is_loaded_again(world: World) -> None:
     world.write(("a", "1"))
     waiting = world.wait("b")

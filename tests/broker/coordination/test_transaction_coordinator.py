@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.coordination import transaction_coordinator
+from lamina.broker.coordination import transaction_markers
 from lamina.broker.coordination.shard_log import ShardLog
 from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.records.transaction_records import Status, TransactionRecord
@@ -95,7 +95,7 @@ def test_a_transaction_is_complete_when_its_markers_are_on_disk(broker: InProces
     me = open_transaction(orders)
     held = HeldFlusher(broker.parts.partitions.get("t", 0))
     assert orders.end(me, settled=False).code == 0
-    assert (orders.state(), broker.parts.transactions.markers_pending) == ("PrepareCommit", 1)
+    assert (orders.state(), broker.parts.transactions.markers.pending) == ("PrepareCommit", 1)
     assert orders.add(me, ("t", 0)) == [ErrorCode.CONCURRENT_TRANSACTIONS]
     held.release()
     broker.settle()
@@ -145,6 +145,20 @@ def test_a_new_topic_by_the_name_of_a_deleted_one_gets_none_of_its_markers(
     assert committed(broker) == [b"a"]
 
 
+def test_a_partition_that_is_led_elsewhere_for_a_while_stays_online_and_gets_its_marker_later(
+    broker: InProcessBroker, orders: Transacting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_markers, "_RETRY_SECONDS", 0)
+    me = open_transaction(orders)
+    partition = broker.parts.partitions.get("t", 0)
+    leader, partition.leader = partition.leader, None
+    assert orders.end(me, settled=False).code == 0
+    assert (orders.state(), partition.log.failure) == ("PrepareCommit", None)
+    partition.leader = leader
+    broker.settle()
+    assert orders.state() == "CompleteCommit"
+
+
 def test_what_is_deleted_while_its_marker_waits_is_skipped(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
     broker.parts.partitions.get("t", 0).log.take_offline("it broke")
@@ -173,7 +187,7 @@ def test_many_partitions_get_their_markers_in_turns(broker: InProcessBroker, ord
     me = orders.started()
     assert set(orders.add(me, *[("wide", index) for index in range(70)])) == {0}
     assert orders.end(me, settled=False).code == 0
-    assert broker.parts.transactions.markers_pending == 70
+    assert broker.parts.transactions.markers.pending == 70
     broker.settle()
     assert {broker.parts.partitions.get("wide", index).log.log_end_offset for index in range(70)} == {1}
 
@@ -208,7 +222,7 @@ def test_a_transaction_ends_even_if_no_producer_id_can_be_had_for_a_while(
         return await next_id()
 
     monkeypatch.setattr(broker.parts.producer_ids, "next", unreliable)
-    monkeypatch.setattr(transaction_coordinator, "_MARKER_RETRY_SECONDS", 0)
+    monkeypatch.setattr(transaction_markers, "_RETRY_SECONDS", 0)
     assert orders.init(5).code == ErrorCode.CONCURRENT_TRANSACTIONS
     broker.settle()
     assert (failures, orders.state()) == ([], "CompleteAbort")
@@ -232,7 +246,7 @@ def test_a_transaction_whose_end_the_log_refuses_for_a_while_ends_later(
         append(records, *more, **how)
 
     monkeypatch.setattr(shard.log, "append", refuse_the_end)
-    monkeypatch.setattr(transaction_coordinator, "_MARKER_RETRY_SECONDS", 0)
+    monkeypatch.setattr(transaction_markers, "_RETRY_SECONDS", 0)
     assert orders.end(me).code == 0
     assert (refusals, orders.state()) == (0, "CompleteCommit")
 
@@ -249,7 +263,7 @@ def test_a_transaction_that_runs_out_is_aborted(tmp_path: Path) -> None:
     broker.run_until(lambda: orders.state() == "CompleteAbort")
     assert orders.end(me).code == ErrorCode.PRODUCER_FENCED
     coordinator = broker.parts.transactions
-    assert (coordinator.timed_out, coordinator.markers_written, coordinator.markers_pending) == (1, 1, 0)
+    assert (coordinator.timed_out, coordinator.markers.written, coordinator.markers.pending) == (1, 1, 0)
     assert {status.state_name: count for status, count in coordinator.counts().items() if count} == {"CompleteAbort": 1}
     broker.close()
 

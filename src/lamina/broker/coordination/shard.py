@@ -26,6 +26,7 @@ from lamina.errors import (
     KafkaError,
     MessageTooLarge,
     NotCoordinator,
+    NotLeaderOrFollower,
     StorageError,
     UnknownServerError,
 )
@@ -206,7 +207,7 @@ class Shard(Generic[R, M]):
             raise
         try:
             self._carry_out_or_replace(machine, decision, verification)
-        except StorageError as error:
+        except (StorageError, NotLeaderOrFollower) as error:
             self.close()
             raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
         except MessageTooLarge as error:

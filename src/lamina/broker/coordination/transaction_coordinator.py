@@ -1,25 +1,22 @@
-"""The transaction coordinator of this broker: which shard an id lives in, its topic, its settings, its markers.
+"""The transaction coordinator of this broker: which shard an id lives in, its topic, its settings.
 
-Owns ``__transaction_state`` and the markers that end transactions: they are written into every partition that is still
-there, again and again until each has its own. Must not know what a transaction's states mean: its shard decides.
+Owns ``__transaction_state``. Must not know what a transaction's states mean: its shard decides.
 """
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar
 
 from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.runtime import Runtime
-from lamina.broker.coordination.shard import Shard
 from lamina.broker.coordination.shard_log import RecordFormat
-from lamina.broker.counters import Counters, Place
+from lamina.broker.coordination.transaction_markers import TransactionMarkers, TransactionShardOnLog
+from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Follower
-from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
@@ -42,11 +39,8 @@ from lamina.coordinators.transaction_requests import (
 )
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import (
-    InvalidProducerEpoch,
     KafkaError,
     NotCoordinator,
-    StorageError,
-    TransactionCoordinatorFenced,
 )
 from lamina.image.diff import Changes
 from lamina.image.features import TRANSACTION_VERSION, level_of
@@ -63,13 +57,6 @@ from lamina.settings.transactions import (
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
 
-logger = logging.getLogger(__name__)
-
-_MARKER_RETRY_SECONDS = 0.1
-_MARKER_RETRY_MAX_SECONDS = 5.0
-_PARTITIONS_AT_A_TIME = 64
-
-TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
 Q = TypeVar("Q", InitRequest, EndRequest)
 
 
@@ -88,10 +75,8 @@ class TransactionCoordinator(Follower):
         self._metadata = metadata
         self._internal_topics = internal_topics
         self._producer_ids = producer_ids
-        self._partitions = partitions
-        self._counters = counters
         self._clocks = clocks
-        self._loop = loop
+        self.markers = TransactionMarkers(producer_ids, partitions, counters, clocks, loop)
         self.runtime: Runtime[TransactionRecord, TransactionShard] = Runtime(
             TRANSACTION_STATE,
             RecordFormat(lambda record: encode_record(record, self.version), decode_record, base_sequence=NO_SEQUENCE),
@@ -103,9 +88,8 @@ class TransactionCoordinator(Follower):
             counters,
             partitions,
         )
-        self._sending: dict[asyncio.Task[None], SendMarkers] = {}
-        self.markers_written = 0
         self.timed_out = 0
+        """Transactions that were aborted because their time ran out."""
 
     # Which shard
 
@@ -240,8 +224,6 @@ class TransactionCoordinator(Follower):
         if gone:
             self.topics_deleted(gone)
 
-    # Markers
-
     def topics_deleted(self, topics: frozenset[str]) -> None:
         """A shard that is being loaded finds out by itself which partitions there are."""
         for shard in self.runtime:
@@ -249,110 +231,15 @@ class TransactionCoordinator(Follower):
             if machine is not None:
                 shard.run(lambda _, m=machine: m.topics_deleted(topics))  # type: ignore[misc]
 
+    # Effects
+
     def _perform(self, shard: TransactionShardOnLog, effect: Effect) -> None:
-        if not isinstance(effect, SendMarkers):
-            return
-        self.timed_out += effect.has_timed_out
-        left: set[TopicPartition] = set(effect.partitions)
-        flushing: list[Partition] = []
-        if len(left) <= _PARTITIONS_AT_A_TIME:
-            left, flushing = self._write_markers(left, effect)
-        is_written = not left and not flushing and not effect.needs_producer_id
-        if is_written and self._complete(shard, effect, None):
-            # As nearly always: the producer may begin its next transaction at once.
-            return
-        task = self._loop.create_task(self._send_markers(shard, effect, left, flushing))
-        self._sending[task] = effect
-        task.add_done_callback(lambda done: self._sending.pop(done, None))
-
-    async def _send_markers(
-        self, shard: TransactionShardOnLog, effect: SendMarkers, left: set[TopicPartition], flushing: list[Partition]
-    ) -> None:
-        """Until every partition has its marker, on disk where that is asked for, and the transaction is complete."""
-        machine, wait_seconds = shard.machine, _MARKER_RETRY_SECONDS
-        # A machine that was loaded again has sent its markers anew, or another broker does.
-        while shard.machine is machine:
-            left |= (await all_committed(flushing, self._clocks)).keys()
-            waiting, left, flushing = sorted(left), set(), []
-            for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
-                failed, unflushed = self._write_markers(waiting[start : start + _PARTITIONS_AT_A_TIME], effect)
-                left |= failed
-                flushing += unflushed
-                await asyncio.sleep(0)
-            if flushing and not left:
-                continue
-            if not left and await self._complete_with_producer_id(shard, machine, effect):
-                return
-            await asyncio.sleep(wait_seconds)
-            wait_seconds = min(2 * wait_seconds, _MARKER_RETRY_MAX_SECONDS)
-
-    async def _complete_with_producer_id(
-        self, shard: TransactionShardOnLog, machine: TransactionShard | None, effect: SendMarkers
-    ) -> bool:
-        """Complete the transaction, if the producer id can be had that its client needs to go on."""
-        fresh: int | None = None
-        if effect.needs_producer_id:
-            try:
-                fresh = await self._producer_ids.next()
-            except Exception as error:
-                self._counters.count_unexpected(Place.COORDINATOR)
-                logger.error("%r: no producer id for its next transaction", effect.transactional_id, exc_info=error)
-                return False
-        return shard.machine is machine and self._complete(shard, effect, fresh)
-
-    def _complete(self, shard: TransactionShardOnLog, effect: SendMarkers, fresh: int | None) -> bool:
-        """Every partition has its marker. Returns whether the log could be told so."""
-        machine = shard.machine
-        return machine is not None and shard.run(
-            lambda now: machine.markers_written(effect.transactional_id, effect.producer, now, fresh)
-        )
-
-    def _write_markers(
-        self, partitions: Iterable[TopicPartition], effect: SendMarkers
-    ) -> tuple[set[TopicPartition], list[Partition]]:
-        """Those that could not take their marker, and those where it is not on disk yet but must be."""
-        left: set[TopicPartition] = set()
-        flushing: list[Partition] = []
-        now_ms = self._clocks.now_ms()
-        for key in partitions:
-            partition = self._partitions.find(*key)
-            if partition is None:
-                if self._partitions.is_known(*key):
-                    left.add(key)
-                # Else the topic is gone, and with it what was written.
-                continue
-            try:
-                partition.append_marker(
-                    *effect.producer,
-                    effect.coordinator_epoch,
-                    is_commit=effect.is_commit,
-                    transaction_version=effect.transaction_version,
-                    now_ms=now_ms,
-                )
-            except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
-                logger.warning("%s-%d takes no marker of %s: %s", *key, effect.transactional_id, error)
-            except StorageError as error:
-                logger.debug("%s-%d cannot take a marker now: %s", *key, error)
-                left.add(key)
-            except Exception as error:
-                self._partitions.failed(*key, error)
-                left.add(key)
-            else:
-                self.markers_written += 1
-                if not partition.is_committed():
-                    flushing.append(partition)
-        return left, flushing
-
-    @property
-    def markers_pending(self) -> int:
-        """Transactions whose markers could not be written at once, each with its partitions."""
-        return sum(len(effect.partitions) for effect in self._sending.values())
+        if isinstance(effect, SendMarkers):
+            self.timed_out += effect.has_timed_out
+            self.markers.send(shard, effect)
 
     async def close(self) -> None:
-        """End what is under way; the next start takes it up again."""
-        for task in self._sending:
-            task.cancel()
-        await asyncio.gather(*self._sending, return_exceptions=True)
+        await self.markers.close()
         self.runtime.close()
 
 

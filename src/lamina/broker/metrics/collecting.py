@@ -183,8 +183,8 @@ def _transactions(coordinator: TransactionCoordinator) -> Iterator[tuple[Metric,
         [Sample((status.state_name,), counts[status]) for status in Status if status is not Status.DEAD],
     )
     yield transactions.TRANSACTIONS_TIMED_OUT, _one(coordinator.timed_out)
-    yield transactions.TRANSACTION_MARKERS, _one(coordinator.markers_written)
-    yield transactions.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers_pending)
+    yield transactions.TRANSACTION_MARKERS, _one(coordinator.markers.written)
+    yield transactions.TRANSACTION_MARKERS_PENDING, _one(coordinator.markers.pending)
 
 
 def _machine(sources: MetricSources, machine: Machine) -> Iterator[tuple[Metric, Samples]]:

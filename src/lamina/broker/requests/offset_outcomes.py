@@ -39,7 +39,7 @@ def partition_count(metadata: Metadata, topic: str) -> int:
     return 0 if found is None or found.is_being_deleted else len(found.partitions)
 
 
-def answer_with(api_key: int, request: Request, message: Any, outcome: Outcome, **more: Any) -> Any:
+def response_with(api_key: int, request: Request, message: Any, outcome: Outcome, **more: Any) -> Any:
     """The answer, with an outcome for each partition that was named and whatever else it says."""
     shape = response_shape(api_key, request.api_version)
     topic_shape = shape.of("topics")

@@ -28,8 +28,8 @@ def handle(groups: GroupCoordinator, transactions: TransactionCoordinator, reque
         request.api_version >= _FIRST_WITH_FENCED,
     )
     shard = transactions.shard_of(message.transactional_id)
-    response = shard.ask(lambda machine, waiter, now: machine.add_offsets(add, waiter, now))
-    return response.then(lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE))
+    pending = shard.ask(lambda machine, waiter, now: machine.add_offsets(add, waiter, now))
+    return pending.then(lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE))
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:

@@ -38,10 +38,10 @@ async def handle(partitions: Partitions, transactions: TransactionCoordinator, r
         keys = _keys(one.topics)
         outcome = _unknown(partitions, keys)
         if not outcome:
-            answers = await transactions.verify(
+            responses = await transactions.verify(
                 one.transactional_id, one.producer_id, one.producer_epoch, keys, not one.verify_only
             )
-            outcome = {key: _code(error) for key, error in answers.items()}
+            outcome = {key: _code(error) for key, error in responses.items()}
         topics = _topics(result_shape.of("topic_results"), one.topics, outcome)
         results.append(result_shape(transactional_id=one.transactional_id, topic_results=topics))
     return shape(error_code=ErrorCode.NONE, results_by_transaction=tuple(results))

@@ -37,8 +37,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         request.api_version,
     )
     shard = groups.shard_of(message.group_id)
-    response = shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now))
-    return response.then(lambda answer: _answer(request, answer))
+    pending = shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now))
+    return pending.then(lambda response: _response(request, response))
 
 
 def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:
@@ -52,24 +52,24 @@ def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:
     return owned
 
 
-def _answer(request: Request, answer: ConsumerHeartbeatResponse) -> Any:
+def _response(request: Request, response: ConsumerHeartbeatResponse) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     assignment = None
-    if answer.assignment is not None:
+    if response.assignment is not None:
         assignment_shape = shape.of("assignment")
         topic_shape = assignment_shape.of("topic_partitions")
         assignment = assignment_shape(
             topic_partitions=tuple(
                 topic_shape(topic_id=UUID(bytes=topic_id), partitions=partitions)
-                for topic_id, partitions in answer.assignment.items()
+                for topic_id, partitions in response.assignment.items()
             )
         )
     return shape(
         error_code=ErrorCode.NONE,
         error_message=None,
-        member_id=answer.member_id,
-        member_epoch=answer.member_epoch,
-        heartbeat_interval=answer.heartbeat_interval_ms,
+        member_id=response.member_id,
+        member_epoch=response.member_epoch,
+        heartbeat_interval=response.heartbeat_interval_ms,
         assignment=assignment,
     )
 

@@ -31,17 +31,17 @@ async def handle(transactions: TransactionCoordinator, request: Request, message
             request.api_version >= _FIRST_WITH_FENCED,
         )
     )
-    return _answer(request, ErrorCode.NONE, ended)
+    return _response(request, ErrorCode.NONE, ended)
 
 
-def _answer(request: Request, code: ErrorCode, producer: Producer) -> Any:
+def _response(request: Request, code: ErrorCode, producer: Producer) -> Any:
     return response_shape(API_KEY, request.api_version)(
         error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
     )
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, error.code, NO_PRODUCER)
+    return _response(request, error.code, NO_PRODUCER)
 
 
 API = Api(API_KEY, "EndTxn", range(6), error_response)

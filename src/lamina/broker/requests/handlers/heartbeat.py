@@ -20,8 +20,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         message.group_id, message.generation_id, message.member_id, getattr(message, "group_instance_id", None)
     )
     shard = groups.shard_of(message.group_id)
-    response = shard.ask(lambda machine, waiter, now: machine.heartbeat(heartbeat, waiter, now))
-    return response.then(lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE))
+    pending = shard.ask(lambda machine, waiter, now: machine.heartbeat(heartbeat, waiter, now))
+    return pending.then(lambda _: response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE))
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:

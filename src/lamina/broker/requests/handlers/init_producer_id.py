@@ -32,7 +32,7 @@ async def handle(
         getattr(message, "producer_id", NO_PRODUCER.id), getattr(message, "producer_epoch", NO_PRODUCER.epoch)
     )
     if message.transactional_id is None:
-        return _answer(request, ErrorCode.NONE, Producer(await producer_ids.next(), 0))
+        return _response(request, ErrorCode.NONE, Producer(await producer_ids.next(), 0))
     producer = await transactions.init_producer_id(
         InitRequest(
             message.transactional_id,
@@ -41,17 +41,17 @@ async def handle(
             request.api_version >= _FIRST_WITH_FENCED,
         )
     )
-    return _answer(request, ErrorCode.NONE, producer)
+    return _response(request, ErrorCode.NONE, producer)
 
 
-def _answer(request: Request, code: ErrorCode, producer: Producer) -> Any:
+def _response(request: Request, code: ErrorCode, producer: Producer) -> Any:
     return response_shape(API_KEY, request.api_version)(
         error_code=code, producer_id=producer.id, producer_epoch=producer.epoch
     )
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, error.code, NO_PRODUCER)
+    return _response(request, error.code, NO_PRODUCER)
 
 
 API = Api(API_KEY, "InitProducerId", range(6), error_response)

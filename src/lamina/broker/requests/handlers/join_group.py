@@ -44,8 +44,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         reason=getattr(message, "reason", None) or "",
     )
     shard = groups.shard_of(message.group_id)
-    response = shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now))
-    return response.then(lambda answer: _answer(request, answer))
+    pending = shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now))
+    return pending.then(lambda response: _response(request, response))
 
 
 def client_of(request: Request) -> Client:
@@ -54,29 +54,29 @@ def client_of(request: Request) -> Client:
     return Client(request.client_id or "", f"/{host}")
 
 
-def _answer(request: Request, answer: JoinResponse) -> Any:
+def _response(request: Request, response: JoinResponse) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     member_shape = shape.of("members")
-    protocol = answer.protocol
+    protocol = response.protocol
     if protocol is None and request.api_version < _FIRST_WITH_NULL_PROTOCOL:
         protocol = ""
     return shape(
-        error_code=ErrorCode.NONE if answer.error is None else answer.error.code,
-        generation_id=answer.generation,
-        protocol_type=answer.protocol_type,
+        error_code=ErrorCode.NONE if response.error is None else response.error.code,
+        generation_id=response.generation,
+        protocol_type=response.protocol_type,
         protocol_name=protocol,
-        leader=answer.leader,
-        skip_assignment=answer.skip_assignment,
-        member_id=answer.member_id,
+        leader=response.leader,
+        skip_assignment=response.skip_assignment,
+        member_id=response.member_id,
         members=tuple(
             member_shape(member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata)
-            for member in answer.members
+            for member in response.members
         ),
     )
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, JoinResponse(message.member_id, error=error))
+    return _response(request, JoinResponse(message.member_id, error=error))
 
 
 API = Api(API_KEY, "JoinGroup", range(10), error_response)

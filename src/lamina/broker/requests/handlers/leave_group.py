@@ -28,21 +28,21 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         )
     leave = LeaveRequest(message.group_id, members)
     shard = groups.shard_of(message.group_id)
-    response = shard.ask(lambda machine, waiter, now: machine.leave(leave, waiter, now))
-    return response.then(lambda answer: _answer(request, answer))
+    pending = shard.ask(lambda machine, waiter, now: machine.leave(leave, waiter, now))
+    return pending.then(lambda response: _response(request, response))
 
 
-def _answer(request: Request, answer: LeaveResponse) -> Any:
+def _response(request: Request, response: LeaveResponse) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version < _FIRST_BATCHED:
-        _, error = answer.members[0]
+        _, error = response.members[0]
         return shape(error_code=_code(error))
     member_shape = shape.of("members")
     return shape(
         error_code=ErrorCode.NONE,
         members=tuple(
             member_shape(member_id=member.member_id, group_instance_id=member.instance_id, error_code=_code(error))
-            for member, error in answer.members
+            for member, error in response.members
         ),
     )
 

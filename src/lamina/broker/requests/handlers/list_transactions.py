@@ -18,7 +18,7 @@ _ANY_DURATION = -1
 
 
 def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
-    answer = transactions.list_transactions(
+    response = transactions.list_transactions(
         ListRequest(
             frozenset(message.state_filters),
             frozenset(message.producer_id_filters),
@@ -30,10 +30,10 @@ def handle(transactions: TransactionCoordinator, request: Request, message: Any)
     state_shape = shape.of("transaction_states")
     return shape(
         error_code=ErrorCode.NONE,
-        unknown_state_filters=answer.unknown_states,
+        unknown_state_filters=response.unknown_states,
         transaction_states=tuple(
             state_shape(transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state)
-            for one in answer.listings
+            for one in response.listings
         ),
     )
 

@@ -15,9 +15,9 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import (
     Outcome,
     TopicKey,
-    answer_with,
     one_outcome,
     partition_count,
+    response_with,
     topic_key,
     topic_name,
 )
@@ -34,7 +34,7 @@ _NO_RETENTION = -1
 def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
     known, outcome = sort_partitions(metadata, message)
     if not known:
-        return answer_with(API_KEY, request, message, outcome)
+        return response_with(API_KEY, request, message, outcome)
     retention_ms = milliseconds(message.retention_time) if hasattr(message, "retention_time") else _NO_RETENTION
     commit = OffsetCommitRequest(
         message.group_id,
@@ -49,7 +49,7 @@ def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, messa
     def respond(errors: list[KafkaError | None]) -> Any:
         for (key, one), error in zip(known, errors, strict=True):
             outcome[key, one.partition] = ErrorCode.NONE if error is None else error.code
-        return answer_with(API_KEY, request, message, outcome)
+        return response_with(API_KEY, request, message, outcome)
 
     shard = groups.shard_of(message.group_id)
     try:
@@ -83,7 +83,7 @@ def sort_partitions(metadata: Metadata, message: Any) -> tuple[list[tuple[TopicK
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return answer_with(API_KEY, request, message, one_outcome(message, error.code))
+    return response_with(API_KEY, request, message, one_outcome(message, error.code))
 
 
 API = Api(API_KEY, "OffsetCommit", range(2, 11), error_response)

@@ -9,7 +9,7 @@ from typing import Any
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.offset_outcomes import answer_with, partition_count
+from lamina.broker.requests.offset_outcomes import partition_count, response_with
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import OffsetDeleteRequest
 from lamina.errors import ErrorCode, KafkaError
@@ -32,7 +32,7 @@ def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, messa
     def respond(errors: list[KafkaError | None]) -> Any:
         for key, error in zip(known, errors, strict=True):
             outcome[key] = ErrorCode.NONE if error is None else error.code
-        return answer_with(API_KEY, request, message, outcome, error_code=ErrorCode.NONE)
+        return response_with(API_KEY, request, message, outcome, error_code=ErrorCode.NONE)
 
     shard = groups.shard_of(message.group_id)
     return shard.ask(lambda machine, waiter, now: machine.delete_offsets(delete, waiter)).then(respond)

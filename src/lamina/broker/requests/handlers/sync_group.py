@@ -32,16 +32,16 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
         {one.member_id: bytes(one.assignment) for one in message.assignments},
     )
     shard = groups.shard_of(message.group_id)
-    response = shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now))
-    return response.then(lambda answer: _answer(request, answer))
+    pending = shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now))
+    return pending.then(lambda response: _response(request, response))
 
 
-def _answer(request: Request, answer: SyncResponse) -> Any:
+def _response(request: Request, response: SyncResponse) -> Any:
     return response_shape(API_KEY, request.api_version)(
         error_code=ErrorCode.NONE,
-        protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol,
-        assignment=answer.assignment,
+        protocol_type=response.protocol_type,
+        protocol_name=response.protocol,
+        assignment=response.assignment,
     )
 
 

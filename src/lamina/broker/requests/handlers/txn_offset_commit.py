@@ -14,7 +14,7 @@ from lamina.broker.coordination.shard import DecisionTooLarge
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.handlers.offset_commit import sort_partitions
-from lamina.broker.requests.offset_outcomes import answer_with, one_outcome
+from lamina.broker.requests.offset_outcomes import one_outcome, response_with
 from lamina.broker.requests.request import Request
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.coordinators.group_requests import TransactionalCommitRequest
@@ -32,7 +32,7 @@ async def handle(
         raise InvalidGroupId("a group must have a name")
     known, outcome = sort_partitions(metadata, message)
     if not known:
-        return answer_with(API_KEY, request, message, outcome)
+        return response_with(API_KEY, request, message, outcome)
     commit = TransactionalCommitRequest(
         message.group_id,
         message.transactional_id,
@@ -54,14 +54,14 @@ async def handle(
         raise InvalidCommitOffsetSize(str(error)) from error
     for (key, one), refusal in zip(known, errors, strict=True):
         outcome[key, one.partition] = ErrorCode.NONE if refusal is None else refusal.code
-    return answer_with(API_KEY, request, message, outcome)
+    return response_with(API_KEY, request, message, outcome)
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     code = error.code
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.api_version < _FIRST_WITH_LOADING:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return answer_with(API_KEY, request, message, one_outcome(message, code))
+    return response_with(API_KEY, request, message, one_outcome(message, code))
 
 
 API = Api(API_KEY, "TxnOffsetCommit", range(6), error_response)

@@ -42,7 +42,7 @@ async def handle(partitions: Partitions, clocks: Clocks, request: Request, messa
     failed = await all_committed(uncommitted, clocks)
     for errors in results:
         errors |= {key: error.code for key, error in failed.items() if key in errors}
-    return _answer(request, message, lambda number, key: results[number][key])
+    return _response(request, message, lambda number, key: results[number][key])
 
 
 def _write(
@@ -67,7 +67,7 @@ def _write(
     return ErrorCode.NONE
 
 
-def _answer(request: Request, message: Any, code_of: Callable[[int, TopicPartition], ErrorCode]) -> Any:
+def _response(request: Request, message: Any, code_of: Callable[[int, TopicPartition], ErrorCode]) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     marker_shape = shape.of("markers")
     topic_shape = marker_shape.of("topics")
@@ -93,7 +93,7 @@ def _answer(request: Request, message: Any, code_of: Callable[[int, TopicPartiti
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, message, lambda _, __: error.code)
+    return _response(request, message, lambda _, __: error.code)
 
 
 API = Api(API_KEY, "WriteTxnMarkers", range(1, 2), error_response)

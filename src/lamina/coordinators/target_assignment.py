@@ -1,9 +1,11 @@
 """The target assignment: what each member of a consumer group shall have at the group's epoch.
 
-Owns which assignor computes it and from what. An assignor is a function of the members' subscriptions and the
-topics' sizes. Must not know how members get there.
+Owns what it is computed from, which assignor computes it, and the hash that shows when it is out of date: it changes
+when a subscribed topic was made, deleted or given partitions (KIP-1101). The hash is Lamina's own: a group that another
+broker wrote is assigned anew once. Must not know how members get there.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +13,32 @@ from lamina.coordinators.assignors import Assignor, MemberSubscription
 from lamina.coordinators.consumer_member import ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
 from lamina.coordinators.topic_partitions import NO_PARTITIONS, normal
+from lamina.image.image import Image
 from lamina.image.topic import Topic
+
+NOTHING_SUBSCRIBED_HASH = 0
+
+
+def known_topics(names: Iterable[str], image: Image) -> dict[str, Topic]:
+    """Those of the topics that exist, by name in order; one that is being deleted does not."""
+    found = {}
+    for name in sorted(names):
+        topic = image.topics.get(name)
+        if topic is not None and not topic.is_being_deleted:
+            found[name] = topic
+    return found
+
+
+def metadata_hash(topics: Mapping[str, Topic]) -> int:
+    """A signed 64-bit number that differs when any topic's name, id or number of partitions does."""
+    if not topics:
+        return NOTHING_SUBSCRIBED_HASH
+    digest = hashlib.blake2b(digest_size=8)
+    for name in sorted(topics):
+        topic = topics[name]
+        encoded = name.encode()
+        digest.update(len(encoded).to_bytes(4, "big") + encoded + topic.id + len(topic.partitions).to_bytes(4, "big"))
+    return int.from_bytes(digest.digest(), "big", signed=True)
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], offered: tuple[str, ...]) -> str:

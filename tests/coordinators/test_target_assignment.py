@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from lamina.coordinators.assignors import MemberSubscription
 from lamina.coordinators.consumer_member import NO_SUBSCRIPTION, ConsumerMember
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
-from lamina.coordinators.subscribed_topics import known_topics, metadata_hash
-from lamina.coordinators.target import compute_target, preferred_assignor
+from lamina.coordinators.target_assignment import compute_target, known_topics, metadata_hash, preferred_assignor
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
 
