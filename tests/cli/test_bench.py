@@ -25,7 +25,7 @@ def test_reading_is_measured(records: Records) -> None:
     assert outcome.status == 0
     shown = dict(line.rsplit("  ", 1) for line in outcome.out.splitlines()[1:-1])
     assert shown["records".ljust(18)] == "500"
-    assert "not what the cluster can do at most" in outcome.out
+    assert "not the limit of the cluster" in outcome.out
 
 
 def test_a_topic_that_is_named_is_used_and_left(records: Records, topic: str) -> None:

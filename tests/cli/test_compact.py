@@ -66,7 +66,7 @@ def test_a_topic_is_compacted_now_and_the_table_says_what_came_of_it(quiet: Comm
     heading, row, *remains = done.out.splitlines()
     assert heading.split() == ["topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds"]
     assert row.split()[:5] == ["t", "0", "7", "→", "2"]
-    assert "t-0: 1 tombstone left: a tombstone goes after its delete horizon" in remains[0]
+    assert "t-0: 1 tombstone left: removed after their delete horizon" in remains[0]
     [told] = quiet("cleaner", "history", "--json").objects
     assert (told["outcome"], told["is_manual"], told["keys"]) == ("cleaned", True, 2)
     assert (told["before"]["records"], told["after"]["records"], told["after"]["tombstones"]) == (7, 2, 1)
@@ -134,7 +134,7 @@ def test_who_stops_waiting_is_told_that_the_broker_goes_on(quiet: Commands, monk
         patch.setattr("lamina.cli.compact.online._await", interrupted)
         stopped = quiet("compact", "t", "--roll", "--wait")
     assert stopped.status == 130
-    assert stopped.err == "lamina: the broker goes on without being watched: lamina cleaner status shows how far\n"
+    assert stopped.err == "lamina: the broker goes on compacting; `lamina cleaner status` shows the progress\n"
     eventually(lambda: bool(quiet("cleaner", "history", "t", "--json").objects))
 
 
@@ -194,7 +194,7 @@ def test_why_a_record_is_still_there_is_explained(quiet: Commands) -> None:
     assert "compaction removed it" in gone["reasons"][0]
     assert "nothing was written there yet" in explained(quiet, "--offset", "99")["reasons"][0]
     shown = quiet("cleaner", "explain", "t", "--key", "b").out
-    assert shown.startswith("t-0 offset 6, key b, a tombstone: goes\n")
+    assert shown.startswith("t-0 offset 6, key b, a tombstone: will be removed\n")
     assert quiet("cleaner", "explain", "t", "--key", "no-such-key").status == 1
     assert quiet("cleaner", "explain", "t").status == 2
     assert quiet("cleaner", "explain", "no-such-topic", "--key", "a").status == 1

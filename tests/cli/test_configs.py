@@ -35,10 +35,10 @@ def test_settings_of_a_topic_are_set_shown_and_taken_back(configs: Run, orders: 
         "retention.ms    5000            DYNAMIC_TOPIC_CONFIG",
     ]
     outcome = configs("unset", "--topic", orders, "retention.ms", "cleanup.policy")
-    assert outcome.out.splitlines()[0] == f"{orders}: retention.ms is not set any more"
+    assert outcome.out.splitlines()[0] == f"{orders}: retention.ms is back at its default"
     outcome = configs("get", "--topic", orders)
     assert (outcome.status, outcome.out) == (0, "")
-    assert outcome.err == f"lamina: everything of {orders} is at its default; --all shows it\n"
+    assert outcome.err == f"lamina: every setting of {orders} is at its default; --all shows them\n"
 
 
 def test_settings_that_are_named_are_shown_whatever_their_source(configs: Run, orders: str) -> None:
@@ -106,10 +106,10 @@ def test_a_topic_or_a_broker_that_is_not_there(configs: Run) -> None:
     for arguments in (("get",), ("set", "retention.ms=1"), ("unset", "retention.ms")):
         outcome = configs(*arguments, "--topic", "nowhere")
         assert outcome.status == 1
-        assert outcome.err == "lamina: there is no topic 'nowhere'; `lamina topics list` shows what is there\n"
+        assert outcome.err == "lamina: there is no topic 'nowhere'; `lamina topics list` shows all topics\n"
         outcome = configs(*arguments, "--broker", "7")
         assert outcome.status == 1
-        assert outcome.err == "lamina: there is no broker 7; `lamina brokers` shows who is there\n"
+        assert outcome.err == "lamina: there is no broker 7; `lamina brokers` shows all brokers\n"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_settings_of_all_brokers(lamina: Lamina, own_broker: Callable[..., Broke
     where = ("--broker-default", *address)
     outcome = lamina("configs", "get", *where)
     assert (outcome.status, outcome.out) == (0, "")
-    assert outcome.err.startswith("lamina: everything of all brokers is at its default")
+    assert outcome.err.startswith("lamina: every setting of all brokers is at its default")
     outcome = lamina("configs", "set", "log.retention.ms=500000", "log.retention.bytes=2000000", *where)
     assert outcome.status == 0, outcome.err
     assert outcome.out.splitlines()[0] == "all brokers: log.retention.ms = 500000"
@@ -163,4 +163,4 @@ def test_settings_of_all_brokers_are_not_asked_for_past_security(lamina: Lamina,
     file.write_text("security.protocol=SSL\n")
     outcome = lamina("configs", "get", "--broker-default", "--command-config", file)
     assert outcome.status == 1
-    assert "cannot be reached through TLS or a login; give --broker ID" in outcome.err
+    assert "cannot be reached through TLS or SASL; give --broker ID" in outcome.err

@@ -271,7 +271,7 @@ def test_an_offset_that_is_gone_is_said(records: Records, ten: str) -> None:
     answer_of(admin.delete_records([tp])[tp])
     outcome = records.consume(ten, "--from", "2", "--format", "raw")
     assert (outcome.status, outcome.out) == (0, "456789")
-    assert outcome.err.splitlines()[0] == "lamina: partition 0 begins at offset 4: what was before is gone"
+    assert outcome.err.splitlines()[0] == "lamina: partition 0 begins at offset 4: earlier records are gone"
     assert "begins at" not in records.consume(ten).err
 
 
@@ -323,7 +323,7 @@ def test_a_header_that_the_client_cannot_read_is_one_sentence(
         client.produce(topic, bytes(build_batch([Record(0, NOW_MS, None, b"v", ((b"\xff", b""),))])))
     outcome = records.consume(topic, "--json")
     assert outcome.status == 1
-    assert "partition 0 at offset 0: a header's key is no UTF-8" in outcome.err
+    assert "partition 0 at offset 0: the key of a header is not UTF-8" in outcome.err
     assert records.consume(topic).out == "v\n"
 
 
@@ -337,7 +337,7 @@ def test_such_a_header_behind_many_good_ones_is_one_sentence_too(
         client.produce(topic, bytes(build_batch([Record(0, NOW_MS, None, b"v", ((b"\xff", b""),))])))
     outcome = run_process("consume", topic, "--json", "--bootstrap-server", broker.address)
     assert outcome.status == 1
-    assert "partition 0 at offset 1000: a header's key is no UTF-8" in outcome.err
+    assert "partition 0 at offset 1000: the key of a header is not UTF-8" in outcome.err
 
 
 # Endings

@@ -55,9 +55,9 @@ def listening(answer: bytes | None) -> Iterator[int]:
 def test_a_sound_machine_gets_a_table_and_nothing_is_left_behind(lamina: Lamina, tmp_path: Path) -> None:
     outcome = lamina("doctor", "--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0")
     assert outcome.status == 0
-    assert "how it is" in outcome.out
+    assert "result" in outcome.out
     assert "what to do" not in outcome.out, "there is nothing to do"
-    assert "is not there yet; lamina serve makes it" in outcome.out
+    assert "does not exist yet; `lamina serve` creates it" in outcome.out
     assert outcome.out.splitlines()[-1].startswith("0 problems, ")
     assert list(tmp_path.iterdir()) == []
 
@@ -76,7 +76,7 @@ def test_a_running_broker_is_recognised_by_its_directory_and_its_port(
     broker = own_broker()
     outcome = lamina("doctor", "--json", "--data-dir", broker.data_dir, "--listen", broker.address)
     findings = found(outcome)
-    assert f"a broker is at work in {broker.data_dir} (process {broker.pid})" in findings["data"]["what"]
+    assert f"a broker is running on {broker.data_dir} (process {broker.pid})" in findings["data"]["what"]
     assert f"Lamina, node 1, cluster {broker.facts['cluster_id']} answers" in findings["port"]["what"]
     assert f"process {broker.pid}" in findings["port"]["what"]
     assert outcome.status == 0
@@ -200,7 +200,7 @@ def test_a_bundle_overwrites_nothing(lamina: Lamina, tmp_path: Path) -> None:
     path.write_text("precious")
     outcome = lamina("doctor", "--bundle", path)
     assert (outcome.status, outcome.out) == (2, "")
-    assert "is there already" in outcome.err
+    assert "already exists" in outcome.err
     with pytest.raises(FileExistsError):
         write_bundle(str(path), {})
     assert path.read_text() == "precious"

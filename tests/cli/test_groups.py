@@ -117,7 +117,18 @@ def test_a_group_is_listed_and_described(
         assert lines[0].startswith(
             f"{group}  (state Stable, protocol {protocol}, assignor {assignor}, coordinator 1 at "
         )
-        assert lines[1].split() == ["client", "host", "member", "instance", "partitions", "to", "become"]
+        assert lines[1].split() == [
+            "client",
+            "id",
+            "host",
+            "member",
+            "id",
+            "instance",
+            "id",
+            "assignment",
+            "target",
+            "assignment",
+        ]
         assert lines[2].split()[-1] == f"{filled}:0,1,2"
 
 
@@ -145,7 +156,7 @@ def test_all_groups_are_shown_if_none_is_named(
 def test_a_group_that_is_not_there_is_one_sentence(groups: Groups) -> None:
     for name, *rest in (("describe",), ("lag",), ("delete", "--yes"), ("delete-offsets", "--topic", "t", "--yes")):
         outcome = groups(name, "nobody", *rest)
-        expected = "lamina: there is no group 'nobody'; `lamina groups list` shows what is there\n"
+        expected = "lamina: there is no group 'nobody'; `lamina groups list` shows all groups\n"
         assert (outcome.status, outcome.out, outcome.err) == (1, "", expected)
 
 
@@ -171,8 +182,7 @@ def test_lag_is_told_by_partition_and_in_total(groups: Groups, broker: BrokerPro
         },
     ]
     text = groups("lag", group).out
-    assert "lag 6 offsets in 2 partitions\n" in text
-    assert "a difference of offsets" in text
+    assert "Total lag: 6 offsets in 2 partitions\n" in text
 
 
 def test_partitions_of_members_are_shown_before_anything_is_committed(
@@ -225,18 +235,18 @@ def test_nothing_is_reset_unless_it_is_to_be_executed(
     shown = groups("reset-offsets", group, "--all-topics", "--to-latest")
     assert shown.status == 0
     assert shown.out.splitlines()[1].split() == [filled, "0", "4", "10"]
-    assert shown.err == f"lamina: nothing was changed; --execute resets 1 offsets of {group}\n"
+    assert shown.err == f"lamina: nothing was changed; give --execute to reset 1 offset of {group}\n"
     assert offsets_of(groups, group) == [4]
 
 
 def test_shifting_stays_within_the_partition(groups: Groups, broker: BrokerProcess, filled: str, group: str) -> None:
     commit(broker, group, filled, 4, 7)
     back = groups("reset-offsets", group, "--topic", f"{filled}:0,1", "--shift-by", "-5", "--execute")
-    assert back.err == f"lamina: {filled}-0 has offsets 0 to 10: 0 is taken for -1\n"
+    assert back.err == f"lamina: {filled}-0 has offsets 0 to 10: using 0 instead of -1\n"
     assert offsets_of(groups, group) == [0, 2]
     nothing = groups("reset-offsets", group, "--topic", f"{filled}:2", "--shift-by", "1", "--execute")
     assert (nothing.status, nothing.out) == (1, "")
-    assert "nothing is committed that could be shifted" in nothing.err
+    assert "there is no committed offset to shift" in nothing.err
 
 
 def test_what_is_exported_can_be_read_back(
@@ -261,8 +271,8 @@ def test_what_is_exported_can_be_read_back(
         ("", "no offset for"),
         ("a,b\n", "is not topic,partition,offset"),
         ("a,0,-1\n", "is not topic,partition,offset"),
-        ("a,0,1\na,0,2\n", "a-0 is named twice"),
-        ("\udcff", "this is no CSV"),
+        ("a,0,1\na,0,2\n", "it names a-0 twice"),
+        ("\udcff", "it is not CSV"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_bad_input(
@@ -288,7 +298,7 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(
         reset = groups("reset-offsets", group, "--topic", filled, "--to-latest", "--execute")
         deleted = groups("delete", group, "--yes")
     assert (reset.status, reset.out) == (1, "")
-    assert reset.err.startswith(f"lamina: {group} is active (state Stable, members 1): stop its members first")
+    assert reset.err.startswith(f"lamina: {group} is active (state Stable, 1 member): stop its members first")
     assert (deleted.status, deleted.out) == (1, "")
     assert "stop its members first" in deleted.err
 
@@ -315,7 +325,7 @@ def test_partitions_and_topics_that_are_not_there_are_named(groups: Groups, fill
     outcome = groups("reset-offsets", group, "--topic", f"{filled}:0,7", "--topic", "nowhere", "--to-latest", "--json")
     assert outcome.status == 1
     assert [row["partition"] for row in outcome.objects] == [0]
-    assert "there is no partition 7; it has 3" in outcome.err
+    assert "there is no partition 7; the topic has 3, counted from 0" in outcome.err
     assert "nowhere" in outcome.err
 
 
@@ -326,7 +336,7 @@ def test_a_group_is_deleted_with_its_offsets(groups: Groups, broker: BrokerProce
     commit(broker, group, filled, 4)
     assert groups("delete", group).status == 2
     deleted = groups("delete", group, "nobody", "--yes")
-    assert (deleted.status, deleted.out) == (1, f"{group}: deleted\n")
+    assert (deleted.status, deleted.out) == (1, f"Deleted group {group}.\n")
     assert groups("describe", group).status == 1
 
 
@@ -335,11 +345,14 @@ def test_offsets_of_some_partitions_are_deleted(groups: Groups, broker: BrokerPr
     assert groups("delete-offsets", group).status == 2
     assert groups("delete-offsets", group, "--topic", filled).status == 2
     deleted = groups("delete-offsets", group, "--topic", f"{filled}:0,2", "--yes")
-    assert (deleted.status, deleted.out) == (0, f"{filled}-0: deleted\n{filled}-2: deleted\n")
+    assert (deleted.status, deleted.out) == (
+        0,
+        f"Deleted the committed offset for {filled}-0.\nDeleted the committed offset for {filled}-2.\n",
+    )
     assert offsets_of(groups, group) == [5]
     again = groups("delete-offsets", group, "--topic", f"{filled}:0", "--yes")
     assert (again.status, again.out) == (1, "")
-    assert f"{group} committed nothing there" in again.err
+    assert f"{group} has no committed offsets there" in again.err
 
 
 def test_offsets_of_a_topic_that_is_read_are_not_deleted(

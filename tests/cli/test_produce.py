@@ -140,8 +140,8 @@ def test_a_topic_is_never_made_by_accident(records: Records, topic: str) -> None
 def test_a_topic_is_made_when_that_is_asked_for_and_said(records: Records, topic: str) -> None:
     outcome = records.produce(topic, b"x\n", "--create")
     assert outcome.status == 0
-    assert outcome.err.splitlines()[0] == f"lamina: topic {topic} was not there and is made"
-    assert "made" not in records.produce(topic, b"x\n", "--create").err
+    assert outcome.err.splitlines()[0] == f"Created topic {topic}."
+    assert "Created" not in records.produce(topic, b"x\n", "--create").err
 
 
 def test_a_line_without_separator_is_named_and_what_came_before_is_sent(records: Records, topic: str) -> None:
@@ -160,7 +160,7 @@ def test_lines_are_counted_in_their_own_file(records: Records, topic: str, tmp_p
     second.write_text('{"value":"3"}\n{"value":4}\n')
     outcome = records.produce(topic, b"", "--file", str(first), "--file", str(second), "--format", "json")
     assert outcome.status == 2
-    assert f"line 2 of {second}: value is no string" in outcome.err
+    assert f"line 2 of {second}: value is not a string" in outcome.err
     assert [row["value"] for row in records.rows(topic)] == ["1", "2", "3"]
 
 

@@ -83,7 +83,7 @@ def test_on_a_terminal_only_people_are_spoken_to(tmp_path: Path) -> None:
         with RawClient(broker) as client:
             client.create_topic("orders")
         broker.kill()
-    assert "(1 partition, checked after an unclean stop)" in on_terminal(tmp_path / "data")
+    assert "(1 partition, recovered after an unclean shutdown)" in on_terminal(tmp_path / "data")
     assert "(1 partition)" in on_terminal(tmp_path / "data")
 
 

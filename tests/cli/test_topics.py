@@ -36,7 +36,7 @@ def produce(broker: BrokerProcess, topic: str, partition: int, timestamps_ms: li
 
 def test_topics_are_made_listed_and_described(topics: Topics, topic: str) -> None:
     made = topics("create", topic, "--partitions", "2", "--config", "retention.ms=5000")
-    assert (made.status, made.out) == (0, f"{topic}: made\n")
+    assert (made.status, made.out) == (0, f"Created topic {topic} (2 partitions).\n")
     (row,) = (row for row in topics("list", "--json").objects if row["name"] == topic)
     assert len(row.pop("id")) == 22
     assert row == {
@@ -93,7 +93,7 @@ def test_every_name_is_tried_and_each_error_is_one_sentence(topics: Topics, topi
     topics("create", topic)
     outcome = topics("create", topic, "bad name", f"{topic}-b", f"{topic}-b")
     assert outcome.status == 1
-    assert outcome.out == f"{topic}-b: made\n"
+    assert outcome.out == f"Created topic {topic}-b (1 partition).\n"
     exists, bad = outcome.err.splitlines()
     assert exists == f"lamina: topic '{topic}' already exists; choose another name, or delete that topic first"
     assert bad.startswith("lamina: the topic name 'bad name' has characters other than")
@@ -101,19 +101,19 @@ def test_every_name_is_tried_and_each_error_is_one_sentence(topics: Topics, topi
     assert outcome.status == 1
     assert [row["name"] for row in outcome.objects] == [topic]
     missing, bad = outcome.err.splitlines()
-    assert missing == "lamina: nowhere: unknown topic or partition; `lamina topics list` shows what is there"
+    assert missing == "lamina: nowhere: unknown topic or partition; `lamina topics list` shows all topics"
     assert bad == "lamina: bad name: invalid topic; a name has up to 249 ASCII letters, digits, '.', '_' and '-'"
 
 
 def test_a_topic_that_exists_is_fine_if_the_caller_says_so(topics: Topics, topic: str) -> None:
     topics("create", topic)
     outcome = topics("create", topic, "--if-not-exists")
-    assert (outcome.status, outcome.out) == (0, f"{topic}: is there already\n")
+    assert (outcome.status, outcome.out) == (0, f"Topic {topic} already exists.\n")
 
 
 @pytest.mark.parametrize("flag", ["--validate-only", "--dry-run"])
 def test_asking_whether_a_topic_could_be_made_makes_none(topics: Topics, topic: str, flag: str) -> None:
-    assert topics("create", topic, flag).out == f"{topic}: could be made\n"
+    assert topics("create", topic, flag).out == f"Topic {topic} could be created.\n"
     assert topics("create", topic, flag, "--replication-factor", "3").status == 1
     assert topics("describe", topic).status == 1
 
@@ -182,10 +182,10 @@ def test_a_person_is_asked_before_a_topic_is_deleted(topics: Topics, broker: Bro
     where = ("--bootstrap-server", broker.address)
     refused = run_on_terminal("topics", "delete", topic, *where, answer="n")
     assert refused.status == 130
-    assert f"Delete {topic} with all records?" in refused.err
+    assert f"Delete topic {topic} with all records?" in refused.err
     assert topics("describe", topic).status == 0
     agreed = run_on_terminal("topics", "delete", topic, *where, answer="y")
-    assert (agreed.status, agreed.out) == (0, f"{topic}: deleted\n")
+    assert (agreed.status, agreed.out) == (0, f"Deleted topic {topic}.\n")
     assert topics("describe", topic).status == 1
 
 
@@ -196,7 +196,7 @@ def test_where_nobody_can_be_asked_yes_is_needed(topics: Topics, topic: str) -> 
     assert "--yes" in outcome.err
     outcome = topics("delete", topic, "nowhere", f"{topic}-b", "--yes")
     assert outcome.status == 1
-    assert outcome.out == f"{topic}: deleted\n{topic}-b: deleted\n"
+    assert outcome.out == f"Deleted topic {topic}.\nDeleted topic {topic}-b.\n"
     assert outcome.err.count("\n") == 1
     outcome = topics("delete", "nowhere")
     assert outcome.status == 1
@@ -209,8 +209,8 @@ def test_where_nobody_can_be_asked_yes_is_needed(topics: Topics, topic: str) -> 
 def test_partitions_are_added_with_a_warning_about_keys(topics: Topics, topic: str) -> None:
     topics("create", topic)
     outcome = topics("add-partitions", topic, "--total", "3")
-    assert (outcome.status, outcome.out) == (0, f"{topic}: 1 partitions became 3\n")
-    assert "keys map differently" in outcome.err
+    assert (outcome.status, outcome.out) == (0, f"Topic {topic} now has 3 partitions; it had 1.\n")
+    assert "later records of a key may now go to another partition" in outcome.err
     outcome = topics("add-partitions", topic, "--total", "2")
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err == f"lamina: topic '{topic}' has 3 partitions; 2 is not an increase\n"
@@ -225,7 +225,7 @@ def test_offsets_by_place_and_by_time(topics: Topics, broker: BrokerProcess, top
         "partition  earliest  latest  count",
         "0          0         3       3",
         "1          0         0       0",
-        "total 3",
+        "Total: 3",
     ]
     assert topics("offsets", topic, "--json").objects[0] == {
         "type": "partition_ends",
@@ -261,8 +261,8 @@ def test_records_are_deleted_up_to_an_offset(topics: Topics, broker: BrokerProce
     before = ("delete-records", topic, "--partition", "0", "--before-offset")
     asked = topics(*before, "2")
     assert asked.status == 2
-    assert f"those of {topic}-0 below offset 2" in asked.err
-    assert topics(*before, "2", "--yes").out.split() == ["partition", "begins", "at", f"{topic}-0", "2"]
+    assert f"the records of {topic}-0 below offset 2" in asked.err
+    assert topics(*before, "2", "--yes").out.split() == ["partition", "log", "start", "offset", f"{topic}-0", "2"]
     outcome = topics(*before, "99", "--yes")
     assert outcome.status == 1
     assert outcome.err == (
@@ -287,7 +287,7 @@ def test_records_are_deleted_by_kafkas_file(topics: Topics, broker: BrokerProces
     assert outcome.out.splitlines()[1].split() == [f"{topic}-0", "3"]
     missing, partition = outcome.err.splitlines()
     assert "nowhere" in missing
-    assert partition == f"lamina: {topic}: there is no partition 7; there are 1, from 0 on"
+    assert partition == f"lamina: {topic}: there is no partition 7; the topic has 1, counted from 0"
     assert topics("delete-records", "--file", tmp_path / "missing", "--yes").status == 2
     file.write_text("{}")
     outcome = topics("delete-records", "--file", file, "--yes")
@@ -301,7 +301,7 @@ def test_a_person_is_asked_before_records_are_deleted(topics: Topics, broker: Br
     arguments = ("topics", "delete-records", topic, "--all", "--bootstrap-server", broker.address)
     refused = run_on_terminal(*arguments, answer="n")
     assert refused.status == 130
-    assert f"Delete records of 6 partitions of {topic}?" in refused.err
+    assert f"Delete records in 6 partitions of {topic}?" in refused.err
     assert topics("offsets", topic, "--json").objects[0]["earliest"] == 0
     assert run_on_terminal(*arguments, answer="y").status == 0
     assert topics("offsets", topic, "--json").objects[0]["earliest"] == 1

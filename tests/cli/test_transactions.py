@@ -64,7 +64,7 @@ def test_what_is_not_there_is_one_sentence(lamina: Lamina, broker: BrokerProcess
     assert "has no partition 7" in outcome.err
     outcome = lamina("transactions", "abort", topic, "--partition", "0", "--start-offset", "3", "--yes", *where)
     assert outcome.status == 1
-    assert "there is none at all" in outcome.err
+    assert "no transaction is open in it" in outcome.err
 
 
 def test_a_transaction_that_hangs_is_found_and_aborted(lamina: Lamina, own_broker: Start) -> None:
@@ -93,5 +93,8 @@ def test_a_transaction_that_hangs_is_found_and_aborted(lamina: Lamina, own_broke
     assert "at 2" in lamina(*abort, "1", "--yes", *where).err
     assert lamina(*abort, "2", *where).status == 2, "nobody is here to be asked"
     outcome = lamina(*abort, "2", "--yes", *where)
-    assert (outcome.status, outcome.out) == (0, f"aborted: hanging-0, producer {PRODUCER_ID} epoch {PRODUCER_EPOCH}\n")
+    assert (outcome.status, outcome.out) == (
+        0,
+        f"Aborted the transaction of producer {PRODUCER_ID} (epoch {PRODUCER_EPOCH}) in hanging-0.\n",
+    )
     assert lamina("transactions", "find-hanging", "--max-transaction-timeout", "0", *where).status == 0

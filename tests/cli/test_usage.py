@@ -91,7 +91,7 @@ def test_without_a_terminal_to_ask_on_one_sentence_names_the_option(records: Rec
     outcome = records.lamina("topics", "delete", topic, "--bootstrap-server", records.address)
     assert outcome.status == 2
     assert outcome.err == (
-        f"lamina: there is no terminal to ask 'Delete {topic} with all records?': give --yes to go ahead\n"
+        f"lamina: there is no terminal to ask 'Delete topic {topic} with all records?': give --yes to go ahead\n"
     )
     assert topic in records.topics()
 

@@ -110,7 +110,7 @@ def test_a_directory_in_use_is_said_and_its_lock_left_alone(directory: Path) -> 
         assert is_held(str(lock))
         outcome = run_process("verify", "--dir", directory)
         assert outcome.status == 0
-        assert outcome.err == "lamina: a broker is at work here: what it is writing may look unfinished\n"
+        assert outcome.err == "lamina: a broker is running on this directory: the end of its logs may look unfinished\n"
         assert is_held(str(lock))
     assert not is_held(str(lock))
 

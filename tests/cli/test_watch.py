@@ -46,12 +46,12 @@ def test_connections_and_slow_requests_are_shown(watch: Callable[..., Outcome]) 
     assert [row["type"] for row in rows] == ["connection"] * len(rows)
     assert rows[0]["client_id"] == "lamina"
     assert watch("connections").out.splitlines()[0].split()[:2] == ["id", "peer"]
-    assert watch("slow-requests").out == "no request was slow since the broker started\n"
+    assert watch("slow-requests").out == "No slow requests since the broker started.\n"
     assert watch("slow-requests", "--json").objects == []
 
 
 def test_requests_are_followed_until_that_is_stopped(watch: Callable[..., Outcome]) -> None:
-    assert "nobody" in watch("follow").err
+    assert watch("follow").err == "lamina: no requests are logged\n"
     assert watch("follow", "some/client").out == "some/client\n"
     assert watch("follow", "--json").objects == [{"type": "followed", "followed": ["some/client"]}]
     assert watch("follow", "some/client", "--stop").out == ""

@@ -11,7 +11,7 @@ from lamina.client.errors import Refused, sentence, why_unreachable
     [
         (
             KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART),
-            "unknown topic or partition; `lamina topics list` shows what is there",
+            "unknown topic or partition; `lamina topics list` shows all topics",
         ),
         (
             KafkaError(KafkaError.TOPIC_EXCEPTION),
@@ -41,7 +41,7 @@ def test_an_error_is_one_line_with_what_to_do_unless_the_broker_said_it(error: K
         (KafkaError(KafkaError._BAD_MSG, "a:1/bootstrap: Receive failed"), "what answers at a:1 does not speak Kafka"),
         (
             KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://a:1/bootstrap: mechanisms:  (after 0ms in state X)"),
-            "a:1 takes no such login (mechanisms); check security.protocol",
+            "a:1 does not accept this login (mechanisms); check security.protocol",
         ),
         (
             KafkaError(KafkaError._SSL, "ssl://a:1/bootstrap: certificate verify failed: expired"),

@@ -45,7 +45,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         if invocation.debug:
             raise
         name = type(error).__name__
-        click.echo(f"lamina: {name}: {error}; this is a fault of lamina: run with --debug and report it", err=True)
+        click.echo(f"lamina: {name}: {error}; this is a bug in lamina: run it with --debug and report it", err=True)
         status = OUR_FAULT
     sys.exit(status)
 

@@ -1,4 +1,4 @@
-"""``lamina adopt``: shows what the broker room takes in."""
+"""``lamina adopt``: shows what ``lamina.offline`` imports."""
 
 import click
 
@@ -13,7 +13,7 @@ from lamina.settings.properties import PropertiesError
 @click.command(
     "adopt",
     epilog="""\b
-Exit status: 0 fine, 1 nothing was adopted, 2 bad settings.
+Exit status: 0 fine, 1 nothing was imported, 2 bad settings.
 
 \b
 Examples:
@@ -25,9 +25,9 @@ Examples:
 def command(file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], directory: str) -> int:
     """Import partition directories written by Kafka or another broker.
 
-    DIR is a partition's directory, or one that holds partitions. What lies in the broker's log directories stays
-    in place; anything else is copied there. The broker must be stopped. Retention and compaction stay off for an
-    adopted topic until its cleanup.policy is set.
+    DIR is the directory of a partition, or one that holds such directories. Those that are in the broker's log
+    directories stay in place; others are copied there. The broker must be stopped. Retention and compaction stay off
+    for an imported topic until its cleanup.policy is set.
     """
     from lamina.offline.adopt import AdoptionError, adopt
     from lamina.storage import StartError, open_storage
@@ -50,7 +50,7 @@ def command(file: str | None, data_dir: str | None, node_id: str | None, sets: t
         return SOMETHING_WRONG
     if not adopted:
         storage.close()
-        click.echo("lamina: the broker knows all of it already", err=True)
+        click.echo("lamina: nothing to import: the broker knows all of these partitions", err=True)
         return FINE
     storage.release()
     rows = ((one.topic, str(one.index), "in place" if one.is_in_place else "copied", one.path) for one in adopted)

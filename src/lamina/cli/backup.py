@@ -1,4 +1,4 @@
-"""``lamina backup``: shows what the broker room takes."""
+"""``lamina backup``: shows what ``lamina.offline`` backs up."""
 
 import time
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from lamina.cli.lock_holder import is_held
 from lamina.cli.options.settings import settings_from
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
 from lamina.cli.printing.tables import print_json, print_table
+from lamina.cli.printing.text import counted
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
@@ -21,7 +22,7 @@ _PAUSE_SECONDS = 0.05
 @click.command(
     "backup",
     epilog="""\b
-Exit status: 0 fine, 1 there is no backup, or the broker's own data has a gap or damage that it shares, 2 bad input.
+Exit status: 0 fine, 1 no backup was made, or it has the damage that the broker's own data has, 2 bad input.
 
 \b
 Examples:
@@ -30,18 +31,20 @@ Examples:
   lamina verify --dir /backups/monday/logs""",
 )
 @click.option("--dir", "data_dir", metavar="DATA", help="The broker's data directory.  [default: ./lamina-data]")
-@click.option("--config", "file", metavar="FILE", help="Its server.properties, where log.dirs are elsewhere.")
+@click.option("--config", "file", metavar="FILE", help="The broker's server.properties, if it sets log.dirs.")
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name, as for serve.")
-@click.option("--copy", "must_copy", is_flag=True, help="Copy everything, also what could be linked.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every partition, then a summary.")
+@click.option("--copy", "must_copy", is_flag=True, help="Copy everything; make no hard links.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, one object per line: every partition, then a summary."
+)
 @click.argument("target", metavar="TARGET")
 def command(
     data_dir: str | None, file: str | None, sets: tuple[str, ...], must_copy: bool, as_json: bool, target: str
 ) -> int:
     """Back up a broker, running or stopped.
 
-    TARGET is made, and must not be there. On one file system, segments that never change again are linked, which
-    takes no room; all else is copied. The broker is neither asked nor held up. Every record that was acknowledged
+    TARGET must not exist. On the same file system, segments that will never change are hard links, which take no
+    space; everything else is copied. The broker is neither asked nor slowed down. Every record that was acknowledged
     before the backup began is in it.
     """
     from lamina.cli.printing.bar import run_steps
@@ -64,14 +67,14 @@ def command(
         click.echo(f"lamina: {error}", err=True)
         return BAD_INPUT
     except BackupError as error:
-        click.echo(f"lamina: {error}; there is no backup", err=True)
+        click.echo(f"lamina: {error}; no backup was made", err=True)
         return SOMETHING_WRONG
     (_print_json if as_json else _print_table)(backup)
     damaged = [one.damage for one in backup.manifest.partitions if one.damage is not None]
     for damage in damaged:
-        click.echo(f"lamina: {damage}: it was taken as it is; lamina verify tells more", err=True)
+        click.echo(f"lamina: {damage}: it was copied as it is; `lamina verify` says more", err=True)
     for name in backup.missing:
-        click.echo(f"lamina: {name} is not in the backup: it has no directory; is a disk not mounted?", err=True)
+        click.echo(f"lamina: {name} is not in the backup: its directory is missing; is a disk not mounted?", err=True)
     return SOMETHING_WRONG if damaged or backup.missing else FINE
 
 
@@ -80,7 +83,7 @@ def _print_table(backup: "Backup") -> None:
     manifest = backup.manifest
     filled = [one for one in manifest.partitions if one.end_offset > one.log_start_offset]
     print_table(
-        ("topic", "partition", "start", "end", "segments", "bytes", "linked bytes"),
+        ("topic", "partition", "log start", "log end", "segments", "bytes", "linked bytes"),
         (
             (
                 one.topic,
@@ -91,12 +94,12 @@ def _print_table(backup: "Backup") -> None:
         ),
     )
     if len(filled) < len(manifest.partitions):
-        click.echo(f"empty partitions besides: {len(manifest.partitions) - len(filled)}")
+        click.echo(f"Not shown: {counted(len(manifest.partitions) - len(filled), 'empty partition')}.")
     for name in backup.deleted:
-        click.echo(f"{name} is left out: it was deleted meanwhile")
+        click.echo(f"Left out: {name}, which was deleted meanwhile.")
     for path in backup.unknown:
-        click.echo(f"{path} is left out: the broker did not know it when the backup began")
-    click.echo(f"{backup.target} is whole. To bring it back: lamina restore {backup.target} --dir DATA")
+        click.echo(f"Left out: {path}, which was not in the broker's metadata.")
+    click.echo(f"Backup complete: {backup.target}\nTo restore it: lamina restore {backup.target} --dir DATA")
 
 
 def _print_json(backup: "Backup") -> None:

@@ -29,6 +29,7 @@ def confirm(question: str, yes: bool) -> None:
 
 def delete_found(
     attempts: Attempts,
+    noun: str,
     found: Sequence[str],
     goes_with: str,
     delete: "Callable[[list[str]], Mapping[str, Future[None]]]",
@@ -36,7 +37,7 @@ def delete_found(
 ) -> int:
     """Delete what was found, if somebody agrees to lose what goes with it. Returns the command's status."""
     if found:
-        confirm(f"Delete {', '.join(found)} with {goes_with}?", yes)
+        confirm(f"Delete {noun if len(found) == 1 else f'{noun}s'} {', '.join(found)} with {goes_with}?", yes)
         for name, _ in attempts.answers(delete(list(found)).items()):
-            click.echo(f"{name}: deleted")
+            click.echo(f"Deleted {noun} {name}.")
     return attempts.status

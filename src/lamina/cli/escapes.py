@@ -20,7 +20,7 @@ def _meant(match: re.Match[bytes]) -> bytes:
     if match[2] in _NAMED:
         return _NAMED[match[2]]
     written = match[0].decode(errors="replace")
-    raise ValueError(f"{written} is no escape; there are \\t, \\n, \\r, \\0, \\xHH and \\\\")
+    raise ValueError(f"{written} is not an escape; use \\t, \\n, \\r, \\0, \\xHH or \\\\")
 
 
 def printable(data: bytes) -> str:

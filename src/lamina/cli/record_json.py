@@ -75,7 +75,7 @@ def headers_of(message: "Message") -> Headers:
         return cast(Headers, _headers_checked(message) or [])
     except (SystemError, UnicodeDecodeError) as error:
         raise ClientError(
-            f"partition {message.partition()} at offset {message.offset()}: a header's key is no UTF-8; "
+            f"partition {message.partition()} at offset {message.offset()}: the key of a header is not UTF-8; "
             "read it with --format value, or with `lamina dump --records`"
         ) from error
 
@@ -91,7 +91,7 @@ def parse_record(line: bytes) -> GivenRecord:
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"it is not JSON ({error})") from error
     if not isinstance(row, dict):
-        raise BadRecord("it is no JSON object")
+        raise BadRecord("it is not a JSON object")
     if unknown := row.keys() - _TAKEN - _PASSED_OVER:
         raise BadRecord(f"a record has no field {min(unknown)!r}")
     if "value" not in row:
@@ -112,7 +112,7 @@ def _content(row: dict[str, Any], name: str) -> bytes | None:
     if given is None:
         return None
     if not isinstance(given, str):
-        raise BadRecord(f"{name} is no string; put JSON inside a string, or null for none")
+        raise BadRecord(f"{name} is not a string; put JSON inside a string, or give null")
     try:
         return b64decode(given, validate=True) if encoding == "base64" else given.encode()
     except UnicodeEncodeError as error:
@@ -127,7 +127,7 @@ def _headers(given: Any) -> Headers | None:
     if isinstance(given, dict):
         given = [{"key": key, "value": value} for key, value in given.items()]
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise BadRecord("headers is no list of objects with key and value")
+        raise BadRecord("headers is not a list of objects with key and value")
     return [_header(each) for each in given] or None
 
 
@@ -145,9 +145,9 @@ def header_key(key: bytes) -> str:
     try:
         name = key.decode()
     except UnicodeDecodeError as error:
-        raise BadRecord("a header's key is no UTF-8, which Kafka demands") from error
+        raise BadRecord("the key of a header is not UTF-8, as Kafka demands") from error
     if "\0" in name:
-        raise BadRecord("a header's key holds a zero byte, which librdkafka cannot send")
+        raise BadRecord("the key of a header holds a zero byte, which librdkafka cannot send")
     return name
 
 

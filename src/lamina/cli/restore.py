@@ -1,4 +1,4 @@
-"""``lamina restore``: shows what the broker room brings back."""
+"""``lamina restore``: shows what ``lamina.offline`` restores."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ import click
 from lamina.cli.options.settings import settings_from
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
 from lamina.cli.printing.tables import print_json
+from lamina.cli.printing.text import bytes_text, counted
 from lamina.settings.broker import NODE_ID
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
@@ -27,15 +28,15 @@ Examples:
   lamina restore /backups/monday --config server.properties""",
 )
 @click.option("--dir", "data_dir", metavar="DATA", help="The new data directory.  [default: ./lamina-data]")
-@click.option("--config", "file", metavar="FILE", help="The broker's server.properties, where log.dirs are elsewhere.")
+@click.option("--config", "file", metavar="FILE", help="The broker's server.properties, if it sets log.dirs.")
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Any setting by Kafka's name, as for serve.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("backup", metavar="BACKUP")
 def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_json: bool, backup: str) -> int:
     """Restore a backup into an empty directory.
 
-    Everything is copied and the backup stays as it is. What was copied when the backup was made is held against
-    its checksum. No broker starts on a directory while it is being restored.
+    Everything is copied; the backup stays as it is. Files that were copied into the backup are checked against their
+    checksums. No broker starts on a directory while it is being restored.
     """
     from lamina.cli.printing.bar import run_steps
     from lamina.log.backup.copier import BackupError
@@ -79,5 +80,6 @@ def _print(restored: "Restored", start: str, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{restored.data_directory} is whole. Partitions: {len(manifest.partitions)}, bytes: {size_bytes}.")
-    click.echo(f"Next: {start}")
+    partitions = counted(len(manifest.partitions), "partition")
+    click.echo(f"Restored {partitions} ({bytes_text(size_bytes)}) to {restored.data_directory}")
+    click.echo(f"To start a broker on it: {start}")

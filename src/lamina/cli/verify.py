@@ -1,4 +1,4 @@
-"""``lamina verify``: shows what the log room's checks find."""
+"""``lamina verify``: shows what the checks of ``lamina.log.verify`` find."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -28,12 +28,12 @@ Examples:
 @click.option(
     "--dir", "directory", required=True, metavar="DIR", help="A log directory, or the directory of one partition."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every finding, then a summary.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line: every finding, then a summary.")
 def command(directory: str, as_json: bool) -> int:
     """Check a log directory, or one partition, without writing.
 
-    Reads every batch, index, producer snapshot and checkpoint. Takes no lock; while a broker is at work, the end
-    of its logs is in motion and may be reported as unfinished.
+    Reads every batch, index, producer snapshot and checkpoint. Takes no lock; while a broker is running, the
+    end of its logs changes and may be reported as unfinished.
     """
     disk = Disk()
     try:
@@ -42,7 +42,7 @@ def command(directory: str, as_json: bool) -> int:
         click.echo(f"lamina: {error}", err=True)
         return BAD_INPUT
     if verification.is_running:
-        click.echo("lamina: a broker is at work here: what it is writing may look unfinished", err=True)
+        click.echo("lamina: a broker is running on this directory: the end of its logs may look unfinished", err=True)
     started = monotonic()
     with bar("verifying") as advance:
         verify(disk, verification, _sum(advance, verification.total_bytes))

@@ -14,7 +14,7 @@ from lamina.peer.target import AnyBroker
 
 _DESCRIBE_CONFIGS, _DESCRIBE_CONFIGS_VERSIONS = 32, range(1, 5)
 _INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS = 44, range(2)
-_REFUSAL = "the settings of all brokers cannot be reached through TLS or a login; give --broker ID"
+_REFUSAL = "the settings of all brokers cannot be reached through TLS or SASL; give --broker ID"
 _BROKER = 4
 _EVERY_BROKER = ""
 _SET, _DELETE = 0, 1

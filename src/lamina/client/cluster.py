@@ -114,9 +114,9 @@ class Cluster:
                 unknown = _UNKNOWN_PROPERTY.search(str(error))
                 name = unknown["name"] if unknown else None
                 if name is None or name not in self._config or is_security(name):
-                    raise ClientError(f"the client's properties cannot be used: {sentence(error.args[0])}") from error
+                    raise ClientError(f"the client properties cannot be used: {sentence(error.args[0])}") from error
                 del self._config[name]
-                self._warn(f"{name} is not a property of librdkafka, and is ignored")
+                self._warn(f"librdkafka has no property {name}; it is ignored")
 
     def _remember(self, error: "KafkaError") -> None:
         from confluent_kafka import KafkaError

@@ -9,24 +9,24 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
 ADVICE = {
-    "UNKNOWN_TOPIC_OR_PART": "`lamina topics list` shows what is there",
-    "_UNKNOWN_TOPIC": "`lamina topics list` shows what is there",
+    "UNKNOWN_TOPIC_OR_PART": "`lamina topics list` shows all topics",
+    "_UNKNOWN_TOPIC": "`lamina topics list` shows all topics",
     "_UNKNOWN_PARTITION": "`lamina topics describe` shows its partitions",
     "OFFSET_OUT_OF_RANGE": "`lamina topics offsets` shows where the partition begins and ends",
-    "LEADER_NOT_AVAILABLE": "try again in a moment; `lamina brokers` shows who is there",
+    "LEADER_NOT_AVAILABLE": "try again in a moment; `lamina brokers` shows all brokers",
     "INVALID_CONFIG": "`lamina configs get --all` shows every name and value",
     "TOPIC_DELETION_DISABLED": "set delete.topic.enable=true on the broker",
     "UNSUPPORTED_VERSION": "the broker is too old for this, or does not offer it",
     "TOPIC_ALREADY_EXISTS": "choose another name, or delete that topic first",
-    "TOPIC_AUTHORIZATION_FAILED": "ask for the right, or name another identity with --command-config",
-    "CLUSTER_AUTHORIZATION_FAILED": "ask for the right, or name another identity with --command-config",
-    "GROUP_AUTHORIZATION_FAILED": "ask for the right, or name another identity with --command-config",
-    "GROUP_ID_NOT_FOUND": "`lamina groups list` shows what is there",
+    "TOPIC_AUTHORIZATION_FAILED": "ask for the permission, or use another identity with --command-config",
+    "CLUSTER_AUTHORIZATION_FAILED": "ask for the permission, or use another identity with --command-config",
+    "GROUP_AUTHORIZATION_FAILED": "ask for the permission, or use another identity with --command-config",
+    "GROUP_ID_NOT_FOUND": "`lamina groups list` shows all groups",
     "NON_EMPTY_GROUP": "stop its members first; `lamina groups describe` shows who they are",
     "GROUP_SUBSCRIBED_TO_TOPIC": "stop the members that read it first; `lamina groups describe` shows who they are",
     "COORDINATOR_LOAD_IN_PROGRESS": "try again in a moment",
     "COORDINATOR_NOT_AVAILABLE": "try again in a moment; the broker's log says what is wrong",
-    "KAFKA_STORAGE_ERROR": "the broker's log says what its disk refused",
+    "KAFKA_STORAGE_ERROR": "the broker's log says which disk operation failed",
     "_MSG_TIMED_OUT": "look at the broker's log, or try again",
     "_TIMED_OUT": "look at the broker's log, or try again",
     "INVALID_RECORD": "a compacted topic takes only records with keys; the broker's log says more",
@@ -38,7 +38,7 @@ ADVICE_FOR_SILENCE = {
     "TOPIC_EXCEPTION": "a name has up to 249 ASCII letters, digits, '.', '_' and '-'",
     "INVALID_REPLICATION_FACTOR": "`lamina brokers` shows how many there are",
     "INVALID_PARTITIONS": "`lamina topics describe` shows how many there are",
-    "POLICY_VIOLATION": "a topic that is only compacted keeps its records; a broker may forbid other things",
+    "POLICY_VIOLATION": "records of a topic that is only compacted cannot be deleted; a broker may forbid other things",
 }
 """The same, only where the broker gave no reason of its own."""
 
@@ -79,7 +79,7 @@ def why_unreachable(servers: str, error: "KafkaError | None") -> str:
     if name == "_BAD_MSG":
         return f"what answers at {servers} does not speak Kafka's protocol; check the port"
     if name == "_AUTHENTICATION":
-        return f"{servers} takes no such login ({whole}); check security.protocol and sasl.* in --command-config"
+        return f"{servers} does not accept this login ({whole}); check security.protocol and sasl.* in --command-config"
     if name == "_SSL" or "SSL" in text:
         return f"no TLS connection to {servers} ({whole}); check security.protocol and ssl.* in --command-config"
     reason = f" ({text.rpartition(': ')[2]})" if text else ""

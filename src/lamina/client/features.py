@@ -17,7 +17,7 @@ from lamina.peer.target import AnyBroker
 
 _API_VERSIONS, _UPDATE_FEATURES = 18, 57
 _VERSIONS_WITH_FEATURES, _UPDATE_VERSIONS = range(3, 5), range(1, 2)
-_REFUSAL = "features cannot be reached through TLS or a login; name a listener without them"
+_REFUSAL = "features cannot be reached through TLS or SASL; name a listener without them"
 
 
 class Change(IntEnum):
@@ -83,4 +83,4 @@ class Features:
 def _check(code: int, message: str | None) -> None:
     if code:
         reason = message or str(error_from_code(code, "the broker refused"))
-        raise ClientError(f"{reason.rstrip('.')}; `lamina features describe` shows what there is")
+        raise ClientError(f"{reason.rstrip('.')}; `lamina features describe` shows all features")

@@ -91,7 +91,7 @@ class GroupReader(Reader):
 
     def _awaited(self) -> str:
         if not self._open:
-            return f"the group {self._group}, which gave this member no partition"
+            return f"group {self._group}, which assigned no partition to this member"
         return super()._awaited()
 
     # The group

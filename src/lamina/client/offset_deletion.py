@@ -14,7 +14,7 @@ from lamina.peer.target import Coordinator, CoordinatorType
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-REFUSAL = "offsets cannot be deleted through TLS or a login; Kafka's kafka-consumer-groups can"
+REFUSAL = "offsets cannot be deleted through TLS or SASL; Kafka's kafka-consumer-groups can do it"
 
 _OFFSET_DELETE, _OFFSET_DELETE_VERSIONS = 47, range(1)
 

@@ -55,8 +55,8 @@ class PartitionRange:
         """The reader is at ``offset``, and nothing lies between the position and there."""
         if offset < self.position:
             raise ClientError(
-                f"partition {self.partition} went back from offset {self.position} to {offset}: the topic was made "
-                "anew or its log was cut; consume again"
+                f"partition {self.partition} went back from offset {self.position} to {offset}: the topic was "
+                "recreated, or its log was truncated; consume again"
             )
         reached = offset if self.end is None else min(offset, self.end)
         if reached <= self.position:

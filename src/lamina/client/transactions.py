@@ -20,7 +20,7 @@ _WRITE_TXN_MARKERS, _MARKERS_VERSIONS = 27, range(1, 2)
 _DESCRIBE_PRODUCERS, _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 61, 65, 66
 _FIRST_VERSION = range(1)
 _METADATA_SECONDS = 30.0
-_REFUSAL = "transactions cannot be reached through TLS or a login; name a listener without them"
+_REFUSAL = "transactions cannot be reached through TLS or SASL; name a listener without them"
 
 T = TypeVar("T")
 TopicPartition = tuple[str, int]
@@ -80,7 +80,7 @@ class Transactions:
         # All are asked for: a broker might make a topic that is asked for by name.
         topics = self._cluster.admin().list_topics(timeout=_METADATA_SECONDS).topics
         if topic is not None and topic not in topics:
-            raise ClientError(f"there is no topic {topic}; `lamina topics list` shows what is there")
+            raise ClientError(f"there is no topic {topic}; `lamina topics list` shows all topics")
         found: dict[TopicPartition, int] = {
             (name, index): one.leader
             for name, described in topics.items()
@@ -137,7 +137,7 @@ async def _listed(peers: ClusterClient, states: Collection[str], producer_ids: C
         _check(answer.error_code, f"broker {broker}")
         if answer.unknown_state_filters:
             names = ", ".join(answer.unknown_state_filters)
-            raise ClientError(f"no transaction is ever in state {names}; `lamina transactions list` shows states")
+            raise ClientError(f"there is no transaction state {names}; `lamina transactions list` shows states")
         found += [
             Listed(one.transactional_id, broker, one.producer_id, one.transaction_state)
             for one in answer.transaction_states
@@ -153,7 +153,7 @@ async def _described(peers: ClusterClient, transactional_id: str) -> Described:
         raise ClientError(f"{transactional_id}: the broker did not answer what it was asked; look at its log")
     (told,) = answer.transaction_states
     if told.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        raise ClientError("there is no such transactional id; `lamina transactions list` shows what is there")
+        raise ClientError("there is no such transactional id; `lamina transactions list` shows all of them")
     _check(told.error_code, transactional_id)
     return Described(
         told.transactional_id,

@@ -44,7 +44,8 @@ def test_a_name_that_nobody_knows(lamina: Lamina) -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "sentence"), [(SASL, "takes no such login"), ("security.protocol=SSL\n", "no TLS connection to")]
+    ("properties", "sentence"),
+    [(SASL, "does not accept this login"), ("security.protocol=SSL\n", "no TLS connection to")],
 )
 def test_security_against_a_port_without_it(
     lamina: Lamina, broker: BrokerProcess, tmp_path: Path, properties: str, sentence: str

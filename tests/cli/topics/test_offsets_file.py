@@ -42,14 +42,14 @@ def test_an_entry_that_cannot_be_used_is_shown(entry: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
         (b"[]", "an object"),
         (b'{"partitions": {}}', "an object"),
         (b'{"partitions": []}', "no partition"),
         (json.dumps({"version": 2, "partitions": [GOOD]}).encode(), "version 2"),
-        (json.dumps({"partitions": [GOOD, GOOD]}).encode(), "named twice"),
+        (json.dumps({"partitions": [GOOD, GOOD]}).encode(), "twice"),
     ],
 )
 def test_a_file_that_cannot_be_used_gets_a_sentence(data: bytes, sentence: str) -> None:

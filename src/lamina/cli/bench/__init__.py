@@ -21,11 +21,11 @@ _PERCENTILES = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0), ("p99_9", 99.9))
 _DEFAULT_SECONDS = 10.0
 _DEFAULT_CONSUMED = 1_000_000
 _TIMEOUT_SECONDS = 60.0
-_TOPIC = click.option("--topic", metavar="TOPIC", help="Use this topic and leave it.  [default: a temporary one]")
+_TOPIC = click.option("--topic", metavar="TOPIC", help="Use this topic and keep it.  [default: a temporary one]")
 _PARTITIONS = click.option(
-    "--partitions", type=click.IntRange(min=1), metavar="N", help="Of the temporary topic.  [default: 1]"
+    "--partitions", type=click.IntRange(min=1), metavar="N", help="Partitions of the temporary topic.  [default: 1]"
 )
-_RECORDS = click.option("--records", type=click.IntRange(min=1), metavar="N", help="How many.")
+_RECORDS = click.option("--records", type=click.IntRange(min=1), metavar="N", help="How many records.")
 _SECONDS = click.option("--seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="How long at most.")
 _SIZE = click.option(
     "--size",
@@ -50,8 +50,8 @@ Examples:
 def command() -> None:
     """Measure how fast records go to a cluster and come back.
 
-    It measures one client on this machine, through librdkafka and Python, and all that lies between it and the
-    cluster; it does not say what the cluster can do at most.
+    This measures one client on this machine, through librdkafka and Python, and everything between it and the cluster;
+    it is not the limit of the cluster.
     """
 
 
@@ -74,7 +74,7 @@ Examples:
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Records per second.  [default: as fast as it goes]",
+    help="Records per second.  [default: as fast as possible]",
 )
 @as_json_option
 @cluster_options
@@ -93,8 +93,8 @@ def bench_produce(
     """Send records and measure rate and latency.
 
     Without --records it takes 10 seconds. A latency is the time from giving a record to librdkafka to its
-    acknowledgement. As fast as it goes, records queue in the client and the latency is that of the queue: give --rate
-    for the latency of a cluster that is not flooded.
+    acknowledgement. At full speed records queue in the client, and the latency is that of the queue: give --rate
+    for the latency of the cluster.
     """
     amount = Amount(records, _DEFAULT_SECONDS if records is None and seconds is None else seconds)
     latencies = Latencies()
@@ -201,8 +201,8 @@ def _print(measured: Measured, more: list[tuple[str, str]]) -> None:
         ("MB/s", f"{per_second(measured.size_bytes, measured.seconds) / 1e6:,.1f}"),
         *more,
     ]
-    print_table(("what", "measured"), rows)
-    click.echo("One client on this machine, through librdkafka and Python; not what the cluster can do at most.")
+    print_table(("measure", "value"), rows)
+    click.echo("This measures one client on this machine, through librdkafka and Python, not the limit of the cluster.")
 
 
 def _milliseconds(value: float | None) -> str:

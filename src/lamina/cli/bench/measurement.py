@@ -120,7 +120,7 @@ def read(cluster: Cluster, topic: str, amount: Amount, interruption: Interruptio
     admin = cluster.admin()
     found = topics.find(admin, topic)
     if found is None:
-        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows what is there")
+        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows all topics")
     logs = topics.Offsets(admin, topic, found.partitions, read_committed=False)
     first, end = logs.first(), logs.end()
     ranges = [PartitionRange(each, first[each], end[each]) for each in found.partitions]

@@ -24,16 +24,16 @@ Examples:
 @topic_argument()
 @click.option("--key", metavar="TEXT", help="The last record with this key.")
 @click.option("--offset", type=click.IntRange(0), metavar="N", help="The record at this offset.")
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="Of this partition.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only in this partition.")
 @as_json_option
 @admin_options
 def explain(
     listener: AdminListener, topic: str, key: str | None, offset: int | None, partition: int | None, as_json: bool
 ) -> int:
-    """Say why a record is still there, and when compaction can remove it at the earliest.
+    """Explain why a record is still there, and when compaction can remove it at the earliest.
 
     With --key every partition is searched, the newest segments first. A search ends after 15 seconds, and says where it
-    has not looked. It shows keys, so the broker asks for its token.
+    did not search. The result shows keys, so the broker wants its admin token.
     """
     if (key is None) == (offset is None):
         raise click.UsageError("Give either --key or --offset.")
@@ -64,7 +64,7 @@ def _print(topic: str, row: dict[str, Any]) -> None:
     if row.get("is_tombstone"):
         what += ", a tombstone"
     if "goes" in row:
-        what += ": goes" if row["goes"] else ": stays"
+        what += ": will be removed" if row["goes"] else ": stays"
     click.echo(what)
     for reason in row["reasons"]:
         click.echo(f"  {reason}")

@@ -11,7 +11,7 @@ from lamina.cli.options.names import topics_argument
     "compact",
     epilog="""\b
 Exit status: 0 fine, 1 something could not be compacted, 2 bad input, 3 no broker answers,
-130 interrupted (what the broker was asked for goes on).
+130 interrupted (the broker goes on compacting).
 
 \b
 Examples:
@@ -21,17 +21,17 @@ Examples:
   lamina compact --dir /var/lib/kafka/data orders --set cleanup.policy=compact""",
 )
 @topics_argument(required=False)
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="This partition alone.")
-@click.option("--roll", is_flag=True, help="Close the active segment first, so that all of the log can be cleaned.")
-@click.option("--wait", is_flag=True, help="Wait until it is done, and show what came of it.")
-@click.option("--dir", "directory", metavar="DIR", help="A data or log directory that no broker uses.")
-@click.option("--dry-run", is_flag=True, help="With --dir: show what would come of it, and change nothing.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
+@click.option("--roll", is_flag=True, help="Roll the active segment first, so that the whole log can be cleaned.")
+@click.option("--wait", is_flag=True, help="Wait until it is done, and show the result.")
+@click.option("--dir", "directory", metavar="DIR", help="The data or log directory of a stopped broker.")
+@click.option("--dry-run", is_flag=True, help="With --dir: only show what the result would be.")
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="NAME=VALUE",
-    help="With --dir: a setting of the topics, where Kafka wrote it.",
+    help="With --dir: a setting of the topics, for a directory that Kafka wrote.",
 )
 @as_json_option
 @lazy_admin_options
@@ -48,20 +48,20 @@ def command(
 ) -> int:
     """Compact topics now, or the directory of a stopped broker.
 
-    It is done whatever the dirty ratio. A running broker is asked through its admin listener, which wants the token;
-    without --wait it goes on by itself (`lamina cleaner status`). With --dir the files of a stopped broker are
-    compacted here.
+    This does not wait for the dirty ratio. A running broker is asked through its admin listener, which needs the admin
+    token. Without --wait the command ends at once, and `lamina cleaner status` shows the progress. With --dir this
+    process compacts the files of a stopped broker.
     """
     if directory is not None:
         from lamina.cli.compact.offline import compact_offline
 
         if wait:
-            raise click.UsageError("--wait is for a running broker: with --dir the work is done here.")
+            raise click.UsageError("--wait is for a running broker: leave it out with --dir.")
         return compact_offline(directory, topics, partition, sets, roll=roll, dry_run=dry_run, as_json=as_json)
     from lamina.cli.compact.online import compact_online
 
     if dry_run or sets:
-        raise click.UsageError("--dry-run and --set are for a directory that no broker uses: give --dir.")
+        raise click.UsageError("--dry-run and --set are for the directory of a stopped broker: give --dir.")
     if not topics:
-        raise click.UsageError("Which topic? Name it, or give --dir for a directory that no broker uses.")
+        raise click.UsageError("Name a topic, or give --dir for the directory of a stopped broker.")
     return compact_online(find_listener(), topics, partition, roll=roll, wait=wait, as_json=as_json)

@@ -45,10 +45,10 @@ def print_remains(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
     named = " and ".join(counted(number, noun) for number, noun in left if number)
     if named:
         earliest = one["horizons"]["earliest_ms"]
-        when = "" if earliest is None else f", the first of which is {time_text(earliest) or 'the end of time'}"
-        lines.append(f"{named} left: a tombstone goes after its delete horizon, a marker also after its records{when}")
+        when = "" if earliest is None else f"; the first horizon is {time_text(earliest) or 'the end of time'}"
+        lines.append(f"{named} left: removed after their delete horizon, markers also after their records{when}")
     if one["after"]["header_only_batches"]:
         batches = counted(one["after"]["header_only_batches"], "batch header")
-        lines.append(f"{batches} left: of the last batch of a producer, or of the pass")
+        lines.append(f"{batches} left: of the last batch of a producer or of the pass")
     for line in (*lines, *held_back):
         click.echo(f"  {one['topic']}-{one['partition']}: {line}")

@@ -38,7 +38,7 @@ def compact_offline(
     from lamina.offline.compact import OfflineError, Wish, compact_directory
 
     if roll and dry_run:
-        raise click.UsageError("--roll closes a segment, which --dry-run promises not to do.")
+        raise click.UsageError("--roll changes the log, and --dry-run changes nothing: leave out one of them.")
     engine = ProcessEngine()
     missing = engine.missing()
     if missing is not None:
@@ -69,9 +69,9 @@ def compact_offline(
         for row in rows:
             print_remains(row, row["held_back"])
         if dry_run and rows:
-            click.echo("nothing was changed: without --dry-run the directory is compacted like this")
+            click.echo("Nothing was changed. Without --dry-run this would be the result.")
         if not done:
-            click.echo("there is no compacted topic in it")
+            click.echo("No topic in it is compacted.")
     return status
 
 

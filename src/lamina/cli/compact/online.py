@@ -12,7 +12,7 @@ from lamina.cli.compact.figures import print_figures, print_remains
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import Progress
 from lamina.cli.printing.tables import print_json
-from lamina.cli.printing.text import bytes_text
+from lamina.cli.printing.text import bytes_text, counted
 from lamina.client.admin_listener import AdminListener
 from lamina.client.errors import ClientError
 
@@ -43,14 +43,13 @@ def compact_online(
                 warn(f"{topic}-{row['partition']}: {row['reason']}")
     if not wait:
         if wanted and not as_json:
-            click.echo(
-                f"{len(wanted)} partitions are compacted as soon as possible: lamina cleaner status shows how far"
-            )
+            what = counted(len(wanted), "partition")
+            click.echo(f"Requested the compaction of {what}; `lamina cleaner status` shows the progress.")
         return status
     try:
         passes = _await(listener, wanted, under_way, since)
     except KeyboardInterrupt:
-        warn("the broker goes on without being watched: lamina cleaner status shows how far")
+        warn("the broker goes on compacting; `lamina cleaner status` shows the progress")
         return INTERRUPTED
     for one in passes.values():
         if one["outcome"] != "cleaned":
@@ -115,7 +114,7 @@ def _look(
         )
     )
     return {
-        key: rows[key]["error"] or "the broker gave it up"
+        key: rows[key]["error"] or "the broker gave up"
         for key in left
         if not rows[key]["is_wanted"] and rows[key]["phase"] is None
     }

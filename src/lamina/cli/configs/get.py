@@ -25,11 +25,13 @@ Examples:
   lamina configs get --broker-default""",
 )
 @click.argument("names", metavar="[NAME]…", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Also what is at its default, and what each value stems from.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also settings at their default, and where each value comes from."
+)
 @as_json_option
 @resource_options
 def get_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...], everything: bool, as_json: bool) -> int:
-    """Show settings: those named, or those that are not at their default."""
+    """Show settings: the named ones, or those that are not at their default."""
     attempts = Attempts(cluster)
     entries = entries_of(cluster, resource, attempts)
     if entries is None:
@@ -45,7 +47,7 @@ def get_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...], ev
             print_json(row)
     elif everything:
         print_table(
-            ("name", "value", "source", "", "stems from"),
+            ("name", "value", "source", "", "comes from"),
             [(entry.name, _value(entry), _source(entry), _marks(entry), _synonyms(entry)) for entry in shown],
         )
     else:
@@ -54,8 +56,8 @@ def get_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...], ev
             [(entry.name, _value(entry), _source(entry), _marks(entry)) for entry in shown],
         )
     if not rows and not names:
-        advice = "`lamina configs get --broker ID` shows what holds" if resource.is_every_broker else "--all shows it"
-        warn(f"everything of {resource} is at its default; {advice}")
+        advice = "`lamina configs get --broker ID` shows all values" if resource.is_every_broker else "--all shows them"
+        warn(f"every setting of {resource} is at its default; {advice}")
     return attempts.status
 
 

@@ -45,7 +45,7 @@ def check_names(
         if name in known:
             continue
         if resource.is_every_broker:
-            text = f"{name} is not set; `lamina configs get --broker ID` shows what holds"
+            text = f"{name} is not set; `lamina configs get --broker ID` shows the value in effect"
         else:
             near = difflib.get_close_matches(name[:100], known, n=1)
             advice = f"did you mean {near[0]}?" if near else "`lamina configs get --all` shows every name"
@@ -79,4 +79,4 @@ def _check_broker(cluster: Cluster, resource: Resource) -> None:
         return
     nodes = cluster.answer(cluster.admin().describe_cluster()).nodes
     if int(resource.name) not in [node.id for node in nodes]:
-        raise ClientError(f"there is no broker {resource.name}; `lamina brokers` shows who is there")
+        raise ClientError(f"there is no broker {resource.name}; `lamina brokers` shows all brokers")

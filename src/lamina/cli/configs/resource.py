@@ -18,10 +18,10 @@ _OPTIONS = (
         metavar="TOPIC",
         callback=checked_names,
         shell_complete=complete_topic,
-        help="A topic's settings.",
+        help="The settings of this topic.",
     ),
-    click.option("--broker", metavar="ID", type=click.IntRange(0, 2**31 - 1), help="A broker's settings."),
-    click.option("--broker-default", is_flag=True, help="What is set for all brokers that have nothing of their own."),
+    click.option("--broker", metavar="ID", type=click.IntRange(0, 2**31 - 1), help="The settings of this broker."),
+    click.option("--broker-default", is_flag=True, help="The settings of all brokers that have none of their own."),
 )
 
 
@@ -45,7 +45,7 @@ def resource_options(command: Callable[..., int]) -> Callable[..., int]:
 
     def with_resource(*args: Any, topic: str | None, broker: int | None, broker_default: bool, **rest: Any) -> int:
         if sum((topic is not None, broker is not None, broker_default)) != 1:
-            raise click.UsageError("Say whose settings: --topic, --broker or --broker-default, one of them.")
+            raise click.UsageError("Give one of --topic, --broker and --broker-default.")
         broker_name = "" if broker is None else str(broker)
         resource = Resource("broker", broker_name) if topic is None else Resource("topic", topic)
         return command(*args, resource=resource, **rest)

@@ -40,7 +40,7 @@ Examples:
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @resource_options
 def unset_configs(cluster: Cluster, resource: Resource, names: tuple[str, ...]) -> int:
-    """Take settings back, so that the default holds again."""
+    """Remove settings, so that their defaults apply again."""
     attempts = Attempts(cluster)
     known = entries_of(cluster, resource, attempts)
     if known is not None:
@@ -53,5 +53,7 @@ def _alter(cluster: Cluster, resource: Resource, wanted: Mapping[str, str | None
     attempts = Attempts(cluster)
     if alter(cluster, resource, wanted, attempts):
         for name, value in wanted.items():
-            click.echo(f"{resource}: {name} is not set any more" if value is None else f"{resource}: {name} = {value}")
+            click.echo(
+                f"{resource}: {name} is back at its default" if value is None else f"{resource}: {name} = {value}"
+            )
     return attempts.status

@@ -41,7 +41,7 @@ def _writer(_ctx: click.Context, _option: click.Parameter, text: str) -> tuple[s
 @click.command(
     "consume",
     epilog="""\b
-Exit status: 0 fine, 1 the topic is not there or cannot be read, 2 a wrong
+Exit status: 0 fine, 1 the topic does not exist or cannot be read, 2 a wrong
 command line, 3 no broker could be reached, 130 interrupted, 141 the reader of
 the output went away.
 
@@ -55,7 +55,7 @@ Examples:
   lamina consume orders -f --group billing""",
 )
 @topic_argument()
-@click.option("--follow", "-f", is_flag=True, help="Go on at the end: wait for new records.")
+@click.option("--follow", "-f", is_flag=True, help="At the end, wait for new records.")
 @click.option(
     "--from",
     "from_",
@@ -68,7 +68,7 @@ Examples:
     "--to",
     metavar="WHERE",
     callback=_bound,
-    help="Where to stop, this one not included.  [default: the end as it is at the start]",
+    help="Where to stop, this one not included.  [default: the current end]",
 )
 @click.option(
     "--partition",
@@ -76,7 +76,7 @@ Examples:
     type=click.IntRange(min=0),
     metavar="N",
     multiple=True,
-    help="Only this one; may be repeated.",
+    help="Only this partition; may be repeated.",
 )
 @click.option("--from-beginning", is_flag=True, hidden=True)
 @click.option(
@@ -110,13 +110,13 @@ Examples:
     metavar="GROUP",
     callback=checked_names,
     shell_complete=complete_group,
-    help="Join this group: go on where it is, share partitions with its members, commit what was printed.",
+    help="Join this group: start at its committed offsets, share partitions with its members, commit what was printed.",
 )
 @click.option(
     "--group-protocol",
     "protocol",
     type=click.Choice(["classic", "consumer"]),
-    help="How members agree.  [default: group.protocol of the properties, else classic]",
+    help="The protocol of the group.  [default: group.protocol of the properties, else classic]",
 )
 @click.option(
     "--timeout",
@@ -124,7 +124,7 @@ Examples:
     type=click.FloatRange(min=0.1, max=86_400),
     default=30,
     metavar="SECONDS",
-    help="How long to go on without a word from the cluster.  [default: 30]",
+    help="Give up after so long without an answer from the cluster.  [default: 30]",
 )
 @cluster_options
 def command(
@@ -145,9 +145,9 @@ def command(
 ) -> int:
     """Print the records of a topic.
 
-    From the earliest record to the end as it is now, and then it exits; -f goes on. Records of one partition come in
-    order, partitions as they come. Without --group no group is joined and nothing is committed; no topic is ever made.
-    The last line on standard error says what was read and which offsets had no record.
+    Reads from the earliest record to the current end, and exits; -f waits for more. Records of one partition come in
+    order; partitions are mixed. Without --group it joins no group and commits nothing. It never creates a topic. The
+    last line on standard error says what was read, and which offsets had no record.
     """
     name, write = format_
     if as_json:
@@ -160,9 +160,9 @@ def command(
         from_ = EARLIEST
     read_committed = isolation == "read_committed"
     if group is None and protocol is not None:
-        raise click.UsageError("--group-protocol is that of a group: give --group.")
+        raise click.UsageError("--group-protocol needs --group.")
     if group is not None and partitions:
-        raise click.UsageError("A group shares its partitions out itself: leave --partition or --group out.")
+        raise click.UsageError("Give --group or --partition, not both: a group assigns partitions itself.")
     ranges = _ranges(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
     how = {"read_committed": read_committed, "follow": follow}
     if group is None:
@@ -230,7 +230,7 @@ def _ranges(
     admin = cluster.admin()
     found = topics.find(admin, topic)
     if found is None:
-        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows what is there")
+        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows all topics")
     if unknown := set(partitions).difference(found.partitions):
         raise ClientError(
             f"topic {topic} has no partition {min(unknown)}; it has {len(found.partitions)}, counted from 0"
@@ -244,7 +244,7 @@ def _ranges(
     for partition in chosen:
         wanted = starts[partition]
         if from_.kind is Kind.OFFSET and wanted < first[partition]:
-            warn(f"partition {partition} begins at offset {first[partition]}: what was before is gone")
+            warn(f"partition {partition} begins at offset {first[partition]}: earlier records are gone")
         start = min(max(wanted, first[partition]), end[partition])
         stop = None if stops is None else stops[partition]
         if stop is not None and not follow:

@@ -36,11 +36,11 @@ Examples:
   lamina doctor --ping 127.0.0.1:9092""",
 )
 @settings_options
-@click.option("--listen", metavar="HOST:PORT", help="The address to look at.  [default: 127.0.0.1:9092]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every finding, then a summary.")
+@click.option("--listen", metavar="HOST:PORT", help="The address to check.  [default: 127.0.0.1:9092]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line: every finding, then a summary.")
 @click.option("--bundle", metavar="FILE", help="Also write a .tar.gz for a bug report; it holds no records.")
 @click.option("--log", "log_file", metavar="FILE", help="The broker's log; its last lines go into the bundle.")
-@click.option("--ping", metavar="HOST:PORT", help="Only ask whether a broker answers there.")
+@click.option("--ping", metavar="HOST:PORT", help="Only check whether a broker answers there.")
 def command(
     file: str | None,
     data_dir: str | None,
@@ -54,16 +54,16 @@ def command(
 ) -> int:
     """Look for what would stop a broker, and say what to do.
 
-    Looks at Python, Java, the Spark engine, memory, descriptors, the settings, the data directory, the disk, the port
+    Checks Python, Java, the Spark engine, memory, file descriptors, settings, the data directory, the disk, the port
     and the clock. Changes nothing.
     """
     if ping is not None:
         return _ping(ping)
     if bundle is not None and os.path.lexists(bundle):
-        click.echo(f"lamina: {bundle} is there already: choose another name", err=True)
+        click.echo(f"lamina: {bundle} already exists: choose another name", err=True)
         return BAD_INPUT
     if log_file is not None and bundle is None:
-        raise click.UsageError("--log goes with --bundle FILE")
+        raise click.UsageError("--log needs --bundle FILE.")
     settings, refusal = _settings(file, data_dir, node_id, sets, listen)
     findings = list(examine(settings, refusal))
     (_print_json if as_json else _print_table)(findings)
@@ -92,7 +92,7 @@ def _ping(address: str) -> int:
         click.echo(f"lamina: {address}: {(error.strerror or str(error)).lower()}", err=True)
         return SOMETHING_WRONG
     if answering is None:
-        click.echo(f"lamina: {address}: what listens there does not speak Kafka", err=True)
+        click.echo(f"lamina: {address}: what listens there does not speak Kafka's protocol", err=True)
         return SOMETHING_WRONG
     click.echo(f"{address}: {answering}")
     return FINE
@@ -102,7 +102,7 @@ def _print_table(findings: Sequence[Finding]) -> None:
     signs = {state: _sign(state) for state in State}
     rows = [(signs[finding.state], finding.name, finding.what, finding.advice) for finding in findings]
     shown = 4 if any(finding.advice for finding in findings) else 3
-    print_table(("", "what", "how it is", "what to do")[:shown], (row[:shown] for row in rows))
+    print_table(("", "check", "result", "what to do")[:shown], (row[:shown] for row in rows))
     problems, warnings = _count(findings, State.PROBLEM), _count(findings, State.WARNING)
     click.echo(f"{_amount(problems, 'problem')}, {_amount(warnings, 'warning')}")
 

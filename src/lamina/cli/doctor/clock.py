@@ -28,8 +28,8 @@ def judge_clock(now: float, drift_seconds: float, is_synchronised: bool | None) 
     if abs(drift_seconds) > JUMP_SECONDS:
         return warning("clock", f"{what}; it jumped by {drift_seconds:+.1f} s just now", "let NTP slew it, not step it")
     if is_synchronised is False:
-        return warning("clock", f"{what}, kept by nobody", "run chrony or systemd-timesyncd")
-    return fine("clock", what + (", kept by NTP" if is_synchronised else ""))
+        return warning("clock", f"{what}, not synchronised", "run chrony or systemd-timesyncd")
+    return fine("clock", what + (", synchronised by NTP" if is_synchronised else ""))
 
 
 def began() -> tuple[float, float]:

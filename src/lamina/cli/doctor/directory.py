@@ -45,7 +45,7 @@ def judge_directory(path: str, facts: DirectoryFacts) -> Finding:
     if facts.refusal is not None:
         return problem(name, f"{path}: {facts.refusal}", "run this, and the broker, as the user that owns it")
     if not facts.exists:
-        return fine(name, f"{path} is not there yet; lamina serve makes it")
+        return fine(name, f"{path} does not exist yet; `lamina serve` creates it")
     if metadata is not None and not metadata.is_ours:
         return problem(
             name, f"{path}/{METADATA_DB} is not Lamina's", "choose another --data-dir, or move the file away"
@@ -58,13 +58,15 @@ def judge_directory(path: str, facts: DirectoryFacts) -> Finding:
         )
     if facts.holder is not None:
         who = f" (process {facts.holder})" if facts.holder else ""
-        return fine(name, f"a broker is at work in {path}{who}")
+        return fine(name, f"a broker is running on {path}{who}")
     schema = "" if metadata is None else f", metadata schema {metadata.schema_version}"
     if facts.has_past and metadata is None:
-        return warning(name, f"{path} has logs and no {METADATA_DB}", "lamina adopt takes the logs in")
+        return warning(name, f"{path} has logs and no {METADATA_DB}", "`lamina adopt` imports the logs")
     if facts.unclean:
         where = ", ".join(facts.unclean)
-        return warning(name, f"the last stop was not clean: {where}{schema}", "nothing: the next start checks the logs")
+        return warning(
+            name, f"the last shutdown was unclean: {where}{schema}", "nothing: the next start checks the logs"
+        )
     if not facts.has_past:
         return fine(name, f"{path} is empty{schema}")
     return fine(name, f"{path} was left by a clean stop{schema}")

@@ -32,7 +32,9 @@ def judge_disk(name: str, path: str, facts: DiskFacts, min_free_bytes: int) -> F
     if facts.refusal is not None:
         return problem(name, f"{path}: {facts.refusal}", "run the broker as a user who may write there, or elsewhere")
     if facts.free_bytes < min_free_bytes:
-        advice = f"make room or lower lamina.disk.free.min.bytes ({in_units(min_free_bytes)}): producers are refused"
+        advice = (
+            f"free some space or lower lamina.disk.free.min.bytes ({in_units(min_free_bytes)}): producers are refused"
+        )
         return problem(name, what, advice)
     if not facts.has_links:
         return warning(name, f"{what}; no hard links", "choose another file system: backups copy everything here")
@@ -42,12 +44,12 @@ def judge_disk(name: str, path: str, facts: DiskFacts, min_free_bytes: int) -> F
     if facts.kind in FLEETING:
         return warning(name, what, "choose a disk or a volume: this one is gone when the machine or container ends")
     if facts.free_bytes < 4 * min_free_bytes:
-        return warning(name, what, "make room soon: at lamina.disk.free.min.bytes producers are refused")
+        return warning(name, what, "free some space soon: at lamina.disk.free.min.bytes producers are refused")
     return fine(name, what)
 
 
 def look_disk(name: str, path: str, min_free_bytes: int) -> Finding:
-    """A directory that is not there yet lies where its first parent that is lies."""
+    """A directory that does not exist yet will be where its first existing parent is."""
     place = os.path.realpath(path)
     while not os.path.isdir(place) and place != "/":
         place = os.path.dirname(place)

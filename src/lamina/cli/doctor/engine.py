@@ -67,7 +67,7 @@ def judge_kernel_cache(has_numba: bool, directory: str | None, is_present: bool)
         )
     if is_present:
         return fine("kernel cache", f"compiled, in {directory}")
-    return fine("kernel cache", f"empty, {directory}: the first large batch has the kernel compiled")
+    return fine("kernel cache", f"empty, {directory}: the first large batch compiles the kernel")
 
 
 def look_kernel_cache() -> Finding:

@@ -95,7 +95,7 @@ def look_descriptors() -> Finding:
 def judge_memory(available_bytes: int | None, total_bytes: int | None) -> Finding:
     if available_bytes is None:
         total = "" if total_bytes is None else f" of {in_units(total_bytes)}"
-        return fine("memory", f"how much{total} is available cannot be told here")
+        return fine("memory", f"how much{total} is available is unknown here")
     what = f"{in_units(available_bytes)} available"
     if total_bytes is not None:
         what += f" of {in_units(total_bytes)}"

@@ -32,7 +32,7 @@ def judge_port(address: str, facts: PortFacts, *, is_at_work: bool) -> Finding:
     name = f"port {address}"
     if facts.refusal is None:
         if is_at_work:
-            return fine(name, "free; the broker at work in the data directory listens elsewhere")
+            return fine(name, "free; the broker that runs on the data directory listens elsewhere")
         return fine(name, "free")
     if not facts.is_taken:
         return problem(name, facts.refusal.lower(), "choose an address of this machine and a port that you may use")

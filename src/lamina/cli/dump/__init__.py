@@ -54,7 +54,7 @@ Examples:
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--records", "with_records", is_flag=True, help="Show the records of a .log, not only its batches.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 def command(files: tuple[str, ...], with_records: bool, as_json: bool) -> int:
     """Show what is in the files of a log directory.
 
@@ -85,7 +85,7 @@ def command(files: tuple[str, ...], with_records: bool, as_json: bool) -> int:
 def _listing(disk: Disk, path: str, with_records: bool) -> Listing:
     mode = os.stat(path).st_mode
     if S_ISDIR(mode):
-        raise Unreadable(f"it is a directory: lamina verify --dir {path} looks at all of it")
+        raise Unreadable(f"it is a directory: `lamina verify --dir {path}` checks all of it")
     if not S_ISREG(mode):
         raise Unreadable("it is not a regular file: copy what it holds into one")
     name = os.path.basename(path)
@@ -101,9 +101,9 @@ def _listing(disk: Disk, path: str, with_records: bool) -> Listing:
         return _BY_EXTENSION[kind](disk, path)
     if kind in _BY_EXTENSION_AND_BASE:
         if len(stem) != 20 or not stem.isdecimal():
-            raise Unreadable("its name does not begin with the 20 digits of a base offset: give it its name back")
+            raise Unreadable("its name does not begin with the 20 digits of a base offset: rename it")
         return _BY_EXTENSION_AND_BASE[kind](disk, path, int(stem))
-    raise Unreadable("it is no file of a log directory by its name: see lamina dump --help")
+    raise Unreadable("its name is not that of a file of a log directory; see `lamina dump --help`")
 
 
 def _print(path: str, listing: Listing, as_json: bool) -> str | None:

@@ -14,7 +14,7 @@ from lamina.client.cluster import Cluster
 _LARGEST_LEVEL = 2**15 - 1
 
 levels_argument = click.argument("levels", metavar="FEATURE=LEVEL…", nargs=-1, required=True)
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only ask whether it could be done.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
 
 
 @click.command(
@@ -46,13 +46,13 @@ Examples:
   lamina features downgrade metadata.version=20 --unsafe""",
 )
 @levels_argument
-@click.option("--unsafe", is_flag=True, help="Also if metadata is lost by it; asks.")
+@click.option("--unsafe", is_flag=True, help="Even if metadata is lost; asks first.")
 @dry_run_option
 @as_json_option
 @yes_option
 @cluster_options
 def downgrade(cluster: Cluster, levels: tuple[str, ...], unsafe: bool, dry_run: bool, as_json: bool, yes: bool) -> int:
-    """Lower the levels of features: all, or none if one is refused. Level 0 takes a feature back."""
+    """Lower the levels of features: all, or none if one is refused. Level 0 disables a feature."""
     from lamina.client.features import Change, Features
 
     wanted = _levels_from(levels)

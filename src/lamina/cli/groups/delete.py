@@ -21,7 +21,7 @@ Examples:
 @yes_option
 @cluster_options
 def delete(cluster: Cluster, groups: tuple[str, ...], yes: bool) -> int:
-    """Delete groups without members, with all that they committed."""
+    """Delete groups that have no members, with their committed offsets."""
     attempts = Attempts(cluster)
     found = [group.group_id for group in describe_all(cluster, groups, attempts)]
-    return delete_found(attempts, found, "all committed offsets", cluster.admin().delete_consumer_groups, yes)
+    return delete_found(attempts, "group", found, "all committed offsets", cluster.admin().delete_consumer_groups, yes)

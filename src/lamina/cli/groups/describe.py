@@ -23,7 +23,7 @@ Examples:
 @as_json_option
 @cluster_options
 def describe(cluster: Cluster, groups: tuple[str, ...], as_json: bool) -> int:
-    """Show groups with their members and what each member reads; all groups if none is named."""
+    """Show the state, the members and their assignments of groups; all groups if none is named."""
     attempts = Attempts(cluster)
     names = groups or [group.group_id for group in all_groups(cluster, attempts)]
     count = 0
@@ -87,7 +87,7 @@ def _print(group: Any) -> None:
         )
         for member in members
     ]
-    print_table(("client", "host", "member", "instance", "partitions", "to become"), table)
+    print_table(("client id", "host", "member id", "instance id", "assignment", "target assignment"), table)
     if not table:
         click.echo("  no members")
     click.echo()

@@ -14,7 +14,17 @@ from lamina.cli.printing.text import cell
 from lamina.cli.topics.lookup import latest_offsets
 from lamina.client.cluster import Cluster
 
-_COLUMNS = ("topic", "partition", "committed", "latest", "lag", "client_id", "host", "member_id")
+_COLUMNS = {
+    "topic": "topic",
+    "partition": "partition",
+    "committed": "committed offset",
+    "latest": "log end offset",
+    "lag": "lag",
+    "client_id": "client id",
+    "host": "host",
+    "member_id": "member id",
+}
+"""Fields, with the headings of their columns."""
 
 
 @click.command(
@@ -39,8 +49,8 @@ Examples:
 def lag(cluster: Cluster, groups: tuple[str, ...], topics: tuple[str, ...], as_json: bool) -> int:
     """Show how far groups are behind the end of each partition; all groups if none is named.
 
-    Lag is a difference of offsets: the end of the partition minus what is committed. There are fewer records where
-    compaction, transactions or deleted records left gaps.
+    Lag is a difference of offsets: the log end offset minus the committed offset. There are fewer records than that
+    where compaction, transactions or deleted records left gaps.
     """
     attempts = Attempts(cluster)
     names = groups or [group.group_id for group in all_groups(cluster, attempts)]
@@ -95,9 +105,7 @@ def _readers(members: Iterable[Any]) -> Mapping[Partition, Any]:
 
 def _print(group: str, rows: list[dict[str, Value]], total: Mapping[str, Value]) -> None:
     click.echo(f"{group}  (state {total['state']})")
-    headings = tuple(name.removesuffix("_id") for name in _COLUMNS)
-    print_table(headings, [tuple(cell(row[name]) for name in _COLUMNS) for row in rows])
-    unknown = f"; {total['unknown_count']} partitions have nothing committed" if total["unknown_count"] else ""
-    click.echo(f"lag {total['lag']} offsets in {total['partition_count']} partitions{unknown}")
-    click.echo("(a difference of offsets; there are fewer records where some were compacted or aborted)")
+    print_table(tuple(_COLUMNS.values()), [tuple(cell(row[name]) for name in _COLUMNS) for row in rows])
+    unknown = f"; {total['unknown_count']} partitions have no committed offset" if total["unknown_count"] else ""
+    click.echo(f"Total lag: {total['lag']} offsets in {total['partition_count']} partitions{unknown}")
     click.echo()

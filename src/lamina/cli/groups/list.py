@@ -36,7 +36,7 @@ Examples:
 @as_json_option
 @cluster_options
 def list_groups(cluster: Cluster, states: tuple[str, ...], types: tuple[str, ...], as_json: bool) -> int:
-    """Show which consumer groups there are."""
+    """List consumer groups."""
     from confluent_kafka import ConsumerGroupState, ConsumerGroupType
 
     filters: dict[str, Any] = {}

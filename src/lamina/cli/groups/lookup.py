@@ -61,7 +61,7 @@ def describe_all(cluster: Cluster, names: Iterable[str], attempts: Attempts) -> 
 
 
 def no_such_group(name: str) -> ClientError:
-    return ClientError(f"there is no group '{name}'; `lamina groups list` shows what is there")
+    return ClientError(f"there is no group '{name}'; `lamina groups list` shows all groups")
 
 
 def committed(cluster: Cluster, group: str) -> Mapping[Partition, int]:

@@ -19,7 +19,7 @@ def read_offsets(data: bytes, group: str) -> dict[Partition, int]:
     try:
         lines = [line for line in csv.reader(io.StringIO(data.decode())) if line]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ResetFileError(f"this is no CSV: {error}") from None
+        raise ResetFileError(f"it is not CSV: {error}") from None
     offsets: dict[Partition, int] = {}
     for line in lines:
         if len(line) == 4 and line[0].strip() != group:
@@ -30,10 +30,10 @@ def read_offsets(data: bytes, group: str) -> dict[Partition, int]:
                 f"{','.join(line)[:80]!r} is not topic,partition,offset or group,topic,partition,offset"
             )
         if (topic, int(partition)) in offsets:
-            raise ResetFileError(f"{topic}-{partition} is named twice")
+            raise ResetFileError(f"it names {topic}-{partition} twice")
         offsets[topic, int(partition)] = int(offset)
     if not offsets:
-        raise ResetFileError(f"no offset for {group} is in it")
+        raise ResetFileError(f"it has no offset for {group}")
     return offsets
 
 

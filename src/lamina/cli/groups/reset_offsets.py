@@ -13,7 +13,7 @@ from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import group_argument
 from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Value, print_json, print_table
-from lamina.cli.printing.text import cell
+from lamina.cli.printing.text import cell, counted
 from lamina.cli.topics.lookup import EARLIEST, latest_offsets, offsets_at
 from lamina.cli.topics.lookup import describe_all as describe_topics
 from lamina.client.cluster import Cluster
@@ -37,9 +37,9 @@ Examples:
 )
 @group_argument()
 @chosen_option("A topic, or some of its partitions; may be repeated.")
-@click.option("--all-topics", is_flag=True, help="Everything that the group has committed.")
+@click.option("--all-topics", is_flag=True, help="Every topic for which the group has committed offsets.")
 @target_options
-@click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
+@click.option("--execute", is_flag=True, help="Commit the new offsets; without this they are only shown.")
 @click.option("--export", is_flag=True, help="Print the new offsets as Kafka's CSV, for --from-file.")
 @as_json_option
 @cluster_options
@@ -53,14 +53,17 @@ def reset_offsets(
     export: bool,
     as_json: bool,
 ) -> int:
-    """Change where a group without members goes on reading; only shown, unless --execute is given."""
+    """Reset the committed offsets of a group that has no members.
+
+    Without --execute the new offsets are only shown.
+    """
     if export and as_json:
-        raise click.UsageError("--export prints CSV and --json JSON: give one.")
+        raise click.UsageError("Give --export (CSV) or --json, not both.")
     if target.place is Place.FILE:
         if all_topics:
-            raise click.UsageError("--from-file names the partitions: leave --all-topics out.")
+            raise click.UsageError("--from-file names the partitions: leave out --all-topics.")
     elif bool(chosen) == all_topics:
-        raise click.UsageError("Say which: --topic TOPIC (several), or --all-topics.")
+        raise click.UsageError("Give --topic TOPIC, which may be repeated, or --all-topics.")
     attempts = Attempts(cluster)
     described = cluster.answer(cluster.admin().describe_consumer_groups([group])[group])
     _check_inactive(described)
@@ -76,19 +79,19 @@ def reset_offsets(
             print_json({**row, "committed": before.get((topic, number)), "offset": offset, "executed": execute})
     else:
         print_table(
-            ("topic", "partition", "committed", "new"),
+            ("topic", "partition", "committed offset", "new offset"),
             [(topic, str(at), cell(before.get((topic, at))), str(offset)) for (topic, at), offset in done.items()],
         )
     if not execute and plan:
-        warn(f"nothing was changed; --execute resets {len(plan)} offsets of {group}")
+        warn(f"nothing was changed; give --execute to reset {counted(len(plan), 'offset')} of {group}")
     return attempts.status
 
 
 def _check_inactive(group: "ConsumerGroupDescription") -> None:
     if state_of(group) not in _INACTIVE:
         raise ClientError(
-            f"{group.group_id} is active (state {state_of(group)}, members {len(group.members)}): "
-            "stop its members first, or they would commit over what is reset"
+            f"{group.group_id} is active (state {state_of(group)}, {counted(len(group.members), 'member')}): "
+            "stop its members first, or they will commit over the new offsets"
         )
 
 
@@ -106,7 +109,7 @@ def _wanted(
         return {key: offset for key, offset in in_file.items() if not chosen or is_chosen(chosen, *key)}
     if not chosen:
         if not before:
-            raise ClientError(f"{group} has committed nothing; name topics with --topic")
+            raise ClientError(f"{group} has no committed offsets; name topics with --topic")
         return dict.fromkeys(before)
     found: dict[Partition, int | None] = {}
     described = {topic.name: topic for topic in describe_topics(cluster, [one.topic for one in chosen], attempts)}
@@ -118,7 +121,10 @@ def _wanted(
             if number in there:
                 found[one.topic, number] = None
             else:
-                attempts.fail(one.topic, ClientError(f"there is no partition {number}; it has {len(there)}"))
+                attempts.fail(
+                    one.topic,
+                    ClientError(f"there is no partition {number}; the topic has {len(there)}, counted from 0"),
+                )
     return dict(sorted(found.items()))
 
 
@@ -141,7 +147,7 @@ def _plan(
         current = before.get(key)
         name = f"{key[0]}-{key[1]}"
         if target.place is Place.SHIFT and current is None:
-            attempts.fail(name, ClientError("nothing is committed that could be shifted; give --to-offset"))
+            attempts.fail(name, ClientError("there is no committed offset to shift; give --to-offset"))
             continue
         if target.place is Place.TIME and key not in timed:
             continue
@@ -156,7 +162,7 @@ def _plan(
         }[target.place]
         plan[key] = min(max(offset, start), end)
         if plan[key] != offset:
-            warn(f"{name} has offsets {start} to {end}: {plan[key]} is taken for {offset}")
+            warn(f"{name} has offsets {start} to {end}: using {plan[key]} instead of {offset}")
     return plan
 
 

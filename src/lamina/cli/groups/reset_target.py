@@ -52,19 +52,19 @@ class Target:
 _OPTIONS = (
     click.option("--to-earliest", is_flag=True, help="To the beginning of each partition."),
     click.option("--to-latest", is_flag=True, help="To the end of each partition."),
-    click.option("--to-current", is_flag=True, help="To what is committed; to the end where nothing is."),
+    click.option("--to-current", is_flag=True, help="To the committed offset; to the end where there is none."),
     click.option(
         "--to-offset", metavar="N", type=click.IntRange(0, _LARGEST), help="To one offset in every partition."
     ),
     click.option(
-        "--to-time", "--to-datetime", "to_time", metavar="TIME", help="To the first record that is not older."
+        "--to-time", "--to-datetime", "to_time", metavar="TIME", help="To the first record of that time or later."
     ),
-    click.option("--by-duration", metavar="SPAN", help="The same, as a span before now: 90m, 1d12h or PT1H30M."),
+    click.option("--by-duration", metavar="SPAN", help="The same, so long before now: 90m, 1d12h or PT1H30M."),
     click.option(
         "--shift-by",
         metavar="N",
         type=click.IntRange(-_LARGEST, _LARGEST),
-        help="By N offsets from what is committed; back if negative.",
+        help="By N from the committed offset; backwards if negative.",
     ),
     click.option("--from-file", metavar="FILE", help="To the offsets in Kafka's CSV: topic,partition,offset."),
 )
@@ -98,7 +98,7 @@ def target_options(command: Callable[..., int]) -> Callable[..., int]:
         ]
         if len(given) != 1:
             names = ", ".join(option_names())
-            raise click.UsageError(f"Say where to, by exactly one of {names}.")
+            raise click.UsageError(f"Give exactly one of {names}.")
         return command(*args, target=given[0], **rest)
 
     return with_parameters(command, with_target, *_OPTIONS)

@@ -17,7 +17,9 @@ from lamina.client.cluster import Cluster
 _DEFAULT_TOKEN_FILE = f"lamina-data/{TOKEN_FILE}"
 
 _OPTIONS = (
-    click.option("--broker", "broker_id", metavar="ID", help="Which broker is asked.  [default: the first]"),
+    click.option(
+        "--broker", "broker_id", metavar="ID", help="The broker to ask.  [default: the one with the lowest id]"
+    ),
     click.option(
         "--token-file",
         metavar="FILE",

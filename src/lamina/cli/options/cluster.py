@@ -22,12 +22,12 @@ _OPTIONS = (
         "--bootstrap-server",
         metavar="HOST:PORT,…",
         envvar="LAMINA_BOOTSTRAP_SERVERS",
-        help=f"Where the cluster is.  [env: LAMINA_BOOTSTRAP_SERVERS; default: {DEFAULT_BOOTSTRAP_SERVERS}]",
+        help=f"The brokers to connect to first.  [env: LAMINA_BOOTSTRAP_SERVERS; default: {DEFAULT_BOOTSTRAP_SERVERS}]",
     ),
-    click.option("--command-config", "properties_file", metavar="FILE", help="Kafka's client properties."),
+    click.option("--command-config", "properties_file", metavar="FILE", help="A file of Kafka's client properties."),
 )
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 
 
 def with_parameters(

@@ -14,9 +14,9 @@ from lamina.settings.resolve import resolve_broker
 from lamina.settings.values import BrokerSettings
 
 _OPTIONS = (
-    click.option("--config", "file", metavar="FILE", help="Kafka's server.properties."),
-    click.option("--data-dir", metavar="DIR", help="Where everything is kept.  [default: ./lamina-data]"),
-    click.option("--node-id", metavar="N", help="The number of this broker.  [default: 1]"),
+    click.option("--config", "file", metavar="FILE", help="A server.properties, as for Kafka."),
+    click.option("--data-dir", metavar="DIR", help="The data directory.  [default: ./lamina-data]"),
+    click.option("--node-id", metavar="N", help="The id of the broker.  [default: 1]"),
     click.option(
         "--set",
         "sets",

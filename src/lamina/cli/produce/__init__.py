@@ -81,19 +81,19 @@ Examples:
     "files",
     metavar="FILE",
     multiple=True,
-    help="Read this, not standard input; may be repeated; - is standard input.",
+    help="Read this file instead of standard input (-); may be repeated.",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["lines", "json"]),
     default="lines",
-    help="One value a line, or one JSON object as consume prints it.  [default: lines]",
+    help="One value per line, or one JSON object as consume prints it.  [default: lines]",
 )
 @click.option(
     "--key-separator", metavar="SEP", callback=_escaped, help="A line is KEY SEP VALUE; \\t, \\0, \\xHH are understood."
 )
-@click.option("--key-optional", is_flag=True, help="A line without the separator is a value without key, not an error.")
+@click.option("--key-optional", is_flag=True, help="A line without the separator is a value without a key.")
 @click.option(
     "--empty-is-tombstone", is_flag=True, help="A line with a key and nothing behind the separator is a tombstone."
 )
@@ -116,21 +116,23 @@ Examples:
 @click.option(
     "--timestamp", "timestamp_ms", metavar="TIME", callback=_moment, help=f"The records' time: {FORMS}.  [default: now]"
 )
-@click.option("--create", is_flag=True, help="Make the topic if it is not there, with the cluster's defaults.")
+@click.option("--create", is_flag=True, help="Create the topic if it does not exist, with the cluster's defaults.")
 @click.option(
-    "--acks", type=click.Choice(ACKS), help="Who must have a record before it counts as delivered.  [default: all]"
+    "--acks",
+    type=click.Choice(ACKS),
+    help="Which replicas must have a record before it is acknowledged.  [default: all]",
 )
 @click.option("--compression", type=click.Choice(CODECS), help="[default: none]")
 @click.option(
     "--idempotent/--no-idempotent",
     default=None,
-    help="Whether a retry can never write a record twice.  [default: on with --acks all]",
+    help="Keep retries from writing a record twice.  [default: on with --acks all]",
 )
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Records per second.  [default: as fast as it goes]",
+    help="Records per second.  [default: as fast as possible]",
 )
 @click.option(
     "--timeout",
@@ -138,7 +140,7 @@ Examples:
     type=click.FloatRange(min=1, max=2_000_000),
     default=60,
     metavar="SECONDS",
-    help="How long a record may be on its way, with all retries.  [default: 60]",
+    help="How long the delivery of a record may take, with all retries.  [default: 60]",
 )
 @as_json_option
 @cluster_options
@@ -229,12 +231,11 @@ def _rules(cluster: Cluster, topic: str, partition: int | None, create: bool, as
     if found is None:
         if not create:
             raise ClientError(
-                f"there is no topic {topic}; give --create, make it with `lamina topics create {topic}`, "
-                "or see `lamina topics list`"
+                f"there is no topic {topic}; give --create, or create it with `lamina topics create {topic}`"
             )
         topics.create(admin, topic)
         if not as_json:
-            warn(f"topic {topic} was not there and is made")
+            click.echo(f"Created topic {topic}.", err=True)
     elif partition is not None and partition not in found.partitions:
         raise ClientError(f"topic {topic} has no partition {partition}; it has {len(found.partitions)}, counted from 0")
     return topics.rules_of(admin, topic)

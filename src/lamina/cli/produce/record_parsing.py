@@ -29,12 +29,14 @@ def line_parser(
     if separator is None:
         return value_of
 
+    shown = separator.decode(errors="backslashreplace")
+
     def key_and_value_of(line: bytes) -> GivenRecord:
         key, found, value = line.partition(separator)
         if not found:
             if key_optional:
                 return value_of(line)
-            raise BadRecord(f"there is no {separator!r} in it; give --key-optional if lines may lack a key")
+            raise BadRecord(f"it has no separator {shown!r}; give --key-optional if lines may lack a key")
         is_tombstone = empty_is_tombstone and not value
         return GivenRecord(None if is_tombstone else value, key, headers, partition, timestamp_ms)
 

@@ -21,7 +21,7 @@ from lamina.settings.values import BrokerSettings
 @click.command(
     "serve",
     epilog="""\b
-Exit status: 0 stopped by SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 bad settings.
+Exit status: 0 stopped by SIGTERM or Ctrl-C, 1 could not start or could not go on, 2 bad settings.
 
 \b
 Examples:
@@ -31,9 +31,11 @@ Examples:
 )
 @settings_options
 @click.option(
-    "--listen", metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.  [default: 127.0.0.1:9092]"
+    "--listen",
+    metavar="HOST:PORT",
+    help="The address to listen on; port 0 takes a free one.  [default: 127.0.0.1:9092]",
 )
-@click.option("--json-logs", is_flag=True, help="Log one JSON object a line.")
+@click.option("--json-logs", is_flag=True, help="Log in JSON, one object per line.")
 def command(
     file: str | None,
     data_dir: str | None,
@@ -72,7 +74,7 @@ def _run(settings: BrokerSettings, *, quiet: bool) -> int:
         click.echo(f"lamina: {error}", err=True)
         return SOMETHING_WRONG
     except KeyboardInterrupt:
-        click.echo("lamina: stopped before it had started", err=True)
+        click.echo("lamina: interrupted before the broker had started", err=True)
         return INTERRUPTED
     if reason is not None:
         click.echo(f"lamina: {reason}", err=True)

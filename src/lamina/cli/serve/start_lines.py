@@ -62,8 +62,7 @@ def print_start(started: Started, *, quiet: bool) -> None:
         click.echo(json.dumps(facts))
     for path in started.parts.unknown:
         logger.warning(
-            "%s is not known to this broker's metadata and is left alone: lamina adopt takes it in, "
-            "with the broker stopped",
+            "%s is not in this broker's metadata and is ignored: `lamina adopt` imports it while the broker is stopped",
             path,
         )
     if not quiet:
@@ -75,7 +74,7 @@ def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     bold = click.style(f"lamina {__version__}", bold=True)
     partitions = len(started.parts.partitions)
     click.echo(f"{bold} is listening on {', '.join(addresses)}")
-    checked = "" if started.parts.storage.was_clean or not partitions else ", checked after an unclean stop"
+    checked = "" if started.parts.storage.was_clean or not partitions else ", recovered after an unclean shutdown"
     noun = "partition" if partitions == 1 else "partitions"
     click.echo(f"  data        {started.parts.storage.data_directory} ({partitions} {noun}{checked})")
     if started.admin:

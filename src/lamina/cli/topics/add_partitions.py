@@ -5,6 +5,7 @@ import click
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topic_argument
 from lamina.cli.outcome import Attempts, warn
+from lamina.cli.printing.text import counted
 from lamina.cli.topics.lookup import describe_all
 from lamina.client.cluster import Cluster
 
@@ -21,20 +22,20 @@ Examples:
     metavar="N",
     type=click.IntRange(1, 2**31 - 1),
     required=True,
-    help="How many partitions there shall be, with those of now.",
+    help="The new number of partitions, with those that exist.",
 )
 @cluster_options
 def add_partitions(cluster: Cluster, topic: str, total: int) -> int:
-    """Give a topic more partitions.
+    """Add partitions to a topic.
 
     Most producers choose a record's partition by its key and the number of partitions. With another number, later
-    records of a key may lie in another partition than earlier ones, and readers lose the order between them.
+    records of a key may go to another partition than earlier ones, and readers lose the order between them.
     """
     from confluent_kafka.admin import NewPartitions
 
     attempts = Attempts(cluster)
     for before in describe_all(cluster, [topic], attempts):
         for _ in attempts.answers(cluster.admin().create_partitions([NewPartitions(topic, total)]).items()):
-            click.echo(f"{topic}: {len(before.partitions)} partitions became {total}")
-            warn("keys map differently now: later records of a key may lie in another partition than earlier ones")
+            click.echo(f"Topic {topic} now has {counted(total, 'partition')}; it had {len(before.partitions)}.")
+            warn("later records of a key may now go to another partition than earlier ones")
     return attempts.status

@@ -8,6 +8,8 @@ from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topics_argument
 from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import Attempts
+from lamina.cli.printing.text import counted
+from lamina.cli.topics.lookup import describe_all
 from lamina.client.cluster import Cluster
 from lamina.client.errors import Refused
 
@@ -30,16 +32,18 @@ Examples:
     "--partitions",
     metavar="N",
     type=click.IntRange(1, _MOST_PARTITIONS),
-    help="How many.  [default: the broker's num.partitions]",
+    help="How many partitions.  [default: the broker's num.partitions]",
 )
 @click.option(
     "--replication-factor",
     metavar="N",
     type=click.IntRange(1, 2**15 - 1),
-    help="Copies of each partition.  [default: the broker's default.replication.factor]",
+    help="How many replicas of each partition.  [default: the broker's default.replication.factor]",
 )
 @click.option(
-    "--replica-assignment", metavar="ID:ID,…", help="The brokers of each partition in turn, instead of the two above."
+    "--replica-assignment",
+    metavar="ID:ID,…",
+    help="The replicas of each partition in turn, by broker id; instead of the two above.",
 )
 @click.option(
     "--config",
@@ -48,8 +52,8 @@ Examples:
     multiple=True,
     help="A setting of the topic; a value may have a unit: 7d, 10GiB. May be repeated.",
 )
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
-@click.option("--validate-only", "--dry-run", is_flag=True, help="Only ask whether it could be made.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing for a topic that already exists.")
+@click.option("--validate-only", "--dry-run", is_flag=True, help="Only check whether they could be created.")
 @cluster_options
 def create(
     cluster: Cluster,
@@ -61,12 +65,12 @@ def create(
     if_not_exists: bool,
     validate_only: bool,
 ) -> int:
-    """Make topics."""
+    """Create topics."""
     from confluent_kafka.admin import NewTopic
 
     assigned = _assignment_from(replica_assignment)
     if assigned and (partitions is not None or replication_factor is not None):
-        raise click.UsageError("--replica-assignment says what --partitions and --replication-factor say: give one.")
+        raise click.UsageError("Give --replica-assignment, or --partitions and --replication-factor, not both.")
     config = settings_pairs_from(configs, "--config")
     new = [
         NewTopic(topic, len(assigned), replica_assignment=assigned, config=config)
@@ -75,17 +79,22 @@ def create(
         for topic in dict.fromkeys(topics)
     ]
     attempts = Attempts(cluster)
-    done = "could be made" if validate_only else "made"
     for topic, future in cluster.admin().create_topics(new, validate_only=validate_only).items():
         try:
             cluster.answer(future)
-            click.echo(f"{topic}: {done}")
+            click.echo(f"Topic {topic} could be created." if validate_only else _created(cluster, topic, attempts))
         except Refused as error:
             if if_not_exists and error.name == "TOPIC_ALREADY_EXISTS":
-                click.echo(f"{topic}: is there already")
+                click.echo(f"Topic {topic} already exists.")
             else:
                 attempts.fail(topic, error)
     return attempts.status
+
+
+def _created(cluster: Cluster, topic: str, attempts: Attempts) -> str:
+    found = describe_all(cluster, [topic], attempts)
+    partitions = f" ({counted(len(found[0].partitions), 'partition')})" if found else ""
+    return f"Created topic {topic}{partitions}."
 
 
 def _assignment_from(text: str | None) -> list[list[int]]:
@@ -94,7 +103,7 @@ def _assignment_from(text: str | None) -> list[list[int]]:
         return []
     if not _ASSIGNMENT.fullmatch(text):
         raise click.BadParameter(
-            f"{text!r} is not of the form 1:2,2:3, brokers with colons and partitions with commas between.",
+            f"{text!r} is not of the form 1:2,2:3, with colons between broker ids and commas between partitions.",
             param_hint="--replica-assignment",
         )
     return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]

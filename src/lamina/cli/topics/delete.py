@@ -24,4 +24,4 @@ def delete(cluster: Cluster, topics: tuple[str, ...], yes: bool) -> int:
     """Delete topics with all their records."""
     attempts = Attempts(cluster)
     found = [topic.name for topic in describe_all(cluster, topics, attempts)]
-    return delete_found(attempts, found, "all records", cluster.admin().delete_topics, yes)
+    return delete_found(attempts, "topic", found, "all records", cluster.admin().delete_topics, yes)

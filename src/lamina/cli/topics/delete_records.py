@@ -28,10 +28,17 @@ FILE is that of Kafka's kafka-delete-records; offset -1 means all records:
   {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 1000}]}""",
 )
 @topic_argument(required=False)
-@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), help="Which partition.")
-@click.option("--before-offset", metavar="N", type=click.IntRange(0, 2**63 - 1), help="The first offset that is kept.")
+@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), help="The partition.")
+@click.option(
+    "--before-offset", metavar="N", type=click.IntRange(0, 2**63 - 1), help="Delete the records below this offset."
+)
 @click.option("--file", metavar="FILE", help="Partitions and offsets in Kafka's JSON.")
-@click.option("--all", "everything", is_flag=True, help="All records that are there now, of --partition or of all.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Delete all records that are there now, in --partition or in all partitions.",
+)
 @yes_option
 @cluster_options
 def delete_records(
@@ -47,11 +54,11 @@ def delete_records(
     from confluent_kafka import TopicPartition
 
     if sum((file is not None, before_offset is not None, everything)) != 1:
-        raise click.UsageError("Say which records: --before-offset, --all or --file, one of them.")
+        raise click.UsageError("Give one of --before-offset, --all and --file.")
     if (file is None) != (topic is not None) or (file is not None and partition is not None):
-        raise click.UsageError("Name a topic, or give --file, which names topics and partitions itself.")
+        raise click.UsageError("Give TOPIC or --file, not both: the file names topics and partitions.")
     if before_offset is not None and partition is None:
-        raise click.UsageError("--before-offset needs --partition: offsets are a partition's own.")
+        raise click.UsageError("--before-offset needs --partition: each partition has its own offsets.")
     attempts = Attempts(cluster)
     if file is not None:
         marks = _there(cluster, _read(file), attempts)
@@ -65,7 +72,7 @@ def delete_records(
     futures = cluster.admin().delete_records(wanted)
     asked = ((f"{one.topic}-{one.partition}", future) for one, future in futures.items())
     done = [(name, str(deleted.low_watermark)) for name, deleted in attempts.answers(asked)]
-    print_table(("partition", "begins at"), done)
+    print_table(("partition", "log start offset"), done)
     return attempts.status
 
 
@@ -82,7 +89,7 @@ def _there(cluster: Cluster, marks: list[Mark], attempts: Attempts) -> list[Mark
     found = {one.name: len(one.partitions) for one in describe_all(cluster, topics, attempts)}
     for mark in marks:
         if mark.partition >= found.get(mark.topic, 2**31):
-            known = f"there are {found[mark.topic]}, from 0 on"
+            known = f"the topic has {found[mark.topic]}, counted from 0"
             attempts.fail(mark.topic, ClientError(f"there is no partition {mark.partition}; {known}"))
     return [mark for mark in marks if mark.partition < found.get(mark.topic, 0)]
 
@@ -98,11 +105,11 @@ def _read(file: str) -> list[Mark]:
 def _question(marks: list[Mark]) -> str:
     if len(marks) > _NAMED_AT_MOST:
         topics = ", ".join(dict.fromkeys(mark.topic for mark in marks))
-        return f"Delete records of {len(marks)} partitions of {topics}?"
+        return f"Delete records in {len(marks)} partitions of {topics}?"
     each = (
-        f"all of {mark.topic}-{mark.partition}"
+        f"all records of {mark.topic}-{mark.partition}"
         if mark.offset == ALL_RECORDS
-        else f"those of {mark.topic}-{mark.partition} below offset {mark.offset}"
+        else f"the records of {mark.topic}-{mark.partition} below offset {mark.offset}"
         for mark in marks
     )
-    return f"Delete records: {', '.join(each)}?"
+    return f"Delete {', '.join(each)}?"

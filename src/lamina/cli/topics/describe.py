@@ -38,9 +38,9 @@ Examples:
 @as_json_option
 @cluster_options
 def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
-    """Show partitions, and what is set on a topic.
+    """Show the partitions and settings of topics.
 
-    All topics but internal ones if none is named.
+    All topics except internal ones if none is named.
     """
     attempts = Attempts(cluster)
     found = describe_all(cluster, topics or all_names(cluster), attempts)
@@ -66,7 +66,7 @@ def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
                 click.echo()
             _print(topic, configs, partitions)
     if not shown and not topics:
-        click.echo("lamina: there are no topics; make one with `lamina topics create NAME`", err=True)
+        click.echo("lamina: there are no topics; create one with `lamina topics create NAME`", err=True)
     return attempts.status
 
 

@@ -16,11 +16,11 @@ Examples:
   lamina topics list
   lamina topics list --internal --json""",
 )
-@click.option("--internal", is_flag=True, help="Also those that brokers keep for themselves.")
+@click.option("--internal", is_flag=True, help="Also internal topics, such as __consumer_offsets.")
 @as_json_option
 @cluster_options
 def list_topics(cluster: Cluster, internal: bool, as_json: bool) -> int:
-    """Show which topics there are."""
+    """List topics."""
     attempts = Attempts(cluster)
     rows: list[Row] = [
         {
@@ -43,5 +43,5 @@ def list_topics(cluster: Cluster, internal: bool, as_json: bool) -> int:
         ("topic", "partitions", "replication factor", "id"), [tuple(str(row[name]) for name in shown) for row in rows]
     )
     if not rows:
-        click.echo("lamina: there are no topics; make one with `lamina topics create NAME`", err=True)
+        click.echo("lamina: there are no topics; create one with `lamina topics create NAME`", err=True)
     return attempts.status

@@ -34,14 +34,15 @@ A time is {FORMS}; without a zone it is UTC.""",
 @click.option(
     "--at",
     metavar="WHERE",
-    help="earliest, latest, max-timestamp, or a time: the first record that is not older.  [default: both ends]",
+    help="earliest, latest, max-timestamp, or a time: the first record of that time or later.  "
+    "[default: earliest and latest]",
 )
 @as_json_option
 @cluster_options
 def offsets(cluster: Cluster, topic: str, at: str | None, as_json: bool) -> int:
-    """Show where partitions begin and end.
+    """Show the earliest and the latest offset of each partition.
 
-    With --at, which offset belongs to a time instead.
+    With --at, the offset that belongs to a time.
     """
     wanted = None if at is None else _place(at)
     attempts = Attempts(cluster)
@@ -82,7 +83,7 @@ def _print_ends(cluster: Cluster, topic: "TopicDescription", attempts: Attempts,
         )
     _print(("partition", "earliest", "latest", "count"), rows, as_json)
     if not as_json:
-        click.echo(f"total {total}")
+        click.echo(f"Total: {total}")
 
 
 def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: Attempts, as_json: bool) -> None:

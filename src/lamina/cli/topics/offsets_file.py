@@ -27,17 +27,17 @@ def read_marks(data: bytes) -> list[Mark]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        raise OffsetsFileError("this is no JSON") from None
+        raise OffsetsFileError("it is not JSON") from None
     if not isinstance(document, dict) or not isinstance(document.get("partitions"), list):
-        raise OffsetsFileError('an object with a list "partitions" is needed')
+        raise OffsetsFileError('it must be an object with a list "partitions"')
     version = document.get("version", _VERSION)
     if version != _VERSION or isinstance(version, bool):
-        raise OffsetsFileError(f"version {version!r} is not known; {_VERSION} is")
+        raise OffsetsFileError(f"version {version!r} is unknown; only {_VERSION} is supported")
     marks = [_mark(entry) for entry in document["partitions"]]
     if not marks:
-        raise OffsetsFileError("no partition is named")
+        raise OffsetsFileError("it names no partition")
     if len({(mark.topic, mark.partition) for mark in marks}) < len(marks):
-        raise OffsetsFileError("a partition is named twice")
+        raise OffsetsFileError("it names a partition twice")
     return marks
 
 

@@ -18,18 +18,18 @@ Examples:
   lamina transactions abort orders --partition 0 --start-offset 1234""",
 )
 @topic_argument()
-@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), required=True, help="Which partition.")
+@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), required=True, help="The partition.")
 @click.option(
     "--start-offset",
     metavar="N",
     type=click.IntRange(0, 2**63 - 1),
     required=True,
-    help="Where the transaction begins, as find-hanging shows it.",
+    help="The start offset of the transaction, as find-hanging shows it.",
 )
 @yes_option
 @cluster_options
 def abort(cluster: Cluster, topic: str, partition: int, start_offset: int, yes: bool) -> int:
-    """Abort a transaction that hangs in a partition: readers of committed records pass it by and go on."""
+    """Abort a hanging transaction in a partition, so that read_committed consumers can go on."""
     from lamina.client.transactions import Transactions
 
     transactions = Transactions(cluster)
@@ -37,17 +37,18 @@ def abort(cluster: Cluster, topic: str, partition: int, start_offset: int, yes: 
     found = next((one for one in open_ones if one.start_offset == start_offset), None)
     if found is None:
         begins = ", ".join(str(one.start_offset) for one in open_ones)
-        there = f"there are some at {begins}" if begins else "there is none at all"
-        raise ClientError(
-            f"no transaction that is open in {topic}-{partition} begins at offset {start_offset}: {there}"
-        )
+        there = f"those that are open start at {begins}" if begins else "no transaction is open in it"
+        raise ClientError(f"no open transaction in {topic}-{partition} starts at offset {start_offset}: {there}")
     known = not transactions.hanging([found])
-    warning = " Its coordinator knows it and will end it by itself: this may tear it apart." if known else ""
+    warning = (
+        " Its coordinator knows it and will end it: aborting it here may leave it half committed." if known else ""
+    )
     confirm(
         f"Abort the transaction of producer {found.producer_id} in {topic}-{partition} "
         f"from offset {start_offset} on?{warning}",
         yes,
     )
     transactions.abort(found)
-    click.echo(f"aborted: {topic}-{partition}, producer {found.producer_id} epoch {found.producer_epoch}")
+    producer = f"producer {found.producer_id} (epoch {found.producer_epoch})"
+    click.echo(f"Aborted the transaction of {producer} in {topic}-{partition}.")
     return FINE

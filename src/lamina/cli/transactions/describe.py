@@ -23,7 +23,7 @@ Examples:
 @as_json_option
 @cluster_options
 def describe(cluster: Cluster, transactional_ids: tuple[str, ...], as_json: bool) -> int:
-    """Show producer, state, times and partitions of transactional ids."""
+    """Show the producer, state, times and partitions of transactional ids."""
     from lamina.client.transactions import Described, Transactions
 
     transactions, attempts = Transactions(cluster), Attempts(cluster)

@@ -32,14 +32,14 @@ The status is 1 if there are any.""",
     type=click.IntRange(0),
     default=_LONGEST_TIMEOUT_MINUTES,
     show_default=True,
-    help="Younger transactions are left alone.",
+    help="Leave out transactions that wrote within this time.",
 )
 @as_json_option
 @cluster_options
 def find_hanging(
     cluster: Cluster, topic: str | None, partition: int | None, timeout_minutes: int, as_json: bool
 ) -> int:
-    """Show transactions that are open in partitions and that no coordinator knows of: nobody will end them."""
+    """Show open transactions that no coordinator knows, so that nothing will ever end them."""
     from lamina.client.transactions import Transactions
 
     if partition is not None and topic is None:

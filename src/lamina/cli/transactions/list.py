@@ -22,7 +22,7 @@ Examples:
 @as_json_option
 @cluster_options
 def list_transactions(cluster: Cluster, states: tuple[str, ...], producer_ids: tuple[int, ...], as_json: bool) -> int:
-    """Show transactional ids and the state of each."""
+    """List transactional ids with their states."""
     from lamina.client.transactions import Transactions
 
     found = Transactions(cluster).listed(states, producer_ids)

@@ -9,7 +9,7 @@ from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import time_text
 from lamina.client.admin_listener import AdminListener
 
-_HEADINGS = ("id", "peer", "client", "software", "since", "requests", "in bytes", "out bytes", "idle s")
+_HEADINGS = ("id", "peer", "client id", "software", "connected since", "requests", "bytes in", "bytes out", "idle s")
 
 
 @click.command(
@@ -22,7 +22,7 @@ Examples:
 @as_json_option
 @admin_options
 def connections(listener: AdminListener, as_json: bool) -> int:
-    """Show who is connected to a broker."""
+    """Show the connections of a broker."""
     rows = listener.pages("connections", "v1", "connections")
     if as_json:
         for row in rows:

@@ -18,19 +18,19 @@ Examples:
   lamina watch follow my-client --stop
   lamina watch follow""",
 )
-@click.argument("who", required=False)
-@click.option("--stop", is_flag=True, help="Log them no longer.")
+@click.argument("who", metavar="[CLIENT]", required=False)
+@click.option("--stop", is_flag=True, help="Stop logging them.")
 @as_json_option
 @admin_options
 def follow(listener: AdminListener, as_json: bool, who: str | None, stop: bool) -> int:
-    """Have a broker log every request of a client, or show whose it logs.
+    """Log every request of a client, or show which clients are logged.
 
-    WHO is a client id, the number of a connection, or an address, as `lamina watch connections` shows them. The lines
-    are in the broker's log.
+    CLIENT is a client id, the id of a connection, or an address, as `lamina watch connections` shows them. The requests
+    are written to the broker's log.
     """
     if who is None:
         if stop:
-            raise click.UsageError("--stop needs to know who: `lamina watch follow` shows whose requests are logged.")
+            raise click.UsageError("--stop needs CLIENT: `lamina watch follow` shows which clients are logged.")
         answer = listener.get("v1", "followed")
     elif stop:
         answer = listener.delete("v1", "followed", who)
@@ -42,5 +42,5 @@ def follow(listener: AdminListener, as_json: bool, who: str | None, stop: bool) 
     for one in answer["followed"]:
         click.echo(one)
     if not answer["followed"]:
-        click.echo("nobody's requests are logged", err=True)
+        click.echo("lamina: no requests are logged", err=True)
     return FINE

@@ -24,7 +24,8 @@ Examples:
 def slow_requests(listener: AdminListener, as_json: bool) -> int:
     """Show a broker's last slow requests, newest first, and where their time went.
 
-    Times are milliseconds. A fetch's own waiting is not part of its total. lamina.slow.request.ms says what is slow.
+    Times are in milliseconds. The time that a fetch waits for new records is not part of its total. A request is slow
+    if it takes longer than lamina.slow.request.ms.
     """
     rows = listener.get("v1", "slow-requests")["slow_requests"]
     if as_json:
@@ -47,5 +48,5 @@ def slow_requests(listener: AdminListener, as_json: bool) -> int:
         ),
     )
     if not shown:
-        click.echo("no request was slow since the broker started")
+        click.echo("No slow requests since the broker started.")
     return FINE
