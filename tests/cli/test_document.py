@@ -55,7 +55,9 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
             assert f"`{name}`" in DOCUMENT, name
 
 
-@pytest.mark.parametrize("group", ["topics", "configs", "features", "groups", "transactions"])
+@pytest.mark.parametrize(
+    "group", ["bench", "cleaner", "configs", "features", "groups", "topics", "transactions", "watch"]
+)
 def test_every_subcommand_is_documented_and_has_examples(lamina: Lamina, group: str) -> None:
     command = app.get_command(click.Context(app), group)
     assert isinstance(command, click.Group)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from lamina.client.cluster import Cluster
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ def describe(error: OSError) -> str:
 class Attempts:
     """Several things asked of a cluster at once: each is tried, and each error is one sentence."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: "Cluster") -> None:
         self.status = FINE
         self._cluster = cluster
 

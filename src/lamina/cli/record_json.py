@@ -23,7 +23,7 @@ _PASSED_OVER = frozenset({"type", "topic", "offset", "time", "timestamp_type", "
 _HEADER_FIELDS = frozenset({"key", "key_encoding", "value", "value_encoding"})
 _TIMESTAMP_TYPES = (None, "create", "append")
 _headers_checked = methodcaller("headers")
-"""For a key that is no UTF-8 the client returns a list with a hole and sets an error. A plain call, once the
+"""For a key that is not UTF-8 the client returns a list with a hole and sets an error. A plain call, once the
 interpreter has specialized it, does not look for the error and crashes on the hole; a call from C always looks."""
 
 

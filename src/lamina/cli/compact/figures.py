@@ -38,7 +38,7 @@ def _change(one: Mapping[str, Any], name: str) -> str:
     return f"{one['before'][name]} → {one['after'][name]}"
 
 
-def print_remains(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
+def print_blockers(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
     """Why what remained could not go."""
     lines = []
     left = [(one["after"]["tombstones"], "tombstone"), (one["after"]["markers"], "transaction marker")]

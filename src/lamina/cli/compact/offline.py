@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamina.cli.compact.figures import print_figures, print_remains
+from lamina.cli.compact.figures import print_blockers, print_figures
 from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import Progress
@@ -67,7 +67,7 @@ def compact_offline(
     if not as_json:
         print_figures(rows)
         for row in rows:
-            print_remains(row, row["held_back"])
+            print_blockers(row, row["held_back"])
         if dry_run and rows:
             click.echo("Nothing was changed. Without --dry-run this would be the result.")
         if not done:

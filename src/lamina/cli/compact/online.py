@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lamina.cli.compact.figures import print_figures, print_remains
+from lamina.cli.compact.figures import print_blockers, print_figures
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import Progress
 from lamina.cli.printing.tables import print_json
@@ -137,4 +137,4 @@ def _show(listener: AdminListener, passes: list[dict[str, Any]], *, as_json: boo
         return
     print_figures({**one, "total_seconds": one["seconds"]["total"]} for one in passes)
     for one in passes:
-        print_remains(one, held_back.get((one["topic"], one["partition"]), []))
+        print_blockers(one, held_back.get((one["topic"], one["partition"]), []))

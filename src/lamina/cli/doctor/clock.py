@@ -1,4 +1,4 @@
-"""The clock: whether its time is believable, steady, and kept by somebody.
+"""The clock: whether its time is plausible, steady, and synchronised.
 
 Records are stamped with it and retention goes by it. Must not set it.
 """
@@ -37,7 +37,7 @@ def began() -> tuple[float, float]:
     return time.time(), time.monotonic()
 
 
-def look_clock(since: tuple[float, float]) -> Finding:
+def check_clock(since: tuple[float, float]) -> Finding:
     wall, steady = began()
     return judge_clock(wall, (wall - since[0]) - (steady - since[1]), _is_synchronised())
 

@@ -1,4 +1,4 @@
-"""The data directory: whether a broker is at work in it, how the last one stopped, and the version of its metadata.
+"""The data directory: whether a broker is running on it, how the last one stopped, and the version of its metadata.
 
 Everything is read without locking or opening a database. Must not look at records.
 """
@@ -72,8 +72,8 @@ def judge_directory(path: str, facts: DirectoryFacts) -> Finding:
     return fine(name, f"{path} was left by a clean stop{schema}")
 
 
-def look_directory(path: str, log_directories: tuple[str, ...]) -> tuple[Finding, int | None]:
-    """Also the process that is at work there, if any."""
+def check_directory(path: str, log_directories: tuple[str, ...]) -> tuple[Finding, int | None]:
+    """Also the process that is running on it, if any."""
     facts = _gather(path, log_directories)
     return judge_directory(path, facts), facts.holder
 

@@ -1,4 +1,4 @@
-"""The disk below a directory: its room, its kind, and whether what the log relies on works there.
+"""The disk below a directory: its free space, its kind, and whether what the log relies on works there.
 
 To try that, a directory of its own is made and removed again. Must not look into the broker's files.
 """
@@ -48,7 +48,7 @@ def judge_disk(name: str, path: str, facts: DiskFacts, min_free_bytes: int) -> F
     return fine(name, what)
 
 
-def look_disk(name: str, path: str, min_free_bytes: int) -> Finding:
+def check_disk(name: str, path: str, min_free_bytes: int) -> Finding:
     """A directory that does not exist yet will be where its first existing parent is."""
     place = os.path.realpath(path)
     while not os.path.isdir(place) and place != "/":

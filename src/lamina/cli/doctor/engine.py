@@ -34,7 +34,7 @@ def judge_java(found: Sequence[Java]) -> Finding:
     return warning("java", f"too old: {shown}", f"install Java 17 or newer, or {INSTALL}, which brings one")
 
 
-def look_java() -> Finding:
+def check_java() -> Finding:
     """What an engine would find, by the same search."""
     return judge_java(all_javas())
 
@@ -51,7 +51,7 @@ def judge_engine(versions: Mapping[str, str | None]) -> Finding:
     return fine("spark engine", present)
 
 
-def look_engine() -> Finding:
+def check_engine() -> Finding:
     return judge_engine(versions_of(ENGINE))
 
 
@@ -70,7 +70,7 @@ def judge_kernel_cache(has_numba: bool, directory: str | None, is_present: bool)
     return fine("kernel cache", f"empty, {directory}: the first large batch compiles the kernel")
 
 
-def look_kernel_cache() -> Finding:
+def check_kernel_cache() -> Finding:
     spec = find_spec("lamina.records")
     if find_spec("numba") is None or spec is None or spec.origin is None:
         return judge_kernel_cache(False, None, False)

@@ -6,10 +6,10 @@ Must not print.
 from collections.abc import Iterator
 
 from lamina.cli.doctor import clock, engine, machine
-from lamina.cli.doctor.directory import look_directory
-from lamina.cli.doctor.disk import look_disk
+from lamina.cli.doctor.directory import check_directory
+from lamina.cli.doctor.disk import check_disk
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
-from lamina.cli.doctor.port import look_port
+from lamina.cli.doctor.port import check_port
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
 from lamina.settings.listeners import listeners
 from lamina.settings.values import BrokerSettings
@@ -27,28 +27,28 @@ def judge_settings(settings: BrokerSettings | None, refusal: str | None) -> Find
 def examine(settings: BrokerSettings | None, refusal: str | None) -> Iterator[Finding]:
     """One finding after the other. Without settings that can be used, nothing is said of files and ports."""
     since = clock.began()
-    yield machine.look_python()
-    yield machine.look_platform()
-    yield machine.look_packages()
-    yield engine.look_java()
-    yield engine.look_engine()
-    yield engine.look_kernel_cache()
-    yield machine.look_memory()
-    yield machine.look_descriptors()
+    yield machine.check_python()
+    yield machine.check_platform()
+    yield machine.check_packages()
+    yield engine.check_java()
+    yield engine.check_engine()
+    yield engine.check_kernel_cache()
+    yield machine.check_memory()
+    yield machine.check_descriptors()
     yield judge_settings(settings, refusal)
     if settings is not None:
         yield from _examine_broker(settings)
-    yield clock.look_clock(since)
+    yield clock.check_clock(since)
 
 
 def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
     data_directory, log_directories = storage_paths(settings)
-    found, at_work = look_directory(data_directory, log_directories)
+    found, at_work = check_directory(data_directory, log_directories)
     yield found
     places = log_directories if data_directory in log_directories else (data_directory, *log_directories)
     inside = data_directory.rstrip("/") + "/"
     for place in places:
         if place == data_directory or not place.startswith(inside):
-            yield look_disk("disk", place, settings[LAMINA_DISK_FREE_MIN_BYTES])
+            yield check_disk("disk", place, settings[LAMINA_DISK_FREE_MIN_BYTES])
     for listener in listeners(settings):
-        yield look_port(listener, is_at_work=at_work is not None)
+        yield check_port(listener, is_at_work=at_work is not None)

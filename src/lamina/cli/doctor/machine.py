@@ -30,7 +30,7 @@ def judge_python(version_info: tuple[int, ...], implementation: str, executable:
     return fine("python", f"{text} at {executable}")
 
 
-def look_python() -> Finding:
+def check_python() -> Finding:
     return judge_python(tuple(sys.version_info[:3]), platform.python_implementation(), sys.executable)
 
 
@@ -44,7 +44,7 @@ def judge_platform(system: str, description: str) -> Finding:
     return warning("platform", description, "only Linux and macOS are tested: expect surprises")
 
 
-def look_platform() -> Finding:
+def check_platform() -> Finding:
     return judge_platform(sys.platform, platform.platform())
 
 
@@ -70,7 +70,7 @@ def judge_packages(lamina: str, required: Mapping[str, str | None], uvloop: str 
     return fine("packages", f"lamina {lamina}, uvloop {uvloop}")
 
 
-def look_packages() -> Finding:
+def check_packages() -> Finding:
     from lamina import __version__
 
     return judge_packages(__version__, versions_of(REQUIRED), versions_of(["uvloop"])["uvloop"])
@@ -87,7 +87,7 @@ def judge_descriptors(hard_limit: int | None) -> Finding:
     return fine("descriptors", what)
 
 
-def look_descriptors() -> Finding:
+def check_descriptors() -> Finding:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return judge_descriptors(None if hard == resource.RLIM_INFINITY else hard)
 
@@ -104,7 +104,7 @@ def judge_memory(available_bytes: int | None, total_bytes: int | None) -> Findin
     return fine("memory", what)
 
 
-def look_memory() -> Finding:
+def check_memory() -> Finding:
     available, total = _read_meminfo()
     limit, used = (_read_number(path) for path in _CONTAINER_MEMORY)
     if limit is not None and used is not None and (available is None or limit - used < available):

@@ -43,7 +43,7 @@ def judge_port(address: str, facts: PortFacts, *, is_at_work: bool) -> Finding:
     return problem(name, f"{who}{owner}", "stop that, or choose another port with --listen HOST:PORT")
 
 
-def look_port(listener: Listener, *, is_at_work: bool) -> Finding:
+def check_port(listener: Listener, *, is_at_work: bool) -> Finding:
     address = f"{listener.host or '*'}:{listener.port}"
     try:
         bind(listener, 1).socket.close()
