@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from lamina.cli.cleaner.internal import internal_option, shown_rows
 from lamina.cli.options.admin import admin_options
 from lamina.cli.options.cluster import as_json_option
-from lamina.cli.options.names import topic_argument
+from lamina.cli.options.names import internal_option, is_shown, topic_argument
 from lamina.cli.outcome import FINE
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import bytes_text, time_text
@@ -46,7 +45,7 @@ def history(listener: AdminListener, topic: str | None, limit: int, internal: bo
     """Show the last cleaning passes since the broker started, newest first."""
     named = {} if topic is None else {"topic": topic}
     passes = listener.pages("passes", "v1", "cleaner", "history", **named)
-    rows = islice(shown_rows(passes, topic, internal), limit)
+    rows = islice((row for row in passes if is_shown(row["topic"], topic, internal)), limit)
     if as_json:
         for row in rows:
             print_json({"type": "pass", **row})

@@ -4,10 +4,9 @@ from typing import Any
 
 import click
 
-from lamina.cli.cleaner.internal import internal_option, shown_rows
 from lamina.cli.options.admin import admin_options
 from lamina.cli.options.cluster import as_json_option
-from lamina.cli.options.names import topic_argument
+from lamina.cli.options.names import internal_option, is_shown, topic_argument
 from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import cell, time_text
@@ -54,7 +53,8 @@ def status(listener: AdminListener, topic: str | None, internal: bool, as_json: 
     overview = listener.get("v1", "cleaner", **named, limit="1")
     if overview["why_not"] is not None:
         warn(f"nothing is compacted on this broker: {overview['why_not']}")
-    rows = shown_rows(listener.pages("partitions", "v1", "cleaner", **named), topic, internal)
+    partitions = listener.pages("partitions", "v1", "cleaner", **named)
+    rows = (row for row in partitions if is_shown(row["topic"], topic, internal))
     if as_json:
         for row in rows:
             print_json({"type": "cleaner_partition", **row})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamina.cli.options.cluster import cluster_from, with_parameters
+from lamina.image.topic import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -18,6 +19,8 @@ _COMPLETION_SECONDS = 1.0
 """A shell waits this long at most; it is then as if there were no names."""
 
 Command = Callable[..., int]
+
+internal_option = click.option("--internal", is_flag=True, help="Also internal topics, such as __consumer_offsets.")
 
 
 def complete_topic(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -57,6 +60,11 @@ def checked_names(_: click.Context, parameter: click.Parameter, given: Any) -> A
         noun = "group" if str(parameter.name).startswith("group") else "topic"
         raise click.BadParameter(f"the name of a {noun} must not be empty")
     return given
+
+
+def is_shown(topic: str, named: str | None, internal: bool) -> bool:
+    """Whether a row of a topic is shown: internal topics only with ``--internal``, or if one is named."""
+    return internal or named is not None or topic not in INTERNAL_TOPICS
 
 
 def topic_argument(required: bool = True) -> Callable[[Command], Command]:

@@ -3,6 +3,7 @@
 import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.options.names import internal_option
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.topics.lookup import all_names, describe_all, id_text, replication_factor
@@ -16,7 +17,7 @@ Examples:
   lamina topics list
   lamina topics list --internal --json""",
 )
-@click.option("--internal", is_flag=True, help="Also internal topics, such as __consumer_offsets.")
+@internal_option
 @as_json_option
 @cluster_options
 def list_topics(cluster: Cluster, internal: bool, as_json: bool) -> int:
