@@ -6,12 +6,19 @@ statuses of its own.
 
 import logging
 import sys
+from pathlib import Path
 
 import atheris
 
 from fuzz.targets import load
 
-_COMPILED = ["lamina.records.kernel", "lamina.cleaning.kernels", "lamina.compaction.keep", "lamina.compaction.fate"]
+_SOURCES = Path(__file__).parents[1] / "src"
+_COMPILED = [
+    "lamina.records.kernel",
+    "lamina.compaction.fate",
+    "lamina.compaction.keep",
+    *(f"lamina.cleaning.kernels.{path.stem}" for path in (_SOURCES / "lamina/cleaning/kernels").glob("*.py")),
+]
 """numba compiles their bytecode, which has to stay as it was written."""
 
 
