@@ -22,7 +22,7 @@ BENCH = Bench(
     pairs=(Pair(rival=KAFKA, ours=LAMINA),),
     notes=(
         "Both sides run every load unmeasured before it is measured, small requests for 20 s. Ratios are Lamina's "
-        "figure divided by Kafka's; who is ahead was better in every round.",
+        "figure divided by Kafka's; who is ahead was better in every round, by 2 % or more.",
         f"Kafka's JVM: {' '.join(KAFKA_SCRIPT_FLAGS[:3])} and the rest of its start script's flags, where nothing else "
         "is said. Its append linger is group.coordinator.append.linger.ms, 5 by default. CPU and memory are those of "
         "all processes of a broker.",

@@ -13,6 +13,8 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 Better = Literal["more", "less", "neither"]
+NOTICEABLE = 0.02
+"""Medians that are closer are even: of three rounds that differ by chance, all agree every fourth time."""
 Ahead = Literal["ours", "rival", "even"]
 
 
@@ -64,10 +66,10 @@ class Result:
         return Spread(median(ours) / median(rival), min(each), max(each))
 
     def ahead(self, pair: Pair) -> Ahead | None:
-        """Who was better in every single round; nobody else is ahead."""
+        """Who was better in every single round, and noticeably so; else they are even."""
         ratio = self.ratio(pair)
         if ratio is None or self.figure.better == "neither":
             return None
-        if ratio.least <= 1 <= ratio.most:
+        if ratio.least <= 1 <= ratio.most or abs(ratio.median - 1) < NOTICEABLE:
             return "even"
         return "ours" if (ratio.least > 1) == (self.figure.better == "more") else "rival"

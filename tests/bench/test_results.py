@@ -35,7 +35,11 @@ def test_there_is_no_ratio_to_nothing() -> None:
         ([9, 20, 20], "more", "even"),
         ([10, 20, 20], "more", "even"),
         ([1, 1, 11], "less", "even"),
+        ([10.1, 10.1, 10.1], "more", "even"),
+        ([10.3, 10.3, 10.3], "more", "ours"),
     ],
 )
-def test_only_who_was_better_in_every_round_is_ahead(lamina: list[float], better: Better, ahead: str) -> None:
+def test_only_who_was_noticeably_better_in_every_round_is_ahead(
+    lamina: list[float], better: Better, ahead: str
+) -> None:
     assert result([10, 10, 10], lamina, better).ahead(PAIR) == ahead
