@@ -50,7 +50,7 @@ def _serve(broker: InProcessBroker, api_key: int, api_version: int, body: bytes)
         answer = broker.serve(frame, _WAIT_SECONDS)
     except (MalformedRequest, CloseConnection):
         return
-    assert broker.node.unexpected_errors == 0, f"{_NAMES[api_key]} version {api_version} failed"
+    assert broker.parts.counters.unexpected.total() == 0, f"{_NAMES[api_key]} version {api_version} failed"
     if (
         answer is not None and api_key != _FETCH
     ):  # a Fetch answer holds records, which the schema's reader takes as bytes

@@ -12,7 +12,7 @@ def leave_open_transaction(data_directory: Path) -> None:
     broker = InProcessBroker(data_directory, {})
     broker.create("hanging")
     broker.produce("hanging", 2)
-    now_ms = broker.node.now_ms()
+    now_ms = broker.parts.clocks.now_ms()
     batch = build_batch(
         [Record(0, now_ms, b"k", b"v")],
         producer_id=PRODUCER_ID,
@@ -20,7 +20,7 @@ def leave_open_transaction(data_directory: Path) -> None:
         base_sequence=0,
         is_transactional=True,
     )
-    partition = broker.node.partitions.get("hanging", 0)
+    partition = broker.parts.partitions.get("hanging", 0)
     verification = partition.log.producers.begin_verification(
         PRODUCER_ID, PRODUCER_EPOCH, 0, now_ms, begins_at_zero=True
     )

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from lamina.broker.node import Node
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.requests.request import Request, Response
 from lamina.clocks import Clocks
@@ -46,10 +45,6 @@ class InProcessBroker:
         self.clock = DrivenClock()
         self._clocks = clocks or self.clock.clocks
         self.parts = self._open()
-
-    @property
-    def node(self) -> Node:
-        return self.parts.node
 
     def _open(self) -> Parts:
         self._loop = asyncio.new_event_loop()
@@ -99,14 +94,14 @@ class InProcessBroker:
 
     def settle(self) -> None:
         """Let the coordinators load their logs and write every marker that can be written."""
-        node = self.node
-        coordinators = (node.groups.runtime, node.transactions.runtime)
+        parts = self.parts
+        coordinators = (parts.groups.runtime, parts.transactions.runtime)
 
         def is_busy() -> bool:
             is_loading = any(
                 shard.machine is None and not shard.is_given_up for runtime in coordinators for shard in runtime
             )
-            return is_loading or bool(node.transactions.markers.pending)
+            return is_loading or bool(parts.transactions.markers.pending)
 
         self.run_until(lambda: not is_busy())
 
@@ -213,7 +208,7 @@ def joined(pieces: Response) -> bytes:
 
 
 def batch_of(broker: InProcessBroker, count: int) -> bytes:
-    now_ms = broker.node.now_ms()
+    now_ms = broker.parts.clocks.now_ms()
     return bytes(build_batch([Record(number, now_ms, b"key", b"value") for number in range(count)]))
 
 

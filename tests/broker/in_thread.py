@@ -7,7 +7,6 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lamina.broker.node import Node
 from lamina.broker.parts import Parts
 from lamina.broker.server import Server, Started
 from lamina.settings.resolve import resolve_broker
@@ -40,10 +39,6 @@ class BrokerInThread:
     @property
     def parts(self) -> Parts:
         return self.started.parts
-
-    @property
-    def node(self) -> Node:
-        return self.parts.node
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self._port), timeout=START_SECONDS)

@@ -83,11 +83,11 @@ class PowerCutBroker(InProcessBroker):
 
     def cut_power(self, prefix: int, rng: Random) -> None:
         """After the first ``prefix`` operations of this life; what came later never was."""
-        self._loop.run_until_complete(self.node.transactions.close())
-        self.node.groups.runtime.close()
-        self._loop.run_until_complete(self.node.kernel_loading.stop())
+        self._loop.run_until_complete(self.parts.transactions.close())
+        self.parts.groups.runtime.close()
+        self._loop.run_until_complete(self.parts.kernel_loading.stop())
         self.parts.storage.release()
-        self.node.threads.close()
+        self.parts.threads.close()
         self._loop.close()
         self._lives += 1
         old, new = self._path, self._root / str(self._lives)

@@ -42,7 +42,7 @@ def cut_power(broker: PowerCutBroker) -> None:
 def send(broker: PowerCutBroker, sequence: int) -> tuple[int, int]:
     """A batch of an idempotent producer; the error and the offset that it is told."""
     batch = build_batch(
-        [Record(0, broker.node.now_ms(), None, b"%d" % sequence)],
+        [Record(0, broker.parts.clocks.now_ms(), None, b"%d" % sequence)],
         producer_id=7,
         producer_epoch=0,
         base_sequence=sequence,
@@ -59,7 +59,7 @@ def test_each_of_the_last_five_batches_may_be_retried_and_none_is_written_twice(
     for _ in range(2):
         assert [send(broker, sequence) for sequence in range(3, 8)] == [(0, offset) for offset in range(3, 8)]
         assert send(broker, 9)[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        assert broker.node.partitions.get("t", 0).log.log_end_offset == 8
+        assert broker.parts.partitions.get("t", 0).log.log_end_offset == 8
         cut_power(broker)
 
 

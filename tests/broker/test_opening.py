@@ -19,11 +19,11 @@ from tests.broker.in_process import InProcessBroker
 def test_several_new_log_directories_and_one_that_is_added_belong_to_one_cluster(tmp_path: Path) -> None:
     one, two, three = (str(tmp_path / name) for name in ("one", "two", "three"))
     broker = InProcessBroker(tmp_path / "data", {"log.dirs": f"{one},{two}"})
-    cluster_id = broker.node.image.cluster_id
+    cluster_id = broker.parts.metadata.image.cluster_id
     broker.create("t", partitions=2)
     broker.restart(**{"log.dirs": f"{three},{one},{two}"})
-    assert {directory.identity.cluster_id for directory in broker.node.directories} == {cluster_id}
-    assert [directory.path for directory in broker.node.directories] == [three, one, two]
+    assert {directory.identity.cluster_id for directory in broker.parts.directories} == {cluster_id}
+    assert [directory.path for directory in broker.parts.directories] == [three, one, two]
     assert broker.produce("t", 1, partition=1) == 0
     broker.close()
 
@@ -31,10 +31,10 @@ def test_several_new_log_directories_and_one_that_is_added_belong_to_one_cluster
 def test_a_new_store_takes_the_id_of_the_directories_that_are_there(tmp_path: Path) -> None:
     logs = {"log.dirs": str(tmp_path / "logs")}
     first = InProcessBroker(tmp_path / "first", logs)
-    cluster_id = first.node.image.cluster_id
+    cluster_id = first.parts.metadata.image.cluster_id
     first.close()
     second = InProcessBroker(tmp_path / "second", logs)
-    assert second.node.image.cluster_id == cluster_id
+    assert second.parts.metadata.image.cluster_id == cluster_id
     second.close()
 
 
@@ -76,7 +76,7 @@ def test_partitions_of_a_directory_that_fails_while_opening_answer_with_a_storag
     for index in range(6):
         if index in in_one:
             with pytest.raises(StorageError, match="offline"):
-                broker.node.partitions.get("t", index).log.require_online()
+                broker.parts.partitions.get("t", index).log.require_online()
         else:
             assert broker.produce("t", 1, partition=index) == 0
     broker.create("u", partitions=2)
@@ -117,7 +117,7 @@ def test_a_directory_that_cannot_be_listed_takes_no_other_with_it(
         patch.setattr(LogDirectory, "partitions", list_or_fail)
         broker = two_directories(tmp_path)
     with pytest.raises(StorageError):
-        broker.node.partitions.get("t", lost)
+        broker.parts.partitions.get("t", lost)
     assert broker.produce("t", 1, partition=1 - lost) == 0
     broker.close()
 
@@ -147,7 +147,7 @@ def test_what_fails_only_after_it_was_made_stays_where_it_is_and_is_offline(
     lost = 0 if broken == "one" else 1
     assert (tmp_path / broken / f"t-{lost}").is_dir()
     with pytest.raises(StorageError, match="offline"):
-        broker.node.partitions.get("t", lost).log.require_online()
+        broker.parts.partitions.get("t", lost).log.require_online()
     assert broker.produce("t", 1, partition=1 - lost) == 0
     broker.restart()
     assert [broker.produce("t", 1, partition=index) for index in (lost, 1 - lost)] == [0, 1]

@@ -55,7 +55,7 @@ def grow(broker: InProcessBroker) -> None:
     broker.restart()
     broker.produce("a", 1)
     batch = build_batch(
-        [Record(0, broker.node.now_ms(), b"k", b"v")],
+        [Record(0, broker.parts.clocks.now_ms(), b"k", b"v")],
         producer_id=new_producer_id(broker),
         producer_epoch=0,
         base_sequence=0,
@@ -101,8 +101,8 @@ def test_a_change_at_any_step(
     caplog.clear()
     restored = InProcessBroker(tmp_path / "restored", {})
     try:
-        assert restored.node.image.topics.keys() == {"a", "z"} | ({"b"} - set(backup.deleted))
-        for topic in restored.node.image.topics.values():
+        assert restored.parts.metadata.image.topics.keys() == {"a", "z"} | ({"b"} - set(backup.deleted))
+        for topic in restored.parts.metadata.image.topics.values():
             assert len(topic.partitions) == (2 if topic.name == "b" else 1)
             for index in range(len(topic.partitions)):
                 assert restored.produce(topic.name, 1, index) in (5, 6)

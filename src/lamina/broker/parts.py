@@ -20,7 +20,6 @@ from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.replicas import Replicas
-from lamina.broker.node import Node
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -72,7 +71,6 @@ class Parts:
     kernel_loading: KernelLoading
     fetch_sessions: FetchSessions
     router: Router
-    node: Node
     actual_values: dict[str, str]
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
@@ -154,7 +152,6 @@ def build_parts(
     publisher = Publisher(node_id, settings, threads, directories, partitions, replicas)
     metadata = Metadata(node_id, storage.metadata, publisher, threads, counters, on_fatal)
     producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
-    node = Node(loop, clocks, threads, counters, directories, partitions, metadata, producer_ids)
     internal_topics = InternalTopics(metadata, directories)
     groups = GroupCoordinator(metadata, internal_topics, partitions, counters, threads, clocks, loop)
     transactions = TransactionCoordinator(
@@ -168,21 +165,21 @@ def build_parts(
     )
     actual_values: dict[str, str] = {}
     handlers = HandlerParts(
-        loop,
-        clocks,
-        threads,
-        counters,
-        directories,
-        partitions,
-        metadata,
-        groups,
-        transactions,
-        producer_ids,
-        cleaner,
-        fetch_sessions,
-        kernel_loading,
-        TransactionVerification(metadata, partitions, transactions, clocks, loop),
-        actual_values,
+        loop=loop,
+        clocks=clocks,
+        threads=threads,
+        counters=counters,
+        directories=directories,
+        partitions=partitions,
+        metadata=metadata,
+        groups=groups,
+        transactions=transactions,
+        producer_ids=producer_ids,
+        cleaner=cleaner,
+        fetch_sessions=fetch_sessions,
+        kernel_loading=kernel_loading,
+        verification=TransactionVerification(metadata, partitions, transactions, clocks, loop),
+        actual_values=actual_values,
     )
     router = Router(table(handlers), counters, request_watch)
     for follower in (groups, transactions, cleaner, request_watch):
@@ -194,28 +191,25 @@ def build_parts(
             coordinator.partition_removed(partition.topic, partition.index)
 
     partitions.on_offline = went_offline
-    parts = Parts(
-        loop,
-        clocks,
-        storage,
-        threads,
-        counters,
-        Readiness(),
-        directories,
-        partitions,
-        Upkeep(clocks, threads, directories, partitions),
-        publisher,
-        metadata,
-        producer_ids,
-        groups,
-        transactions,
-        cleaner,
-        request_watch,
-        kernel_loading,
-        fetch_sessions,
-        router,
-        node,
-        actual_values,
+    return Parts(
+        loop=loop,
+        clocks=clocks,
+        storage=storage,
+        threads=threads,
+        counters=counters,
+        readiness=Readiness(),
+        directories=directories,
+        partitions=partitions,
+        upkeep=Upkeep(clocks, threads, directories, partitions),
+        publisher=publisher,
+        metadata=metadata,
+        producer_ids=producer_ids,
+        groups=groups,
+        transactions=transactions,
+        cleaner=cleaner,
+        request_watch=request_watch,
+        kernel_loading=kernel_loading,
+        fetch_sessions=fetch_sessions,
+        router=router,
+        actual_values=actual_values,
     )
-    node.attach(parts)
-    return parts

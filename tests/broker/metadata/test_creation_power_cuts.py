@@ -48,10 +48,10 @@ def test_a_topic_that_was_being_made_when_the_power_was_cut_is_there_whole_or_no
         broker.create(name, partitions=PARTITIONS)
         made = len(broker.disk.ops)
         broker.cut_power(rng.randint(before, made + 1) if rng.random() < 0.8 else made, rng)
-        topic = broker.node.image.topics.get(name)
+        topic = broker.parts.metadata.image.topics.get(name)
         if topic is not None:
             assert written(broker, name) == [0] * PARTITIONS
-            path = broker.node.directories[0].path
+            path = broker.parts.directories[0].path
             ids = {read_topic_id(broker.disk, f"{path}/{name}-{index}") for index in range(PARTITIONS)}
             assert ids == {topic.id}
             broker.delete(name)
@@ -68,7 +68,7 @@ def test_an_acknowledged_topic_and_what_was_flushed_into_it_survive_a_power_cut(
         flushed = rng.sample(range(PARTITIONS), 2)
         for index in flushed:
             broker.produce(name, 1, partition=index)
-        broker.node.directories[0].write_recovery_points()
+        broker.parts.directories[0].write_recovery_points()
         broker.cut_power(len(broker.disk.ops), rng)
         assert written(broker, name) == [int(index in flushed) for index in range(PARTITIONS)]
         broker.delete(name)

@@ -48,7 +48,7 @@ def test_partitions_of_a_directory_that_fails_while_they_are_made_go_to_another(
     with monkeypatch.context() as patch:
         break_paths(patch, is_broken)
         broker.create("t", partitions=4)
-    assert broker.node.directories[0].failure is not None, "the test breaks what it means to break"
+    assert broker.parts.directories[0].failure is not None, "the test breaks what it means to break"
     assert shown_partitions(broker, "t") == 4
     assert [broker.produce("t", 1, partition=index) for index in range(4)] == [0, 0, 0, 0]
     broker.restart()
@@ -90,7 +90,7 @@ def test_a_new_topic_takes_nothing_over_from_a_directory_of_its_name_that_was_an
     broker.create("old", partitions=2)
     for index in range(2):
         broker.produce("old", 3, partition=index)
-    logs = Path(broker.node.directories[0].path)
+    logs = Path(broker.parts.directories[0].path)
     broker.close()
     for index in range(2):
         shutil.copytree(logs / f"old-{index}", logs / f"new-{index}")
@@ -121,8 +121,8 @@ def test_a_topic_goes_though_a_directory_of_its_partitions_fails_meanwhile(
     with monkeypatch.context() as patch:
         patch.setattr(Disk, "rename", break_one)
         broker.delete("t")
-    assert broker.node.directories[0].failure is not None, "the test breaks what it means to break"
-    assert [partition for partition in broker.node.partitions if partition.topic == "t"] == []
+    assert broker.parts.directories[0].failure is not None, "the test breaks what it means to break"
+    assert [partition for partition in broker.parts.partitions if partition.topic == "t"] == []
     assert broker.ask(METADATA, 9, topics=[{"name": "t"}]).topics[0].error_code != ErrorCode.NONE
     assert sorted(path.name for path in (tmp_path / "two").glob("t-[0-9]")) == []
     broker.restart()

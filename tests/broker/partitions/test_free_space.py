@@ -97,7 +97,7 @@ class FakeRoom:
 
     def measure(self, **free_bytes: int) -> None:
         self.free |= free_bytes
-        loop = self.broker.node.loop
+        loop = self.broker.parts.loop
         loop.run_until_complete(self.broker.parts.upkeep.measure_free_space(MIN))
 
     def produce(self, topic: str = "t", partition: int = 0) -> Any:
@@ -176,7 +176,7 @@ def test_a_disk_that_cannot_say_what_is_free_has_failed(fake: FakeRoom, monkeypa
 
     monkeypatch.setattr(Disk, "free_bytes", broken)
     fake.measure()
-    assert all(directory.failure is not None for directory in fake.broker.node.directories)
+    assert all(directory.failure is not None for directory in fake.broker.parts.directories)
 
 
 # Real clients

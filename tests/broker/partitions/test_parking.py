@@ -31,12 +31,12 @@ def fetch_from(broker: InProcessBroker, min_bytes: int = 1) -> "asyncio.Future[R
     request = Request(fetch.API.key, 12, 1, None, NoSocket(), RequestCounters("Fetch", 12))
     waiting = broker.fetch(request, message)
     assert asyncio.iscoroutine(waiting)
-    return asyncio.ensure_future(waiting, loop=broker.node.loop)
+    return asyncio.ensure_future(waiting, loop=broker.parts.loop)
 
 
 def soon(broker: InProcessBroker, waiting: "asyncio.Future[Response]") -> Response:
     """The answer, or a failed test long before the poll would end by itself."""
-    return broker.node.loop.run_until_complete(asyncio.wait_for(waiting, 10))
+    return broker.parts.loop.run_until_complete(asyncio.wait_for(waiting, 10))
 
 
 def test_a_record_that_comes_before_the_fetch_is_parked_is_answered(broker: InProcessBroker) -> None:
@@ -49,7 +49,7 @@ def test_a_record_that_comes_before_the_fetch_is_parked_is_answered(broker: InPr
 
 def test_a_partition_that_goes_before_the_fetch_is_parked_is_not_waited_for(broker: InProcessBroker) -> None:
     waiting = fetch_from(broker)
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
     partition.release_all()
     partition.log.take_offline("gone")
     assert soon(broker, waiting) is not None
@@ -67,4 +67,4 @@ def test_a_fetch_that_is_cancelled_before_its_task_begins_holds_no_file(broker: 
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         soon(broker, waiting)
-    assert broker.node.partitions.get("t", 0).log.segments.active.leases == 0
+    assert broker.parts.partitions.get("t", 0).log.segments.active.leases == 0

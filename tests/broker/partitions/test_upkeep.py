@@ -46,19 +46,19 @@ def test_slow_visits_leave_the_loop_to_others_after_each(broker: InProcessBroker
 
 def test_everything_that_is_old_enough_expires(broker: InProcessBroker) -> None:
     broker.clock.wall_ms = 2**42
-    broker.node.loop.run_until_complete(retain(broker))
-    assert {partition.log.log_start_offset for partition in broker.node.partitions} == {5}
+    broker.parts.loop.run_until_complete(retain(broker))
+    assert {partition.log.log_start_offset for partition in broker.parts.partitions} == {5}
 
 
 def test_quick_visits_go_on(broker: InProcessBroker) -> None:
     broker.clock.monotonic_ms = 7
     assert turns_of(retain(broker)) == 0
-    assert {partition.log.log_start_offset for partition in broker.node.partitions} == {0}
+    assert {partition.log.log_start_offset for partition in broker.parts.partitions} == {0}
 
 
 def test_flush_messages_puts_a_batch_on_disk_before_it_is_acknowledged(broker: InProcessBroker) -> None:
     broker.create("f", flush_messages="2")
-    log = broker.node.partitions.get("f", 0).log
+    log = broker.parts.partitions.get("f", 0).log
     broker.produce("f", 1)
     assert log.recovery_point == 0
     broker.produce("f", 1)
@@ -67,12 +67,12 @@ def test_flush_messages_puts_a_batch_on_disk_before_it_is_acknowledged(broker: I
 
 def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker) -> None:
     broker.create("f", flush_ms="100")
-    log, loop, upkeep = broker.node.partitions.get("f", 0).log, broker.node.loop, broker.parts.upkeep
+    log, loop, upkeep = broker.parts.partitions.get("f", 0).log, broker.parts.loop, broker.parts.upkeep
     broker.produce("f", 1)
     for now_ms, is_due in ((1000, False), (1099, False), (1100, True)):
         broker.clock.monotonic_ms = now_ms
         loop.run_until_complete(upkeep.flush_due())
-        loop.run_until_complete(broker.node.threads.run(lambda: None))
+        loop.run_until_complete(broker.parts.threads.run(lambda: None))
         if is_due:
             loop.run_until_complete(asyncio.wait_for(until(lambda: log.recovery_point == 1), 10))
         assert log.recovery_point == is_due
@@ -80,10 +80,10 @@ def test_flush_ms_flushes_what_has_waited_that_long(broker: InProcessBroker) -> 
 
 def test_what_is_known_of_flushes_goes_with_a_topic(broker: InProcessBroker) -> None:
     upkeep = broker.parts.upkeep
-    broker.node.loop.run_until_complete(upkeep.flush_due())
+    broker.parts.loop.run_until_complete(upkeep.flush_due())
     assert len(upkeep._flushed_ms) == PARTITIONS
     broker.delete("t")
-    broker.node.loop.run_until_complete(upkeep.flush_due())
+    broker.parts.loop.run_until_complete(upkeep.flush_due())
     assert not upkeep._flushed_ms
 
 
@@ -91,13 +91,13 @@ def test_a_disk_that_cannot_remove_files_goes_offline(broker: InProcessBroker, m
     def broken(_: Disk, path: str) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    upkeep, run = broker.parts.upkeep, broker.node.loop.run_until_complete
+    upkeep, run = broker.parts.upkeep, broker.parts.loop.run_until_complete
     broker.clock.wall_ms = 2**42
     run(retain(broker))
     broker.clock.wall_ms = 2**42 + 1_000_000
     monkeypatch.setattr(Disk, "unlink", broken)
     run(upkeep.remove_due())
-    assert broker.node.directories[0].failure is not None
+    assert broker.parts.directories[0].failure is not None
 
 
 async def until(condition: Callable[[], bool]) -> None:

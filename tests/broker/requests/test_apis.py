@@ -118,5 +118,5 @@ def test_an_unexpected_failure_is_told_in_every_version(
             # Metadata v0 to v12 and DescribeLogDirs v1 and v2 have no place for an error of the whole.
             assert told in ({int(ErrorCode.UNKNOWN_SERVER_ERROR)}, set()), version
             assert told or (api.key == 35 and version < 3)
-    assert broker.node.unexpected_errors == len(api.versions)
+    assert broker.parts.counters.unexpected.total() == len(api.versions)
     broker.close()

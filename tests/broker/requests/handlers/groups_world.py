@@ -108,7 +108,7 @@ class Groups:
 
     def topic_id(self, name: str) -> UUID:
         """The id of the topic, or one that no topic has."""
-        topic = self.broker.node.image.topics.get(name)
+        topic = self.broker.parts.metadata.image.topics.get(name)
         return NO_TOPIC_ID if topic is None else UUID(bytes=topic.id)
 
     def consumer(self, member_id: str, epoch: int, *topics: str, version: int = 1, **more: Any) -> Any:

@@ -29,7 +29,7 @@ def alter(broker: InProcessBroker, *resources: dict[str, Any], key: int = INCREM
 
 
 def topic_configs(broker: InProcessBroker, name: str = "t") -> dict[str, str]:
-    return dict(broker.node.image.configs_of(ConfigResource(ResourceType.TOPIC, name)))
+    return dict(broker.parts.metadata.image.configs_of(ConfigResource(ResourceType.TOPIC, name)))
 
 
 @pytest.mark.parametrize("version", range(2))
@@ -41,9 +41,9 @@ def test_every_version_of_the_incremental_one_sets_a_config_that_holds_at_once_a
     [response] = broker.ask(INCREMENTAL, version, resources=[asked]).responses
     assert (response.resource_type, response.resource_name) == (TOPIC, "t")
     assert (response.error_code, response.error_message) == (0, None)
-    assert broker.node.partitions.get("t", 0).log.config.retention_ms == 1000
+    assert broker.parts.partitions.get("t", 0).log.config.retention_ms == 1000
     broker.restart()
-    assert broker.node.partitions.get("t", 0).log.config.retention_ms == 1000
+    assert broker.parts.partitions.get("t", 0).log.config.retention_ms == 1000
     assert topic_configs(broker) == {"flush.ms": "5", "retention.ms": "1000"}
 
 
@@ -64,7 +64,7 @@ def test_lists_are_added_to_and_taken_from_and_configs_deleted(broker: InProcess
     assert topic_configs(broker) == {"cleanup.policy": "delete,compact"}
     alter(broker, resource(TOPIC, "t", ("cleanup.policy", "delete", SUBTRACT)))
     assert topic_configs(broker) == {"cleanup.policy": "compact"}
-    assert broker.node.partitions.get("t", 0).log.config.compact
+    assert broker.parts.partitions.get("t", 0).log.config.compact
 
 
 def test_validation_alone_changes_nothing(broker: InProcessBroker) -> None:
@@ -86,13 +86,13 @@ def test_a_brokers_config_reaches_every_topic_that_has_none_of_its_own(broker: I
     broker.create("own", retention_ms="7")
     [response] = alter(broker, resource(BROKER, name, ("log.retention.ms", "1000", SET)))
     assert response.error_code == 0
-    retention = {partition.topic: partition.log.config.retention_ms for partition in broker.node.partitions}
+    retention = {partition.topic: partition.log.config.retention_ms for partition in broker.parts.partitions}
     assert retention.pop("own") == 7
     assert set(retention.values()) == {1000}
     broker.restart()
-    assert broker.node.partitions.get("t3", 0).log.config.retention_ms == 1000
+    assert broker.parts.partitions.get("t3", 0).log.config.retention_ms == 1000
     alter(broker, resource(BROKER, name, ("log.retention.ms", None, DELETE)))
-    assert broker.node.partitions.get("t3", 0).log.config.retention_ms == 7 * 24 * 3600 * 1000
+    assert broker.parts.partitions.get("t3", 0).log.config.retention_ms == 7 * 24 * 3600 * 1000
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_resource_that_cannot_be_changed_gets_its_error_and_the_others_are_cha
     assert bad.error_message
     assert good.error_code == 0
     assert topic_configs(broker, "good") == {"flush.ms": "9"}
-    assert set(broker.node.image.configs) == {ConfigResource(ResourceType.TOPIC, "good")}
+    assert set(broker.parts.metadata.image.configs) == {ConfigResource(ResourceType.TOPIC, "good")}
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_what_the_broker_could_not_run_with_is_refused_before_it_is_stored(
     monkeypatch.setattr(config_changes, "with_dynamic", refuse)
     [answer] = alter(broker, resource(BROKER, "", ("log.retention.ms", "1", SET)))
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "these do not go together")
-    assert not broker.node.image.configs
+    assert not broker.parts.metadata.image.configs

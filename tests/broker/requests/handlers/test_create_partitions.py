@@ -26,14 +26,14 @@ def test_new_partitions_may_be_assigned_by_hand(broker: InProcessBroker) -> None
     broker.create("t")
     [added] = more(broker, {"name": "t", "count": 2, "assignments": [{"broker_ids": [1]}]})
     assert added.error_code == 0
-    assert len(broker.node.image.topics["t"].partitions) == 2
+    assert len(broker.parts.metadata.image.topics["t"].partitions) == 2
 
 
 def test_validation_alone_adds_nothing(broker: InProcessBroker) -> None:
     broker.create("t")
     [added] = more(broker, {"name": "t", "count": 2, "assignments": None}, validate_only=True)
     assert added.error_code == 0
-    assert len(broker.node.image.topics["t"].partitions) == 1
+    assert len(broker.parts.metadata.image.topics["t"].partitions) == 1
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,10 @@ def test_a_wrong_wish_gets_its_error_and_the_others_are_done(
     assert bad.error_code == code
     assert bad.error_message
     assert good.error_code == 0
-    assert {name: len(topic.partitions) for name, topic in broker.node.image.topics.items()} == {"t": 2, "other": 2}
+    assert {name: len(topic.partitions) for name, topic in broker.parts.metadata.image.topics.items()} == {
+        "t": 2,
+        "other": 2,
+    }
 
 
 def test_a_topic_that_comes_twice_is_refused(broker: InProcessBroker) -> None:

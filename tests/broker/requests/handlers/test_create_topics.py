@@ -29,7 +29,7 @@ def test_every_version_makes_a_topic_that_is_ready_at_once(broker: InProcessBrok
             False,
         )
     if version >= 7:
-        assert made.topic_id == UUID(bytes=broker.node.image.topics["t"].id)
+        assert made.topic_id == UUID(bytes=broker.parts.metadata.image.topics["t"].id)
     assert broker.produce("t", 1, partition=2) == 0
 
 
@@ -43,9 +43,9 @@ def test_configs_are_set_and_told_with_their_source(broker: InProcessBroker) -> 
     [made] = create(broker, {"name": "t", "configs": [{"name": "retention.ms", "value": "1000"}]})
     retention = next(config for config in made.configs if config.name == "retention.ms")
     assert (retention.value, retention.config_source) == ("1000", 1)
-    assert broker.node.config_of("t").retention_ms == 1000
+    assert broker.parts.metadata.config_of("t").retention_ms == 1000
     broker.restart()
-    assert broker.node.config_of("t").retention_ms == 1000
+    assert broker.parts.metadata.config_of("t").retention_ms == 1000
 
 
 def test_replicas_may_be_assigned_by_hand(broker: InProcessBroker) -> None:
@@ -57,7 +57,7 @@ def test_replicas_may_be_assigned_by_hand(broker: InProcessBroker) -> None:
 def test_validation_alone_makes_nothing_and_tells_no_id(broker: InProcessBroker) -> None:
     [made] = create(broker, {"name": "t", "num_partitions": 2}, validate_only=True)
     assert (made.error_code, made.num_partitions, made.topic_id) == (0, 2, None)
-    assert not broker.node.image.topics
+    assert not broker.parts.metadata.image.topics
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_topic_that_cannot_be_made_gets_its_error_and_the_others_are_made(
     assert bad.error_message
     assert (bad.num_partitions, bad.replication_factor, bad.topic_id) == (-1, -1, None)
     assert good.error_code == 0
-    assert set(broker.node.image.topics) == {"here", "good"}
+    assert set(broker.parts.metadata.image.topics) == {"here", "good"}
 
 
 def test_a_name_that_comes_twice_is_refused_once(broker: InProcessBroker) -> None:
@@ -113,4 +113,4 @@ def test_more_partitions_than_one_request_may_make_are_refused_with_all_its_topi
 
 def test_a_failed_topic_leaves_no_configs_behind(broker: InProcessBroker) -> None:
     create(broker, {"name": "t", "num_partitions": 0, "configs": [{"name": "retention.ms", "value": "1"}]})
-    assert not broker.node.image.configs_of(ConfigResource(ResourceType.TOPIC, "t"))
+    assert not broker.parts.metadata.image.configs_of(ConfigResource(ResourceType.TOPIC, "t"))

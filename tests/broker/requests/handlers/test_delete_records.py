@@ -31,7 +31,7 @@ def test_minus_one_deletes_up_to_the_high_watermark_and_appends_go_on(broker: In
     assert delete(broker, "t", -1).low_watermark == 10
     assert broker.produce("t", 1) == 10
     broker.restart()
-    assert broker.node.partitions.get("t", 0).log.log_start_offset == 10
+    assert broker.parts.partitions.get("t", 0).log.log_start_offset == 10
 
 
 def test_the_start_never_moves_back(broker: InProcessBroker) -> None:
@@ -68,5 +68,5 @@ def test_what_cannot_be_deleted_is_refused(broker: InProcessBroker) -> None:
 
 def test_a_partition_that_is_offline_says_so(broker: InProcessBroker) -> None:
     broker.create("t")
-    broker.node.partition_failed("t", 0, RuntimeError("a test"))
+    broker.parts.partitions.failed("t", 0, RuntimeError("a test"))
     assert delete(broker, "t", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -10,7 +10,7 @@ API_KEY = 20
 
 
 def topic_id(broker: InProcessBroker, name: str) -> UUID:
-    return UUID(bytes=broker.node.image.topics[name].id)
+    return UUID(bytes=broker.parts.metadata.image.topics[name].id)
 
 
 def delete(broker: InProcessBroker, *topics: dict[str, Any]) -> Any:
@@ -30,8 +30,8 @@ def test_every_version_deletes_by_name_and_says_which_are_unknown(broker: InProc
         assert "none" in none.error_message
     if version >= 6:
         assert gone.topic_id == was
-    assert not broker.node.image.topics
-    assert len(broker.node.partitions) == 0
+    assert not broker.parts.metadata.image.topics
+    assert len(broker.parts.partitions) == 0
 
 
 def test_a_deleted_topic_can_be_made_again_under_another_id_and_is_empty(broker: InProcessBroker) -> None:
@@ -41,7 +41,7 @@ def test_a_deleted_topic_can_be_made_again_under_another_id_and_is_empty(broker:
     assert delete(broker, {"name": "t"})[0].error_code == 0
     broker.create("t")
     assert topic_id(broker, "t") != was
-    assert broker.node.config_of("t").retention_ms != 1000
+    assert broker.parts.metadata.config_of("t").retention_ms != 1000
     assert broker.produce("t", 1) == 0
     broker.restart()
     assert broker.produce("t", 1) == 1
@@ -61,7 +61,7 @@ def test_a_topic_that_is_named_twice_or_in_no_clear_way_stays(broker: InProcessB
     twice = delete(broker, {"name": "t"}, {"topic_id": topic_id(broker, "t")})
     unclear = delete(broker, {"name": "u", "topic_id": topic_id(broker, "u")}, {})
     assert [answer.error_code for answer in (*twice, *unclear)] == [ErrorCode.INVALID_REQUEST] * 4
-    assert set(broker.node.image.topics) == {"t", "u"}
+    assert set(broker.parts.metadata.image.topics) == {"t", "u"}
 
 
 @pytest.mark.parametrize("version", range(1, 7))
@@ -70,7 +70,7 @@ def test_nothing_is_deleted_where_deletion_is_disabled(broker: InProcessBroker, 
     broker.create("t")
     [answer] = broker.ask(API_KEY, version, topic_names=["t"], topics=[{"name": "t"}]).responses
     assert answer.error_code == (ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST)
-    assert "t" in broker.node.image.topics
+    assert "t" in broker.parts.metadata.image.topics
 
 
 def test_a_topic_made_again_is_described_as_the_new_one(broker: InProcessBroker) -> None:

@@ -10,7 +10,7 @@ API_KEY = 60
 def test_every_version_tells_the_cluster_its_controller_and_its_brokers(broker: InProcessBroker, version: int) -> None:
     response = broker.ask(API_KEY, version, endpoint_type=1)
     assert (response.error_code, response.error_message) == (0, None)
-    assert response.cluster_id == broker.node.image.cluster_id
+    assert response.cluster_id == broker.parts.metadata.image.cluster_id
     assert len(response.cluster_id) == 22
     assert response.controller_id == 1
     [member] = response.brokers

@@ -49,7 +49,7 @@ def test_a_directory_that_is_offline_says_so_and_the_other_one_is_told(broker: I
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     broker.restart(**{"log.dirs": f"{one},{other}"})
     broker.create("t", partitions=2)
-    broker.node.directories[0].fail(OSError("a test"))
+    broker.parts.directories[0].fail(OSError("a test"))
     offline, online = broker.ask(API_KEY, 4, topics=None).results
     assert (offline.log_dir, offline.error_code) == (one, ErrorCode.KAFKA_STORAGE_ERROR)
     assert (offline.topics, offline.total_bytes, offline.usable_bytes) == ((), -1, -1)

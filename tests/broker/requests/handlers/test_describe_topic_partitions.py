@@ -35,7 +35,7 @@ def test_a_topic_is_told_with_its_leaders_and_without_eligible_replicas_that_are
     broker.create("t", 2)
     (topic,) = ask(broker, "t").topics
     assert (topic.error_code, topic.name, topic.is_internal) == (ErrorCode.NONE, "t", False)
-    assert topic.topic_id == UUID(bytes=broker.node.image.topics["t"].id)
+    assert topic.topic_id == UUID(bytes=broker.parts.metadata.image.topics["t"].id)
     assert topic.topic_authorized_operations == ALL_ON_TOPIC
     first = topic.partitions[0]
     assert (first.leader_id, first.replica_nodes, first.isr_nodes) == (1, (1,), (1,))
@@ -110,7 +110,7 @@ def test_a_cursor_that_cannot_be_is_refused(broker: InProcessBroker, cursor: tup
 
 def test_a_partition_that_is_offline_has_no_leader(broker: InProcessBroker) -> None:
     broker.create("t", 2)
-    broker.node.partitions.failed("t", 1, OSError("a test"))
+    broker.parts.partitions.failed("t", 1, OSError("a test"))
     (topic,) = ask(broker, "t").topics
     assert [(one.error_code, one.leader_id, one.offline_replicas) for one in topic.partitions] == [
         (ErrorCode.NONE, 1, ()),

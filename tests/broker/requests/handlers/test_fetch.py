@@ -17,7 +17,7 @@ def test_an_unexpected_error_takes_the_partition_offline_that_was_read(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     broker.create("t")
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
 
     def fail(*_given: Any) -> None:
         raise RuntimeError("a test")
@@ -51,7 +51,7 @@ def test_a_range_that_the_disk_cannot_read_takes_the_directory_offline(
     broker.create("t")
     broker.create("other")
     broker.produce("t", 3)
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
 
     def fail(*_given: Any) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -63,4 +63,4 @@ def test_a_range_that_the_disk_cannot_read_takes_the_directory_offline(
     response = broker.ask(FETCH, 12, max_bytes=1000, session_epoch=-1, topics=[topic])
     assert response.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.log.failure is not None
-    assert "the log directory" in str(broker.node.partitions.get("other", 0).log.failure)
+    assert "the log directory" in str(broker.parts.partitions.get("other", 0).log.failure)

@@ -73,17 +73,17 @@ def test_a_partition_that_goes_away_during_a_lookup_is_unknown_and_no_disk_error
 ) -> None:
     broker.create("t")
     broker.produce("t", 1)
-    partition = broker.node.partitions.get("t", 0)
+    partition = broker.parts.partitions.get("t", 0)
 
     def remove(*given: Any) -> Any:
-        broker.node.partitions.remove("t", 0)
+        broker.parts.partitions.remove("t", 0)
         return iterate_records(*given)
 
     monkeypatch.setattr(lookup, "iterate_records", remove)
     assert ask(broker, (0, 0)) == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
     assert partition.log.failure is None
     assert partition.log.segments.first.leases == 0
-    broker.node.partitions.add(partition)
+    broker.parts.partitions.add(partition)
 
 
 def test_a_lookup_that_fails_unexpectedly_is_told_and_leaves_no_lease(
@@ -97,8 +97,8 @@ def test_a_lookup_that_fails_unexpectedly_is_told_and_leaves_no_lease(
 
     monkeypatch.setattr(lookup, "iterate_records", fail)
     assert ask(broker, (0, 0)) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1)]
-    assert broker.node.unexpected_errors == 1
-    assert broker.node.partitions.get("t", 0).log.segments.first.leases == 0
+    assert broker.parts.counters.unexpected.total() == 1
+    assert broker.parts.partitions.get("t", 0).log.segments.first.leases == 0
 
 
 @pytest.mark.parametrize(("timestamp", "first_version"), [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9), (-6, 11)])

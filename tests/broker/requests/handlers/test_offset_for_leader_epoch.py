@@ -60,5 +60,5 @@ def test_a_client_in_another_epoch_is_told(broker: InProcessBroker) -> None:
 def test_a_partition_that_is_not_here_or_offline_is_told(broker: InProcessBroker) -> None:
     broker.create("t")
     assert end_of(broker, 0, partition=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
-    broker.node.partition_failed("t", 0, RuntimeError("a test"))
+    broker.parts.partitions.failed("t", 0, RuntimeError("a test"))
     assert end_of(broker, 0) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)

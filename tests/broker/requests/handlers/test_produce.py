@@ -26,7 +26,7 @@ def test_every_partition_of_a_request_gets_its_batch_and_its_answer_in_order(
     assert [(one.index, one.base_offset) for one in produce_to(broker, partitions)] == [
         (index, 0) for index in range(partitions)
     ]
-    ends = [broker.node.partitions.get("t", index).log.log_end_offset for index in range(partitions)]
+    ends = [broker.parts.partitions.get("t", index).log.log_end_offset for index in range(partitions)]
     assert ends == [index + 1 for index in range(partitions)]
     assert [one.base_offset for one in produce_to(broker, partitions)] == ends
 
@@ -48,7 +48,7 @@ def send(broker: InProcessBroker, *batches: bytes) -> list[Any]:
 
 
 def batch_in(codec: Codec, broker: InProcessBroker, count: int, value: bytes) -> bytes:
-    now_ms = broker.node.now_ms()
+    now_ms = broker.parts.clocks.now_ms()
     return bytes(build_batch([Record(number, now_ms, b"k", value) for number in range(count)], codec=codec))
 
 
@@ -109,7 +109,7 @@ def test_a_batch_that_is_too_large_in_the_codec_of_its_topic_is_refused(broker: 
     broker.create("t", compression_type="uncompressed", max_message_bytes="5000")
     [answer] = send(broker, batch_in(Codec.ZSTD, broker, 1, bytes(10_000)))
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("count", [1, 2001])
@@ -121,7 +121,7 @@ def test_an_unexpected_error_over_a_clients_bytes_is_one_partitions_and_leaves_i
     batch = batch_in(Codec.NONE, broker, count, b"v")
     answers = send(broker, batch, batch)
     assert [answer.error_code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
-    assert broker.node.unexpected_errors == 1
+    assert broker.parts.counters.unexpected.total() == 1
     assert [answer.error_code for answer in send(broker, batch)] == [ErrorCode.NONE], "still online"
 
 
@@ -129,7 +129,7 @@ def test_an_unexpected_error_while_appending_takes_the_partition_offline(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create("t", 2)
-    log = broker.node.partitions.get("t", 0).log
+    log = broker.parts.partitions.get("t", 0).log
 
     def fail(*_given: Any) -> None:
         raise RuntimeError("a test")
@@ -146,7 +146,7 @@ def test_the_kernel_is_asked_for_by_what_a_header_claims(
 ) -> None:
     broker.create("t")
     begun: list[int] = []
-    monkeypatch.setattr(broker.node.kernel_loading, "begin", lambda: begun.append(len(watched.on_loop)))
+    monkeypatch.setattr(broker.parts.kernel_loading, "begin", lambda: begun.append(len(watched.on_loop)))
     send(broker, batch_of(broker, 31))
     assert begun == []
     send(broker, batch_of(broker, 32))
@@ -175,7 +175,7 @@ def produce_by_id(broker: InProcessBroker, *topics: tuple[UUID, bytes], **facts:
 def test_a_batch_goes_to_the_topic_with_the_id(broker: InProcessBroker, count: int) -> None:
     broker.create("t")
     broker.create("u")
-    t, u = (broker.node.partitions.get(name, 0) for name in ("t", "u"))
+    t, u = (broker.parts.partitions.get(name, 0) for name in ("t", "u"))
     (told,) = produce_by_id(broker, (u.topic_id, batch_of(broker, count)))
     assert (told.error_code, told.base_offset) == (ErrorCode.NONE, 0)
     assert (t.log.log_end_offset, u.log.log_end_offset) == (0, count)
@@ -184,7 +184,7 @@ def test_a_batch_goes_to_the_topic_with_the_id(broker: InProcessBroker, count: i
 def test_an_id_that_no_topic_has_is_unknown_and_the_others_get_their_batches(broker: InProcessBroker) -> None:
     broker.create("t")
     batch = batch_of(broker, 3)
-    topic_id = broker.node.partitions.get("t", 0).topic_id
+    topic_id = broker.parts.partitions.get("t", 0).topic_id
     unknown, known = produce_by_id(broker, (UUID(int=7), batch), (topic_id, batch))
     assert (unknown.error_code, unknown.base_offset) == (ErrorCode.UNKNOWN_TOPIC_ID, -1)
     assert (known.error_code, known.base_offset) == (ErrorCode.NONE, 0)
@@ -192,19 +192,19 @@ def test_an_id_that_no_topic_has_is_unknown_and_the_others_get_their_batches(bro
 
 def test_the_id_of_a_topic_that_was_deleted_is_not_that_of_its_successor(broker: InProcessBroker) -> None:
     broker.create("t")
-    old_id = broker.node.partitions.get("t", 0).topic_id
+    old_id = broker.parts.partitions.get("t", 0).topic_id
     broker.delete("t")
     broker.create("t")
     (told,) = produce_by_id(broker, (old_id, batch_of(broker, 1)))
     assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0
 
 
 def test_a_topic_that_is_replaced_while_its_batch_is_prepared_does_not_get_it(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create("t")
-    old_id = broker.node.partitions.get("t", 0).topic_id
+    old_id = broker.parts.partitions.get("t", 0).topic_id
     began, may_go_on = threading.Event(), threading.Event()
 
     def prepare_later(*arguments: Any) -> PreparedBatch:
@@ -222,4 +222,4 @@ def test_a_topic_that_is_replaced_while_its_batch_is_prepared_does_not_get_it(
     may_go_on.set()
     (topic,) = broker.finish(begun).responses
     assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    assert broker.node.partitions.get("t", 0).log.log_end_offset == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0

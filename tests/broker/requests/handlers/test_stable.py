@@ -26,21 +26,21 @@ class Transactions:
     """Writes into one partition as a producer with a coordinator would."""
 
     def __init__(self, broker: InProcessBroker) -> None:
-        self._node = broker.node
-        self.partition: Partition = broker.node.partitions.get("t", 0)
+        self._parts = broker.parts
+        self.partition: Partition = broker.parts.partitions.get("t", 0)
         self._sequences: dict[tuple[int, int], int] = {}
 
     def write(self, producer_id: int, epoch: int = 0, value: bytes = b"v") -> int:
         """One record; returns its offset."""
         sequence = self._sequences.get((producer_id, epoch), 0)
         batch = build_batch(
-            [Record(0, self._node.now_ms(), b"k", value)],
+            [Record(0, self._parts.clocks.now_ms(), b"k", value)],
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=sequence,
             is_transactional=True,
         )
-        now_ms = self._node.now_ms()
+        now_ms = self._parts.clocks.now_ms()
         producers = self.partition.log.producers
         verification = producers.begin_verification(producer_id, epoch, sequence, now_ms, begins_at_zero=False)
         appended = self.partition.append_own(batch, now_ms, verification)
@@ -54,7 +54,7 @@ class Transactions:
             coordinator,
             is_commit=commit,
             transaction_version=version,
-            now_ms=self._node.now_ms(),
+            now_ms=self._parts.clocks.now_ms(),
         )
 
 
@@ -116,7 +116,7 @@ def test_an_open_transaction_holds_back_committed_readers_only(
     assert (partition.high_watermark, partition.last_stable_offset) == (4, 2)
     assert len(bytes(partition.records)) == _bytes_of(transactions.partition, 0, 2)
     assert latest(broker, COMMITTED, timestamp=-3) < 2
-    assert latest(broker, 0, timestamp=broker.node.now_ms() + 60_000) == -1
+    assert latest(broker, 0, timestamp=broker.parts.clocks.now_ms() + 60_000) == -1
     transactions.end(7, commit=True)
     assert (latest(broker, 0), latest(broker, COMMITTED)) == (5, 5)
 
@@ -192,10 +192,10 @@ def test_exactly_the_aborted_transactions_in_what_is_read_are_told(
 def test_aborted_transactions_are_told_across_segments(broker: InProcessBroker, transactions: Transactions) -> None:
     log = transactions.partition.log
     transactions.write(7)
-    log.roll(broker.node.now_ms())
+    log.roll(broker.parts.clocks.now_ms())
     transactions.write(8)
     transactions.end(8, commit=True)
-    log.roll(broker.node.now_ms())
+    log.roll(broker.parts.clocks.now_ms())
     transactions.end(7, commit=False)
     assert aborted(read(broker, 0)) == [(7, 0)]
     assert aborted(read(broker, 1)) == [(7, 0)]
@@ -262,11 +262,11 @@ def test_markers_of_fenced_coordinators_and_late_ones_are_refused(transactions: 
 
 def test_a_coordinator_writes_into_a_transaction_only_if_it_was_verified(broker: InProcessBroker) -> None:
     broker.create("t")
-    partition = broker.node.partitions.get("t", 0)
-    record = Record(0, broker.node.now_ms(), b"k", b"v")
+    partition = broker.parts.partitions.get("t", 0)
+    record = Record(0, broker.parts.clocks.now_ms(), b"k", b"v")
     batch = build_batch([record], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     with pytest.raises(InvalidTransactionState):
-        partition.append_own(batch, broker.node.now_ms())
+        partition.append_own(batch, broker.parts.clocks.now_ms())
     assert partition.log.log_end_offset == 0
 
 
@@ -279,7 +279,7 @@ def waiting_reader(broker: InProcessBroker, offset: int, min_bytes: int = 1) -> 
     request = Request(FETCH, FETCH_VERSION, 1, None, NoSocket(), RequestCounters("Fetch", FETCH_VERSION))
     waiting = broker.fetch(request, message)
     assert isinstance(waiting, Awaitable)
-    return asyncio.ensure_future(waiting, loop=broker.node.loop)
+    return asyncio.ensure_future(waiting, loop=broker.parts.loop)
 
 
 def turns(broker: InProcessBroker, count: int = 5) -> None:
@@ -287,11 +287,11 @@ def turns(broker: InProcessBroker, count: int = 5) -> None:
         for _ in range(count):
             await asyncio.sleep(0)
 
-    broker.node.loop.run_until_complete(pass_turns())
+    broker.parts.loop.run_until_complete(pass_turns())
 
 
 def answered(broker: InProcessBroker, waiting: "asyncio.Future[Response]") -> Any:
-    pieces = broker.node.loop.run_until_complete(asyncio.wait_for(waiting, 10))
+    pieces = broker.parts.loop.run_until_complete(asyncio.wait_for(waiting, 10))
     assert pieces is not None
     return parse_response(FETCH, FETCH_VERSION, joined(pieces)[SIZE_BYTES:])[1].responses[0].partitions[0]
 

@@ -47,8 +47,8 @@ def test_older_clients_are_told_of_no_feature_that_may_be_at_0(broker: InProcess
 
 
 def test_a_data_directory_of_before_gets_the_feature_at_its_next_start(broker: InProcessBroker) -> None:
-    forgetting = broker.node.change(lambda image: replace(image, features=Features()))
-    broker.node.loop.run_until_complete(forgetting)
+    forgetting = broker.parts.metadata.change(lambda image: replace(image, features=Features()))
+    broker.parts.loop.run_until_complete(forgetting)
     assert finalized(broker) == {}
     broker.restart()
     assert finalized(broker) == {NAME: 2}

@@ -77,7 +77,7 @@ def produce(
 ) -> list[Any]:
     """The answer for each partition, one batch each."""
     sent = [{"index": index, "records": batch} for index, batch in enumerate(batches)]
-    topic_id = broker.node.partitions.get("t", 0).topic_id
+    topic_id = broker.parts.partitions.get("t", 0).topic_id
     response = broker.ask(
         PRODUCE,
         version,
