@@ -5,6 +5,7 @@ takes the directory offline with every partition in it, for good; other director
 beyond their names: settings and ids are given.
 """
 
+import errno
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -353,6 +354,9 @@ class LogDirectory:
         try:
             self.remembered.write(changed)
         except OSError as error:
+            if error.errno == errno.ENOSPC:
+                # The old file is whole, and what it says is still true; it only makes more work after a crash.
+                raise StorageError(f"a checkpoint of {self.path} cannot be written: {error}") from error
             raise self.fail(error) from error
 
     # Going offline and closing

@@ -119,10 +119,11 @@ def test_records_that_are_too_young_stay(cleaning: CleaningBroker) -> None:
 
 def test_an_overdue_log_is_cleaned_below_its_ratio(cleaning: CleaningBroker) -> None:
     """Facts 20 and 21."""
-    cleaning.compacted(max_compaction_lag_ms="1", min_cleanable_dirty_ratio="1.0", segment_ms="1000000")
-    old_ms = cleaning.parts.clocks.now_ms() - 60_000
-    cleaning.write("t", b"a=old", timestamp_ms=old_ms)
+    cleaning.clock.wall_ms = now_ms = cleaning.parts.clocks.now_ms()
+    cleaning.compacted(max_compaction_lag_ms="60000", min_cleanable_dirty_ratio="1.0", segment_ms="1000000")
     cleaning.roll("t")
+    assert not cleaning.clean()
+    cleaning.clock.wall_ms = now_ms + 60_001
     assert cleaning.clean()
     assert cleaning.cleaner.search.max_overdue_ms > 0
 

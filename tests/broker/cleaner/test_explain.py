@@ -13,6 +13,7 @@ from lamina.broker.cleaner.partition_states import FailedPass, State
 from lamina.broker.cleaner.record_search import FoundRecord, RecordSearch, SearchResult, SegmentRange
 from lamina.broker.counters import TopicCounters
 from lamina.broker.partitions.free_space import FreeSpace
+from lamina.broker.partitions.leader import Leader
 from lamina.broker.partitions.partition import Partition
 from lamina.log.flushing import Flusher
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
@@ -28,7 +29,7 @@ class Explaining:
     @property
     def partition(self) -> Partition:
         log = self.builder.log
-        return Partition(
+        partition = Partition(
             log,
             UUID(int=1),
             Flusher(log, run_inline),
@@ -36,6 +37,8 @@ class Explaining:
             TopicCounters(),
             FreeSpace(str(self.builder.path)),
         )
+        partition.lead(Leader(0, (1,), frozenset({1})))
+        return partition
 
     def view(self, checkpoint: int | None = None, **changed: object) -> PartitionView:
         facts = {

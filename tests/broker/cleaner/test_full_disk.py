@@ -34,13 +34,13 @@ def reason(cleaning: CleaningBroker) -> str:
 
 
 def test_a_disk_without_names_fails_the_install_and_nothing_else(cleaning: CleaningBroker, disk: SmallDisk) -> None:
-    """ENOSPC for the links of the new segments; the checkpoint of fact 90 finds the room that the pass gave back."""
+    """ENOSPC for the checkpoint before the first install; that of fact 90 finds the names that the pass gave back."""
     cleaning.compacted()
     made: list[Path] = []
     cleaning.engine.meanwhile = lambda: made.extend(disk.use_up_names())
     assert not cleaning.clean()
     assert "No space left on device" in reason(cleaning)
-    assert f"{disk.path}/logs/t-0" in reason(cleaning)
+    assert f"{disk.path}/logs/cleaner-offset-checkpoint" in reason(cleaning)
     assert cleaning.parts.directories[0].failure is None
     assert cleaning.texts() == DIRTY
     assert cleaning.folders() == []
@@ -56,7 +56,6 @@ def test_a_disk_without_names_fails_the_install_and_nothing_else(cleaning: Clean
 
 
 def test_a_pass_that_fails_again_writes_nothing_on_a_full_disk(cleaning: CleaningBroker, disk: SmallDisk) -> None:
-    """The checkpoint says already what fact 90 wants it to say."""
     cleaning.compacted()
     made: list[Path] = []
     cleaning.engine.meanwhile = lambda: made.extend(disk.use_up_names())

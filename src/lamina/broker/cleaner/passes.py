@@ -312,6 +312,8 @@ class CleanerCheckpoints:
         await asyncio.shield(self._writing[directory.path])
 
     async def _write(self, directory: LogDirectory) -> None:
+        added: set[TopicPartition] = set()
+
         def collect() -> Checkpoints:
             # Whoever comes from now on waits for the next one.
             del self._writing[directory.path]
@@ -320,10 +322,16 @@ class CleanerCheckpoints:
                 for partition, offset in self._offsets.pop(directory.path).items()
                 if self._partitions.find(partition.topic, partition.index) is partition
             }
+            added.update(offsets.keys() - directory.remembered.cleaner_offsets.keys())
             return directory.remembered.of_cleaner_offsets(offsets, directory.logs)
 
         try:
             await self._directories.checkpoint(directory, collect)
+        except StorageError:
+            # What is not on disk does not tell a start that a cleaner was at work in a log.
+            for key in added:
+                directory.remembered.cleaner_offsets.pop(key, None)
+            raise
         finally:
             # It may have failed before it came to that.
             if self._writing.get(directory.path) is asyncio.current_task():
