@@ -189,9 +189,9 @@ class BrokerProcess:
         return line
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 30) -> None:
-    """Poll until ``holds``, or fail."""
+def eventually(holds: Callable[[], bool], seconds: float = 30, what: Callable[[], object] = lambda: "") -> None:
+    """Poll until ``holds``, or fail and say ``what`` there is instead."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it never came true"
+        assert time.monotonic() < deadline, f"it never came true: {what()}"
         time.sleep(0.01)

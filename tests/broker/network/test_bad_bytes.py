@@ -1,7 +1,6 @@
 """Bytes that are no requests: answered or closed as Kafka does, one log line, and nobody else notices."""
 
 import struct
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -129,21 +128,3 @@ def test_any_body_for_every_request(broker: BrokerProcess, api: object, data: st
     version = data.draw(st.sampled_from(list(api.versions)))  # type: ignore[attr-defined]
     body = data.draw(st.binary(max_size=120))
     survives(broker, framed(header(api.key, version) + body))
-
-
-def test_garbage_leaves_memory_flat(own_broker: Callable[..., BrokerProcess]) -> None:
-    broker = own_broker()
-
-    def round_of_garbage() -> None:
-        for _ in range(150):
-            survives(broker, framed(b"\xff" * 64) * 3)
-
-    # What leaks grows in every round; what is loaded on first use, and in the first seconds, does not.
-    grown: list[int] = []
-    for _ in range(20):
-        before = broker.resident_bytes()
-        round_of_garbage()
-        grown.append(broker.resident_bytes() - before)
-        if grown[-1] < 1024 * 1024:
-            return
-    raise AssertionError(f"every round took memory: {grown}")
