@@ -6,8 +6,6 @@ PYTEST := $(BIN)/python -m pytest
 # More workers than cores, for many tests wait for a client or a broker; who is done takes work from the others.
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
-# The tests start some three hundred processes of Lamina, which cost three times as much without compiled bytecode.
-unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-kafka bench-cleaner bench-tables soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
 

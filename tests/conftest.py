@@ -8,6 +8,7 @@ One broker serves all tests of a worker that leave it as it was; others start th
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -25,6 +26,10 @@ settings.load_profile("lamina")
 _numbers = count()
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
+
+# The tests start hundreds of processes of Lamina: without compiled bytecode each costs three times as much.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES:
     os.environ.setdefault("TMPDIR", str(_MEMORY))

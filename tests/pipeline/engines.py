@@ -14,7 +14,7 @@ from lamina.pipeline.tasks import PROGRESS
 from tests.cleaning.passes import plan_of
 from tests.compaction.story import Story
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 
 
 def a_plan(directory: Path, *, keys: int = 17, segments: int = 4, **changes: object) -> Plan:

@@ -11,7 +11,7 @@ from lamina.cleaning.answers import Failure
 from lamina.cleaning.contract import Manifest, Plan
 from tests.broker.process import BrokerProcess
 from tests.pipeline.engines import a_plan, an_engine, clean_all, processes_of, wait_until
-from tests.pipeline.passes import CompactedTopic
+from tests.pipeline.passes import SLOWLY, CompactedTopic
 from tests.small_disk import SmallDisk, a_small_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -50,6 +50,7 @@ def test_a_disk_that_fills_up_in_a_pass_fails_it_and_no_other_until_there_is_roo
         topics = [CompactedTopic(broker, name, *log_dirs) for name in ("a", "b")]
         small, large = sorted(topics, key=lambda topic: not topic.directory.is_relative_to(disk.path))
         assert not large.directory.is_relative_to(disk.path)
+        small.throttle(SLOWLY)  # The disk has to be full before the pass has written what it wants to write.
         for topic in topics:
             topic.write()
             topic.compact()
@@ -64,6 +65,7 @@ def test_a_disk_that_fills_up_in_a_pass_fails_it_and_no_other_until_there_is_roo
             topic.write(100)
             topic.check()
         filler.unlink()
+        small.throttle(None)
         small.compact_now()
         broker.restart()
         for topic in topics:
