@@ -10,6 +10,8 @@ import pytest
 
 from lamina.cli.options.settings import settings_from
 from lamina.settings.listeners import advertised_listeners, listeners
+from tests.broker.process import BrokerProcess
+from tests.cli.running import run_process
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "packaging/Containerfile"
@@ -84,12 +86,15 @@ def test_the_broker_takes_the_command_line_and_tells_clients_an_address_they_can
     assert str(listeners(settings)[0].port) == last("EXPOSE")
 
 
-def test_the_health_check_is_a_command_line_that_doctor_takes() -> None:
+def test_the_health_check_tells_a_broker_that_answers_from_none(broker: BrokerProcess) -> None:
     options, _, check = last("HEALTHCHECK").partition(" CMD ")
     assert all(re.fullmatch(r"--(interval|timeout|start-period)=\d+s|--retries=\d+", one) for one in options.split())
     program, *arguments = json.loads(check)
-    assert (program, arguments[:2]) == ("lamina", ["doctor", "--ping"])
-    assert arguments[2].rpartition(":")[2] == last("EXPOSE")
+    assert program == "lamina"
+    host, _, port = arguments[-1].rpartition(":")
+    assert port == last("EXPOSE")
+    assert run_process(*arguments[:-1], f"{host}:{broker.port}").status == 0
+    assert run_process(*arguments[:-1], f"{host}:1").status != 0
 
 
 def test_the_image_has_what_compaction_needs_unless_it_is_left_out() -> None:

@@ -1,13 +1,16 @@
 """packaging/lamina.service: what systemd would say of it, or, without systemd, a strict reading of our own."""
 
+import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lamina.cli.options.settings import settings_from
+from tests.broker.process import COMMAND, NO_SPARK, SOURCES
 
 UNIT = Path(__file__).parents[2] / "packaging/lamina.service"
 
@@ -72,13 +75,45 @@ def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_broker_is_started_with_a_command_line_that_it_takes(tmp_path: Path) -> None:
-    service = read_unit(UNIT.read_text())["Service"]
-    program, *arguments = service["ExecStart"][0].split()
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """What the unit starts, with the program and the paths of this machine."""
+    program, *arguments = read_unit(UNIT.read_text())["Service"]["ExecStart"][0].split()
     assert program.endswith("/lamina")
-    assert arguments == ["serve", "--config", "/etc/lamina/server.properties", "--data-dir", "/var/lib/lamina"]
-    file = tmp_path / "server.properties"
-    file.write_text("")
-    settings_from(str(file), "/var/lib/lamina", None, ())
+    (tmp_path / "etc").mkdir()
+    places = {"/etc/lamina": str(tmp_path / "etc"), "/var/lib/lamina": str(tmp_path / "data")}
+    for place, here in places.items():
+        assert any(place in argument for argument in arguments), f"nothing is said of {place}"
+        arguments = [argument.replace(place, here) for argument in arguments]
+    return [*COMMAND, *arguments]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names without a file")
+def test_the_broker_that_it_starts_says_when_it_is_ready_gives_signs_of_life_and_ends_by_its_signal(
+    tmp_path: Path, command: list[str]
+) -> None:
+    service = read_unit(UNIT.read_text())["Service"]
     assert service["Type"] == ["notify"]
-    assert service["Restart"] == ["on-failure"]
+    (tmp_path / "etc/server.properties").write_text(f"listeners=PLAINTEXT://127.0.0.1:0\n{NO_SPARK[1]}\n")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind(f"\0lamina-unit-{os.getpid()}")
+        notices.settimeout(60)
+        environment = {"NOTIFY_SOCKET": f"@lamina-unit-{os.getpid()}", "WATCHDOG_USEC": "200000"}
+        process = subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": str(SOURCES), **environment}, stdout=subprocess.DEVNULL
+        )
+        try:
+            for expected in (b"READY=1", b"WATCHDOG=1"):
+                while expected not in notices.recv(4096):
+                    pass
+            process.send_signal(signal.Signals[service["KillSignal"][0]])
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_a_broker_with_bad_settings_is_not_started_again_and_again(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "etc/server.properties").write_text("num.partitions=many\n")
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCES)}, capture_output=True, timeout=60)
+    assert [str(done.returncode)] == read_unit(UNIT.read_text())["Service"]["RestartPreventExitStatus"]

@@ -1,8 +1,8 @@
 """Which versions of each API the other side offers, and which one a call is sent in.
 
 Owns the ApiVersions exchange (KIP-35, KIP-511). It is the one request whose version is guessed: a broker that does not
-know it answers UNSUPPORTED_VERSION in version 0, with the versions that it does know (facts: protocol.md §2.3). Must not
-know connections.
+know it answers UNSUPPORTED_VERSION in version 0, with the versions that it does know (protocol.md §2.3). Must not know
+connections.
 """
 
 from collections.abc import Iterable
