@@ -32,11 +32,11 @@ anybody subscribes to has exactly one owner, who subscribes to it."""
 def assign_uniform(
     members: Mapping[str, MemberSubscription], partition_counts: Mapping[bytes, int]
 ) -> dict[str, TopicIdPartitions]:
-    """Everybody gets as many partitions as possible alike, and keeps what it has.
+    """Every member gets the same number of partitions, as nearly as possible, and keeps what it has.
 
     When all members subscribe to the same topics, their numbers of partitions differ by at most one and as few
-    partitions move as that allows. Otherwise what is free goes to whoever has least of those who may have it, and then
-    partitions move from the one who has most to the one who has least as long as a move makes the two more alike.
+    partitions move as that allows. Otherwise a free partition goes to the subscriber that has
+    fewest, and then partitions move from the member with most to the one with fewest while that evens them out.
     """
     held = _keep(members, partition_counts)
     topics = sorted({topic for subscription in members.values() for topic in subscription.topics})
@@ -72,7 +72,7 @@ def _share_alike(held: dict[str, list[_Partition]], free: list[_Partition]) -> N
     if not held:
         return
     quota, extra = divmod(len(free) + sum(map(len, held.values())), len(held))
-    # Whoever has more than the others may keep one more, so that it need not move.
+    # Members that have most may keep one more, so that it need not move.
     ordered = sorted(held, key=lambda member: -len(held[member]))
     quotas = {member: quota + (number < extra) for number, member in enumerate(ordered)}
     pool = list(free)
@@ -146,7 +146,7 @@ def assign_ranges(
     """Of each topic every subscriber gets a run of neighbouring partitions.
 
     Runs of one topic differ in length by at most one. Topics with the same subscribers and as many partitions are cut
-    alike, so that whoever reads partition 3 of one reads partition 3 of the other: what joins of streams rely on.
+    alike, so that the member that reads partition 3 of one reads partition 3 of the other: stream joins rely on it.
     """
     subscribers: dict[bytes, list[str]] = {}
     for member in sorted(members, key=lambda member: _place(member, members[member])):

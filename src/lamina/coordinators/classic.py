@@ -1,7 +1,6 @@
-"""A group of the classic protocol: members join, one of them assigns, all are told; heartbeats keep them in.
+"""A group of the classic protocol: members join, the leader assigns, heartbeats keep sessions alive.
 
-Owns what a group is asked, and by whom time is told to it. Must not know offsets, other groups, nor what the members'
-bytes mean.
+Owns how the group answers requests and timers. Must not know offsets, other groups, nor what the members' bytes mean.
 """
 
 from lamina.coordinators import classic_assigning, classic_joining
@@ -33,7 +32,7 @@ from lamina.errors import KafkaError, NonEmptyGroup, RebalanceInProgress, Unknow
 
 class ClassicGroup(ClassicState):
     def loaded(self, now: Now) -> GroupDecision:
-        """Take up the stored generation; every member gets a full session to be heard of."""
+        """Take up the stored generation; every member gets a full session timeout."""
         decision = GroupDecision()
         if self.stored is None:
             return decision
@@ -113,7 +112,7 @@ class ClassicGroup(ClassicState):
         return decision
 
     def _on_session_timer(self, member: ClassicMember, now: Now, decision: GroupDecision) -> None:
-        # Whoever waits for the group is not expected to be heard of, unless it may never have learnt its id.
+        # A member that waits for the group sends no heartbeats; a new one may never have learnt its id.
         if member.is_new or not member.is_waiting:
             self.remove(member, decision)
             rebalance(self, now, decision)
@@ -198,7 +197,7 @@ class ClassicGroup(ClassicState):
         )
 
     def give_up(self) -> list[Effect]:
-        """If the group goes on as another, whoever waits is told to join again. Changes nothing by itself."""
+        """What tells waiting members to join again if the group becomes a consumer group. Changes nothing by itself."""
         error = RebalanceInProgress(f"{self.group_id} changes its protocol")
         waiting = [waiter for one in self.members for waiter in (one.joins, one.syncs) if waiter is not None]
         timers = [self.timer("join"), self.timer("sync")]

@@ -1,4 +1,4 @@
-"""Assigning in a classic group: the leader says who has what, the group stores it, and everybody is told its part.
+"""Assigning in a classic group: the leader sends the assignments, the group stores them, each member gets its own.
 
 Must not know what the bytes of an assignment mean.
 """
@@ -56,7 +56,7 @@ def _assign(group: ClassicState, request: SyncRequest, now: Now, decision: Group
 def _taken_back(
     group: ClassicState, waiting: list[tuple[ClassicMember, Waiter | None]], now: Now, effects: tuple[Effect, ...]
 ) -> Callable[[], GroupDecision]:
-    """What happens to an assignment that the log does not take: whoever waits for it is told, and all join again."""
+    """If the log refuses an assignment, the members that wait for it get an error, and all join again."""
 
     def take_back() -> GroupDecision:
         decision = GroupDecision(effects=list(effects))

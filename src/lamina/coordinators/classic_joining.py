@@ -22,7 +22,7 @@ from lamina.errors import (
 )
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
-"""How long somebody who joins for the first time is waited for while nothing is heard of it."""
+"""How long the group waits for a member that joins for the first time and sends nothing more."""
 
 
 def join(group: ClassicState, request: JoinRequest, waiter: Waiter, now: Now) -> GroupDecision:
@@ -53,7 +53,7 @@ def _accepts(group: ClassicState, known: ClassicMember | None) -> bool:
     if len(members) < limit:
         return True
     if group.state is State.PREPARING_REBALANCE:
-        # Places of those who have not come back yet are taken by whoever comes first.
+        # Members that come first take the places of those that have not come back yet.
         return (known is not None and known.joins is not None) or members.joining < limit
     return known is not None
 
@@ -66,7 +66,7 @@ def _turn_away(
     now: Now,
     decision: GroupDecision,
 ) -> None:
-    """There is no room; whoever had a place in the last generation has lost it, and is not waited for."""
+    """The group is full; a member of the last generation loses its place, and is not waited for."""
     group.forget_pending(request.member_id, decision)
     if known is not None:
         group.remove(known, decision)

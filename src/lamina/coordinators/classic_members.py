@@ -1,4 +1,4 @@
-"""The members of a classic group: each with what it says of itself and waits for, and all of them together.
+"""The members of a classic group: each with its metadata and the requests that it waits for, and all of them together.
 
 Owns the members in the order in which they came, who leads, the static ones by their instance, those that were told an
 id and have not joined with it yet, and what they agree on. Must not know states or timers.
@@ -23,21 +23,21 @@ class ClassicMember:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """In order of preference, each with what the member says of itself for it."""
+    """In order of preference, each with the member's metadata for it."""
     assignment: bytes = b""
     joins: Waiter | None = None
     """Its request to join, while the others are waited for."""
     syncs: Waiter | None = None
     """Its request for an assignment, while the leader computes it."""
     is_new: bool = False
-    """It has never been told a generation: it is given longer to be heard of again than its session."""
+    """It has not been told a generation yet, and has longer than its session timeout to come back."""
 
     @property
     def is_waiting(self) -> bool:
         return self.joins is not None or self.syncs is not None
 
     def update(self, request: JoinRequest) -> None:
-        """Take over what the member says of itself now."""
+        """Take over what the member sends when it joins again."""
         self.client = request.client
         self.rebalance_timeout_ms = request.rebalance_timeout_ms
         self.session_timeout_ms = request.session_timeout_ms
@@ -172,7 +172,7 @@ class ClassicMembers:
         return max(0, max((member.rebalance_timeout_ms for member in self), default=0))
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is somebody who joined. False if nobody did."""
+        """Make sure that the leader is a member that joined. False if none did."""
         leader = None if self.leader is None else self._by_id.get(self.leader)
         if leader is not None and leader.joins is not None:
             return True

@@ -1,7 +1,7 @@
-"""The rebalance of a classic group: everybody is asked to join again, and those who do are the next generation.
+"""The rebalance of a classic group: all members are told to join again, and those that do are the next generation.
 
-Owns how long is waited for whom: the initial delay, the rebalance timeout, and the time to ask for an assignment. Must
-not know why a rebalance is due.
+Owns how long the group waits for its members: the initial delay, the rebalance timeout, and the time to ask for an
+assignment. Must not know why a rebalance is due.
 """
 
 from lamina.coordinators.classic_state import ClassicState, GroupDecision, InitialRebalance, State
@@ -9,11 +9,11 @@ from lamina.coordinators.decision import Now
 from lamina.errors import RebalanceInProgress
 
 _SHORTEST_WAIT_MS = 1_000
-"""Between two looks at a group of which nobody joins again, even if its members say that they need no time."""
+"""How long a group waits for static members, even if they ask for no rebalance timeout."""
 
 
 def rebalance(group: ClassicState, now: Now, decision: GroupDecision) -> None:
-    """Somebody came, went or changed: gather everybody, or see whether everybody is there."""
+    """A member joined, left or changed: begin a rebalance, or complete the one that is under way."""
     if group.state is State.PREPARING_REBALANCE:
         complete_if_joined(group, now, decision)
         return
@@ -55,7 +55,7 @@ def complete_if_joined(group: ClassicState, now: Now, decision: GroupDecision) -
 
 
 def complete_without_pending(group: ClassicState, now: Now, decision: GroupDecision) -> None:
-    """Nobody used an id that was given out. If all others have joined that ends even the initial delay, as in Kafka."""
+    """A member id was not used in time. If all others have joined, that ends even the initial delay, as in Kafka."""
     if group.state is State.PREPARING_REBALANCE and group.members.have_all_joined:
         _complete_join(group, now, decision)
 

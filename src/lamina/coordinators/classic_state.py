@@ -1,4 +1,4 @@
-"""What a classic group is at the moment: its generation, its members, and who is waited for.
+"""The state of a classic group: its generation, its members, and the members that it waits for.
 
 Owns the durable state (:attr:`ClassicState.stored`, changed by replay alone), the soft state, and the small steps that
 every transition is made of. What is durable is the last generation that was completed; everything else is soft, and a
@@ -30,12 +30,12 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class InitialRebalance:
-    """The group was empty: whoever comes soon shall be part of its first generation."""
+    """The group was empty: members that join soon shall be part of its first generation."""
 
     remaining_ms: int
-    """How much longer the others may be waited for, beyond the timer that runs."""
+    """How much longer the group may wait for others, beyond the timer that runs."""
     has_grown: bool = False
-    """Somebody came since the timer was set."""
+    """A member joined since the timer was set."""
 
 
 class ClassicState:
@@ -101,7 +101,7 @@ class ClassicState:
             self.subscribed_topics = self.members.subscribed_topics(self.protocol)
 
     def renew_session(self, member: ClassicMember, now: Now, decision: GroupDecision) -> None:
-        """The member was heard of; it has a session's time until the next."""
+        """The member is alive; its session timeout begins anew."""
         decision.set_timer(self.timer("session", member.member_id), now.monotonic_ms + member.session_timeout_ms)
 
     def has_synced(self, member: ClassicMember, decision: GroupDecision) -> None:

@@ -1,6 +1,6 @@
-"""A consumer group of KIP-848: members say what they want and have, and are told what to have next.
+"""A consumer group (KIP-848): members send their subscription and what they own, and get their assignment.
 
-Owns who may join, stay and leave, and what they are told. The durable state is
+Owns who may join, stay and leave, and the responses. The durable state is
 :class:`~lamina.coordinators.consumer_state.ConsumerState` and changes by replay only. Must not know the wire, nor
 other groups.
 """
@@ -137,7 +137,7 @@ class ConsumerGroup:
         return step.decision
 
     def on_timer(self, name: TimerName, now: Now, context: GroupContext) -> GroupDecision:
-        """Fence a member that was not heard of in time, or did not do in time what it was told."""
+        """Fence a member whose session or rebalance timeout has passed."""
         step = self.step(now, context)
         match name:
             case (_, "session" | "join" | "sync", member_id):
@@ -189,7 +189,7 @@ class ConsumerGroup:
         return topic in self.state.subscribed_names
 
     def check_commit(self, member_id: str, epoch: int, is_transactional: bool, api_version: int) -> None:
-        """Refuse a commit of somebody who is not a member at this epoch; anybody may commit for an empty group."""
+        """Refuse a commit that is not from a member at this epoch; any client may commit for an empty group."""
         if epoch < 0 and not self.state.members:
             return
         member = self.known(member_id, None)
@@ -200,7 +200,7 @@ class ConsumerGroup:
         _check_current(member, epoch)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Whoever does not say that it is a member may always fetch."""
+        """A client that does not claim to be a member may always fetch."""
         if member_id is None and epoch < 0:
             return
         _check_current(self.known(member_id or "", None), epoch)
@@ -225,7 +225,7 @@ class ConsumerGroup:
     # Members
 
     def check_size(self, member_id: str, instance_id: str | None, context: GroupContext) -> None:
-        """A full group takes nobody but its own members and whoever takes a member's place."""
+        """A full group accepts its own members only, and those that take a static member's place."""
         is_known = member_id in self.state.members or instance_id in self.state.static_members
         if len(self.state.members) >= context.settings.consumer_max_size and not is_known:
             raise GroupMaxSizeReached(f"the group has its maximum of {context.settings.consumer_max_size} members")

@@ -1,4 +1,4 @@
-"""A member of a consumer group: what it said of itself and what it has.
+"""A member of a consumer group: its subscription and its current assignment.
 
 Immutable; a change makes another. Must not know the group, nor other members.
 """
@@ -63,7 +63,7 @@ class ConsumerMember(NamedTuple):
         return self.current_assignment.state == MemberState.UNREVOKED_PARTITIONS
 
     def after(self, request: ConsumerHeartbeatRequest) -> "ConsumerMember":
-        """What is not in a heartbeat stays as it was. Whoever sends one speaks the consumer protocol."""
+        """What a heartbeat leaves out stays as it was. A member that sends one speaks the consumer protocol."""
         subscription = self.subscription
         return self._replace(
             subscription=ConsumerMemberValue(

@@ -37,7 +37,7 @@ class ConsumerState:
         self.metadata_hash = 0
         self.target_epoch = NO_TARGET_EPOCH
         self.has_partition_metadata = False
-        """Whether an earlier version wrote a record that nobody needs any more."""
+        """Whether an earlier version wrote a record that is no longer needed."""
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, TopicIdPartitions] = {}
         self.regexes: dict[str, RegexValue] = {}

@@ -189,7 +189,7 @@ class ConsumerStep:
         return target[updated.member_id]
 
     def _follow_regex(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
-        """Let go of an expression that nobody subscribes to now, and have those resolved that must be.
+        """Drop an expression that no member subscribes to any more, and ask for those to be resolved that are due.
 
         Returns whether the group's epoch must grow: not for an expression that is still to be resolved.
         """

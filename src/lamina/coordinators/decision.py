@@ -1,7 +1,7 @@
-"""What a state machine decides: records for its log, and effects for whoever runs it.
+"""What a state machine decides: records for its log, and effects for its runtime.
 
-Whoever runs a machine appends the records, replays them and carries the effects out in one turn, with nothing in
-between; only replies wait until the records are committed. Must not know any machine.
+The runtime appends the records, replays them and carries the effects out in one turn, with nothing in between; only
+replies wait until the records are committed. Must not know any machine.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ class Now(NamedTuple):
     """Both clocks, read once for a decision."""
 
     wall_ms: int
-    """What records are stamped with and what retention goes by."""
+    """What records are stamped with and what retention is measured by."""
     monotonic_ms: int
-    """What sessions and timeouts go by."""
+    """What sessions and timeouts are measured by."""
 
 
 Waiter = int
-"""Names a request that waits for its answer; given out by whoever runs the machine."""
+"""The number of a request that waits for its response; the runtime gives it out."""
 
 TimerName = tuple[str, ...]
 
@@ -54,7 +54,7 @@ class CancelTimer(NamedTuple):
 class ResolveRegexes(NamedTuple):
     """Find the topics that each expression stands for, without holding up other work, and give them to the group.
 
-    Whoever cannot do so gives the group no result at all, and is asked again.
+    If that fails, the group gets no results, and asks again later.
     """
 
     group_id: str
@@ -77,7 +77,7 @@ class SendMarkers(NamedTuple):
     """Topic names and indexes; a transaction may have none."""
     transaction_version: int
     needs_producer_id: bool
-    """``markers_written`` wants a producer id that nobody had before: this one has no epochs left."""
+    """``markers_written`` needs a new producer id: this one has no epochs left."""
     has_timed_out: bool = False
     """Whether the transaction is aborted because its time ran out."""
 

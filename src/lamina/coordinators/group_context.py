@@ -1,6 +1,6 @@
-"""What the decisions of groups go by beside the group itself: settings, topics, assignors.
+"""What decisions about a group depend on besides the group itself: settings, topics, assignors.
 
-Whoever runs groups makes one context for each decision. Must not know any group, nor where settings come from.
+The runtime makes one context for each decision. Must not know any group, nor where settings come from.
 """
 
 from collections.abc import Mapping

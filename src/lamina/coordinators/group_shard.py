@@ -1,8 +1,8 @@
 """The groups that live in one partition of ``__consumer_offsets``, and their committed offsets.
 
 Owns which groups there are, of which kind, and sends every request to its group. A group that has offsets and nothing
-else, as simple consumers leave it, is not kept: it is an empty classic group whenever somebody looks. Must not know
-how members agree.
+else, as simple consumers leave it, is not kept: it is an empty classic group when it is looked up. Must not know how
+members agree.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ class GroupCounts:
 class GroupShard:
     def __init__(self, context_of: Callable[[str], GroupContext], counts: GroupCounts) -> None:
         self._context_of = context_of
-        """What decisions about a group go by: its settings, the topics that there are."""
+        """The settings and topics that a decision about a group depends on."""
         self._groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self._counts = counts
@@ -104,7 +104,7 @@ class GroupShard:
             self._counts.rebalances["classic"] += 1
         group.replay(value)
         if is_downgrade:
-            # Its members live: whoever asks next finds them.
+            # Its members live on.
             group.take_up(value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
@@ -176,7 +176,7 @@ class GroupShard:
         return group.leave(request, waiter, now)
 
     def _member_group(self, group_id: str) -> Group:
-        """The group that somebody says to be a member of."""
+        """The group that a member names in its request."""
         _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
@@ -241,7 +241,7 @@ class GroupShard:
         return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False, is_refusable=True)
 
     def expire(self, group_id: str, now: Now) -> GroupDecision:
-        """Forget offsets that have grown old, and with the last of them a group that nobody is in."""
+        """Remove expired offsets, and with the last of them a group without members."""
         decision = GroupDecision(is_atomic=False, is_refusable=True)
         group = self._group(group_id)
         if group is None:

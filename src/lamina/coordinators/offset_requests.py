@@ -1,7 +1,7 @@
 """Requests about committed offsets: whether a group lets them pass, and what is decided then.
 
-A group is ``None`` where there is none: whoever is in no group may commit as well. Must not know which groups there
-are, nor how their members agree.
+A group is ``None`` where there is none: clients that use no group management may commit as well. Must not know which
+groups there are, nor how their members agree.
 """
 
 from lamina.coordinators.classic import ClassicGroup

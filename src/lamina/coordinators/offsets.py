@@ -193,7 +193,7 @@ class Offsets:
     # Looking
 
     def groups(self) -> list[str]:
-        """Whoever has an offset, committed or in an open transaction."""
+        """Those that have an offset, committed or in an open transaction."""
         return [*self._committed, *(group_id for group_id in self._pending_counts if group_id not in self._committed)]
 
     def count(self, group_id: str) -> int:

@@ -1,8 +1,8 @@
 """The step by which a member comes nearer to its target assignment (KIP-848).
 
 Owns the rules that keep a partition with one member: a member first gives up what it shall no longer have, and says
-so by no longer listing it; only then does it move to the target's epoch; and it gets what nobody holds. Must not
-know groups: who holds what is asked of the caller.
+so by no longer listing it; only then does it move to the target's epoch; and it gets partitions that no member holds.
+Must not know groups: who holds what is asked of the caller.
 """
 
 from collections.abc import Callable

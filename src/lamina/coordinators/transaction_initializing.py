@@ -1,4 +1,4 @@
-"""InitProducerId: a producer takes its transactional id over, and whoever had it before is fenced.
+"""InitProducerId: a producer takes over its transactional id, and the one that had it before is fenced.
 
 Must not know the log or who waits.
 """
@@ -54,7 +54,7 @@ def initialize(
             current if is_recoverable else None,
         )
     after = Producer(_fresh(request), 0) if is_exhausted(value) else Producer(current.id, current.epoch + 1)
-    # A producer that starts, unlike one that goes on, leaves nobody behind who may ask again.
+    # A producer that starts anew, unlike one that goes on, has no earlier self that may ask again.
     return Initialization(initialized(value, after, request.timeout_ms, now_ms), after, expected)
 
 

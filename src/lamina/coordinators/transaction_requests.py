@@ -1,4 +1,4 @@
-"""What the transaction coordinator is asked, what it answers and what it goes by, whatever version of the protocol.
+"""Requests to the transaction coordinator, its responses and its settings, independent of protocol versions.
 
 Errors are raised as :class:`~lamina.errors.KafkaError`, or are the answer of a request that had to wait. Must not
 know the wire.
@@ -39,7 +39,7 @@ class TransactionSettings:
 
 
 class ProducerIdNeeded(CoordinatorLoadInProgress):
-    """Ask again with a producer id that nobody had before. Machines know no store, and few requests need one."""
+    """Ask again with a new producer id. Machines know no store, and few requests need one."""
 
 
 def expected_producer(producer_id: int, epoch: int) -> Producer | None:

@@ -95,7 +95,7 @@ def ended_with_bump(
 
 
 def aborted_by_fence(value: TransactionValue, transaction_version: int, now_ms: int) -> TransactionValue:
-    """The coordinator aborts: PrepareEpochFence and PrepareAbort in one, since nobody would see the first."""
+    """The coordinator aborts: PrepareEpochFence and PrepareAbort in one, since the first would never be visible."""
     return _moved(value, Status.PREPARE_ABORT, now_ms)._replace(
         producer_epoch=min(value.producer_epoch + 1, MAX_EPOCH),
         client_transaction_version=BUMPING if transaction_version >= BUMPING else CLASSIC,

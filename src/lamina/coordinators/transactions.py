@@ -77,7 +77,7 @@ class TransactionShard:
     ) -> None:
         self._settings = settings
         self._is_known = is_known
-        """Whether there is such a partition; what was deleted while nobody looked is in no transaction any more."""
+        """Whether a partition exists: one that was deleted before the log was loaded is in no transaction any more."""
         self._coordinator_epoch = coordinator_epoch
         """The leader epoch of the partition: logs refuse markers of a coordinator that has been replaced."""
         self._values: dict[str, TransactionValue] = {}
@@ -112,7 +112,7 @@ class TransactionShard:
         decision = TransactionDecision(is_atomic=False)
         for transactional_id, value in self._values.items():
             if value.status is Status.ONGOING:
-                # Its time ran while nobody was here; a wall clock that was set back does not prolong it.
+                # Its timeout went on while the broker was down; a wall clock that was set back does not prolong it.
                 self._began_ms[transactional_id] = now.monotonic_ms - max(now.wall_ms - value.start_timestamp_ms, 0)
                 left = frozenset(partition for partition in value.partitions if self._is_known(*partition))
                 if left != value.partitions:

@@ -47,7 +47,7 @@ GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = broker_setting(
     "group.consumer.heartbeat.interval.ms",
     INT,
     5_000,
-    "How often members of a consumer group are told to be heard of.",
+    "How often members of a consumer group are told to send a heartbeat.",
     rule=at_least(1),
 )
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = broker_setting(
@@ -139,5 +139,5 @@ CONSUMER_HEARTBEAT_INTERVAL_MS = group_setting(
     "consumer.heartbeat.interval.ms",
     INT,
     GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-    "How often members are told to be heard of, between `group.consumer.min.heartbeat.interval.ms` and its max.",
+    "How often members are told to send a heartbeat, between `group.consumer.min.heartbeat.interval.ms` and its max.",
 )

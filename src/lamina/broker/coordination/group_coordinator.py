@@ -1,6 +1,6 @@
 """The group coordinator of this broker: which shard a group lives in, its topic, its settings.
 
-Owns ``__consumer_offsets`` and what makes it: the topic comes with the first group. Must not know what a group does:
+Owns ``__consumer_offsets``, which is created for the first group. Must not know what a group does:
 its shard decides.
 """
 
@@ -104,7 +104,7 @@ class GroupCoordinator(Follower):
         """Raises NotCoordinator while there is none."""
         topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         if topic is None:
-            raise NotCoordinator(f"{CONSUMER_OFFSETS} is not made yet")
+            raise NotCoordinator(f"{CONSUMER_OFFSETS} does not exist yet")
         return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
 
     @property
@@ -133,7 +133,7 @@ class GroupCoordinator(Follower):
 
     # The topic
 
-    async def make_topic(self) -> None:
+    async def create_topic(self) -> None:
         settings = self._metadata.settings
         await self._internal_topics.create(
             CONSUMER_OFFSETS,
@@ -147,7 +147,7 @@ class GroupCoordinator(Follower):
         )
 
     def partition_count(self) -> int:
-        """Of the topic as it is, or as it would be made."""
+        """Of the topic as it is, or as it would be created."""
         topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         return self._metadata.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
 
@@ -185,7 +185,7 @@ class GroupCoordinator(Follower):
                 if number % _EXPIRED_AT_A_TIME == 0:
                     await asyncio.sleep(0)
 
-    # What decisions go by
+    # What decisions depend on
 
     def _context_of(self, group_id: str) -> GroupContext:
         image = self._metadata.image

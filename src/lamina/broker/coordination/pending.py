@@ -21,7 +21,7 @@ _numbers = count(1)
 class Response:
     """What a machine answers to one request: ready in the turn that asked, nearly always, or to be awaited by one task.
 
-    An answer that is an error is raised to whoever takes it.
+    An answer that is an error is raised where it is taken.
     """
 
     __slots__ = ("_answer", "_clocks", "_future", "is_ready")
@@ -72,13 +72,13 @@ class Pending:
         return len(self._responses)
 
     def begin(self) -> tuple[Waiter, Response]:
-        """Somebody waits from now on, for a reply to this number."""
+        """A request that waits for a reply to this number."""
         waiter, response = next(_numbers), Response(self._clocks)
         self._responses[waiter] = response
         return waiter, response
 
     def withdraw(self, waiter: Waiter) -> None:
-        """Whoever asked was told otherwise."""
+        """The request was refused instead."""
         self._responses.pop(waiter, None)
 
     def answer(self, replies: Iterable[Reply]) -> None:
@@ -88,7 +88,7 @@ class Pending:
                 response.set(answer)
 
     def refuse_all(self, reason: KafkaError) -> None:
-        """Nobody will answer what was asked so far."""
+        """Answer all requests with this error."""
         responses, self._responses = self._responses, {}
         for response in responses.values():
             response.set(reason)

@@ -22,7 +22,7 @@ class ProducerIdBlock:
         self._at_least = highest + 1
 
     async def next(self) -> int:
-        """An id that nobody had before."""
+        """A new id, never given out before."""
         while not self._block:
             refill = self._refill
             if refill is None:

@@ -88,7 +88,7 @@ class Shard(Generic[R, M]):
         self.load(self._reloads.next_delay_ms(self._clocks.monotonic_ms()))
 
     def close(self) -> None:
-        """Another broker, or nobody, runs it from now on."""
+        """This broker does not run it any more."""
         self._let_go(NotCoordinator(f"{self.log.name} is not led here"))
 
     @property
@@ -122,7 +122,7 @@ class Shard(Generic[R, M]):
             self._loading = None
             return
         except Exception as error:
-            # What is in the log cannot be understood: better nobody coordinates than somebody who forgets.
+            # The log cannot be read: no coordinator is better than one that has lost state.
             self._partitions.failed(log.partition.topic, log.partition.index, error)
             self._loading = None
             return
@@ -163,7 +163,7 @@ class Shard(Generic[R, M]):
         return response
 
     def run(self, decide: Callable[[Now], Decision[R]]) -> bool:
-        """A decision that nobody waits for. Returns whether it was carried out."""
+        """A decision without a waiting request. Returns whether it was carried out."""
         machine = self.machine
         if machine is None:
             return False
@@ -179,7 +179,7 @@ class Shard(Generic[R, M]):
         return True
 
     def run_once_loaded(self, decide: Callable[[M, Now], Decision[R]]) -> None:
-        """A decision that nobody waits for, and that must not be left out while the machine is being loaded."""
+        """A decision without a waiting request, which is put off while the machine is being loaded."""
         machine = self.machine
         if machine is not None:
             self.run(lambda now: decide(machine, now))
@@ -197,7 +197,7 @@ class Shard(Generic[R, M]):
         return Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
 
     def _turn(self, machine: M, decide: Callable[[Now], Decision[R]], verification: Verification | None = None) -> None:
-        """Decide and carry out. Whatever fails but a refusal leaves soft state behind that nobody can trust."""
+        """Decide and carry out. After any failure but a refusal, the soft state cannot be trusted."""
         try:
             decision = decide(self._now())
         except KafkaError:

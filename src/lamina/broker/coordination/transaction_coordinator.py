@@ -97,10 +97,10 @@ class TransactionCoordinator(Follower):
         """Raises NotCoordinator while there is none."""
         topic = self._metadata.image.topics.get(TRANSACTION_STATE)
         if topic is None:
-            raise NotCoordinator(f"{TRANSACTION_STATE} is not made yet")
+            raise NotCoordinator(f"{TRANSACTION_STATE} does not exist yet")
         return self.runtime.shard(partition_of(transactional_id, len(topic.partitions)))
 
-    async def make_topic(self) -> None:
+    async def create_topic(self) -> None:
         settings = self._metadata.settings
         await self._internal_topics.create(
             TRANSACTION_STATE,
@@ -116,7 +116,7 @@ class TransactionCoordinator(Follower):
         )
 
     def _min_in_sync(self) -> int:
-        """As many as are asked for; unless somebody asks, no more than there are brokers."""
+        """As configured; by default no more than there are brokers."""
         settings = self._metadata.settings
         wanted: int = settings[TRANSACTION_STATE_LOG_MIN_ISR]
         if settings.is_given(TRANSACTION_STATE_LOG_MIN_ISR):
@@ -149,7 +149,7 @@ class TransactionCoordinator(Follower):
     async def _ask(
         self, decide: Callable[[TransactionShard, Q, Waiter, Now], TransactionDecision], request: Q
     ) -> Producer:
-        """Ask; if a producer id is needed that nobody had before, get one and ask again."""
+        """Ask; if a new producer id is needed, get one and ask again."""
         while True:
             shard = self.shard_of(request.transactional_id)
             try:

@@ -1,6 +1,6 @@
 """The markers that end transactions: written into every partition that is still there, until each has its own.
 
-Owns what is under way. Whoever asks for markers is told when all are committed, through its shard. Must not know what
+Owns what is under way; tells the shard when all markers of a transaction are committed. Must not know what
 a transaction's states mean.
 """
 

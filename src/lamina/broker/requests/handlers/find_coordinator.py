@@ -30,7 +30,7 @@ async def handle(
     if key_type not in (GROUP, TRANSACTION):
         raise InvalidRequest(f"there is no coordinator for keys of type {key_type}")
     coordinator = groups if key_type == GROUP else transactions
-    await coordinator.make_topic()
+    await coordinator.create_topic()
     broker = metadata.image.brokers[metadata.node_id]
     endpoint = broker.endpoint_for(request.listener_name)
     shape = response_shape(API_KEY, request.api_version)
