@@ -16,7 +16,7 @@ async def transactions(subject: Subject, request: Request) -> Response:
     """Those whose shard is loaded; one that has expired since it was listed has no row."""
     limit, after = window(request)
     coordinator = subject.transactions
-    listed = coordinator.list_loaded(ListRequest()).listings
+    listed = (await coordinator.list_loaded(ListRequest())).listings
     ids = sorted(one.transactional_id for one in listed if after is None or one.transactional_id > after)
     return await page(subject.clocks, "transactions", ids, limit, lambda name: _row(coordinator, name), str)
 

@@ -34,6 +34,7 @@ from lamina.coordinators.transaction_requests import (
     ListResponse,
     ProducerIdNeeded,
     TransactionDescription,
+    TransactionListing,
     TransactionSettings,
     VerifyPartitionsRequest,
 )
@@ -187,19 +188,24 @@ class TransactionCoordinator(Follower):
     def describe(self, transactional_id: str) -> TransactionDescription:
         return self.shard_of(transactional_id).look(lambda machine: machine.describe(transactional_id))
 
-    def list_transactions(self, request: ListRequest) -> ListResponse:
-        """Of all shards; raises CoordinatorLoadInProgress while one is not known yet."""
-        return self._list(request, [shard for shard in self.runtime if not shard.is_given_up])
+    async def list_transactions(self, request: ListRequest) -> ListResponse:
+        """Of all shards, each in a turn of its own; raises CoordinatorLoadInProgress while one is not known yet."""
+        return await self._list(request, [shard for shard in self.runtime if not shard.is_given_up])
 
-    def list_loaded(self, request: ListRequest) -> ListResponse:
+    async def list_loaded(self, request: ListRequest) -> ListResponse:
         """Of those shards that are known now."""
-        return self._list(request, [shard for shard in self.runtime if shard.machine is not None])
+        return await self._list(request, [shard for shard in self.runtime if shard.machine is not None])
 
-    def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListResponse:
+    async def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListResponse:
         now = Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
-        responses = [shard.look(lambda machine: machine.list_transactions(request, now)) for shard in shards]
-        unknown = responses[0].unknown_states if responses else ()
-        return ListResponse(tuple(one for response in responses for one in response.listings), unknown)
+        listings: list[TransactionListing] = []
+        unknown_states: tuple[str, ...] = ()
+        for shard in shards:
+            response = shard.look(lambda machine: machine.list_transactions(request, now))
+            listings += response.listings
+            unknown_states = response.unknown_states
+            await asyncio.sleep(0)
+        return ListResponse(tuple(listings), unknown_states)
 
     def counts(self) -> Counter[Status]:
         """How many transactional ids are in each state, as far as they are loaded."""

@@ -458,6 +458,20 @@ def test_many_groups_are_listed_in_more_than_one_turn(groups: Groups) -> None:
     assert len(groups.broker.finish(listed).groups) == 1_200
 
 
+@pytest.mark.parametrize(
+    ("api_key", "version", "field"),
+    [(DESCRIBE, 6, "groups"), (CONSUMER_DESCRIBE, 1, "group_ids"), (DELETE, 2, "groups_names")],
+)
+def test_many_groups_are_described_and_deleted_in_more_than_one_turn(
+    groups: Groups, api_key: int, version: int, field: str
+) -> None:
+    begun = groups.broker.begin(api_key, version, **{field: [f"g{number}" for number in range(300)]})
+    groups.broker.turn()
+    assert not begun.done(), "others had their turn"
+    response = groups.broker.finish(begun)
+    assert len(response.results if api_key == DELETE else response.groups) == 300
+
+
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_describes(groups: Groups, version: int) -> None:
     joined = groups.stable()

@@ -8,6 +8,7 @@ from typing import Any
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.requests.turns import in_turns
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 
@@ -18,7 +19,7 @@ async def handle(groups: GroupCoordinator, request: Request, message: Any) -> An
     shape = response_shape(API_KEY, request.api_version)
     result_shape = shape.of("results")
     results = []
-    for group_id in message.groups_names:
+    async for group_id in in_turns(message.groups_names):
         code = ErrorCode.NONE
         try:
             shard = groups.shard_of(group_id)

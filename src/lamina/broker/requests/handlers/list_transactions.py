@@ -17,8 +17,8 @@ API_KEY = 66
 _ANY_DURATION = -1
 
 
-def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
-    response = transactions.list_transactions(
+async def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
+    response = await transactions.list_transactions(
         ListRequest(
             frozenset(message.state_filters),
             frozenset(message.producer_id_filters),

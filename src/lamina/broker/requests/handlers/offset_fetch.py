@@ -17,6 +17,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import topic_key, topic_name
 from lamina.broker.requests.request import Request
+from lamina.broker.requests.turns import in_turns
 from lamina.coordinators.group_requests import FetchedOffset, OffsetFetchRequest
 from lamina.errors import ErrorCode, KafkaError, UnknownTopicId
 from lamina.image.topic import TopicPartition
@@ -35,7 +36,9 @@ async def handle(metadata: Metadata, groups: GroupCoordinator, request: Request,
         topics = await _fetch_topics(metadata, groups, shape.of("topics"), message, require_stable)
         return shape(error_code=ErrorCode.NONE, topics=topics)
     group_shape = shape.of("groups")
-    fetched = [await _group(metadata, groups, group_shape, group, require_stable) for group in message.groups]
+    fetched = [
+        await _group(metadata, groups, group_shape, group, require_stable) async for group in in_turns(message.groups)
+    ]
     return shape(groups=tuple(fetched))
 
 
