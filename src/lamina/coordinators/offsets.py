@@ -164,14 +164,20 @@ class Offsets:
         return self.delete(group_id, known)
 
     def delete_topics(self, topics: frozenset[str]) -> list[GroupRecord]:
-        """Tombstones for every offset in topics that are gone."""
-        return [
-            GroupRecord(OffsetKey(group_id, topic, partition), None)
-            for group_id in self.groups()
-            for topic, partition in self._committed.get(group_id, _NOTHING).keys()
-            | self._pending_counts.get(group_id, _NOTHING).keys()
-            if topic in topics
+        """Tombstones for every offset in topics that are gone. All offsets are looked through, which may be many."""
+        committed = [
+            OffsetKey(group_id, *place)
+            for group_id, places in self._committed.items()
+            for place in places
+            if place[0] in topics
         ]
+        pending = [
+            OffsetKey(group_id, *place)
+            for group_id, places in self._pending_counts.items()
+            for place in places
+            if place[0] in topics and place not in self._committed.get(group_id, _NOTHING)
+        ]
+        return [GroupRecord(key, None) for key in (*committed, *pending)]
 
     def expired(self, group_id: str, expiry: Expiry, now_ms: int, retention_ms: int) -> list[GroupRecord]:
         """Tombstones for what has grown old. An offset that an open transaction writes waits for its end."""
