@@ -1,0 +1,158 @@
+"""Requests about groups that are absent, unnamed or too large: Lamina answers them as Kafka does."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lamina.errors import ErrorCode
+from lamina.wire.versions import request_schema
+from tests.broker.group_members import wait_until
+from tests.broker.in_process import build
+from tests.broker.raw import RawClient
+from tests.peers.kafka import Kafka
+from tests.peers.lamina import Lamina
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+COMMIT, FETCH_OFFSETS, FIND, LEAVE, DESCRIBE, LIST, API_VERSIONS, WRITE_TXN_MARKERS = 8, 9, 10, 13, 15, 16, 18, 27
+CREATE_TOPICS, DELETE, CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 19, 42, 68, 69
+WAIT_SECONDS = 60
+
+
+class Broker:
+    def __init__(self, bootstrap: str) -> None:
+        host, port = bootstrap.split(":")
+        self._address = (host, int(port))
+        self._client = RawClient(self)
+        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+        assert self.ask(CREATE_TOPICS, 7, topics=[topic], timeout=WAIT_SECONDS * 1000).topics[0].error_code == 0
+        # A broker that has just started has yet to make its topic and to load its coordinators.
+        wait_until(lambda: self.ask(FIND, 3, key="g", key_type=0).error_code == 0)
+        wait_until(lambda: self.commit("g").topics[0].partitions[0].error_code == 0)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self._address, WAIT_SECONDS)
+
+    def close(self) -> None:
+        self._client.socket.close()
+
+    def ask(self, api_key: int, api_version: int, **facts: Any) -> Any:
+        return self._client.ask(build(request_schema(api_key, api_version), facts))
+
+    def commit(self, group: str, generation: int = -1, member: str = "", version: int = 9) -> Any:
+        partition = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1}
+        topic = {"name": "t", "partitions": [partition | {"committed_metadata": ""}]}
+        facts = {"group_id": group, "generation_id_or_member_epoch": generation, "member_id": member}
+        return self.ask(COMMIT, version, topics=[topic], **facts)
+
+    def heartbeat(self, group: str, member: str, *topics: str) -> Any:
+        return self.ask(
+            CONSUMER_HEARTBEAT,
+            1,
+            group_id=group,
+            member_id=member,
+            member_epoch=0,
+            rebalance_timeout=30_000,
+            subscribed_topic_names=topics,
+            topic_partitions=[],
+        )
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory, lamina: Lamina) -> Iterator[tuple[Broker, Broker]]:
+    """Kafka first, and Lamina."""
+    with Kafka(tmp_path_factory.mktemp("kafka")) as kafka:
+        both = (Broker(kafka.bootstrap), Broker(lamina.bootstrap))
+        yield both
+        for broker in both:
+            broker.close()
+
+
+def same(brokers: tuple[Broker, Broker], answer: Callable[[Broker], Any]) -> Any:
+    kafkas, ours = (answer(broker) for broker in brokers)
+    assert ours == kafkas
+    return ours
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_leaving_a_group_that_is_absent(brokers: tuple[Broker, Broker], version: int) -> None:
+    def leave(broker: Broker, group: str) -> Any:
+        members = [{"member_id": "m"}, {"member_id": "", "group_instance_id": "i"}]
+        return broker.ask(LEAVE, version, group_id=group, member_id="m", members=members)
+
+    told = same(brokers, lambda broker: leave(broker, "absent"))
+    assert told.error_code == (ErrorCode.UNKNOWN_MEMBER_ID if version < 3 else 0)
+    same(brokers, lambda broker: leave(broker, ""))
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_describing_a_group_that_is_absent(brokers: tuple[Broker, Broker], version: int) -> None:
+    def describe(broker: Broker) -> Any:
+        (group,) = broker.ask(DESCRIBE, version, groups=["absent"], include_authorized_operations=True).groups
+        operations = getattr(group, "authorized_operations", None)
+        return group.error_code, group.group_state, group.protocol_type, group.protocol_data, operations
+
+    same(brokers, describe)
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_describing_a_consumer_group_that_is_absent(brokers: tuple[Broker, Broker], version: int) -> None:
+    def describe(broker: Broker) -> Any:
+        asked = {"group_ids": ["absent"], "include_authorized_operations": True}
+        (group,) = broker.ask(CONSUMER_DESCRIBE, version, **asked).groups
+        return group.error_code, group.group_state, group.authorized_operations
+
+    same(brokers, describe)
+
+
+@pytest.mark.parametrize("version", [2, 8, 9])
+def test_the_group_without_a_name(brokers: tuple[Broker, Broker], version: int) -> None:
+    def use(broker: Broker) -> Any:
+        (refused,) = broker.commit("", 3, "m", version).topics
+        (committed,) = broker.commit("", version=version).topics
+        topics = [{"name": "t", "partition_indexes": [0]}]
+        (fetched,) = broker.ask(FETCH_OFFSETS, 8, groups=[{"group_id": "", "topics": topics}]).groups
+        (described,) = broker.ask(DESCRIBE, 6, groups=[""]).groups
+        deleted = [broker.ask(DELETE, 2, groups_names=[""]).results[0].error_code for _ in range(2)]
+        return refused, committed, fetched, described.error_code, described.group_state, deleted
+
+    _, committed, *_ = same(brokers, use)
+    assert committed.partitions[0].error_code == 0
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_listing_groups_of_both_types(brokers: tuple[Broker, Broker], version: int) -> None:
+    def listed(broker: Broker, **filters: Any) -> Any:
+        broker.heartbeat("new", "m", "t")
+        broker.commit("simple")
+        response = broker.ask(LIST, version, **filters)
+        groups = [group for group in response.groups if group.group_id in ("new", "simple")]
+        return response.error_code, sorted(groups, key=lambda group: group.group_id)
+
+    same(brokers, listed)
+    for types in (["Classic"], ["consumer"], ["share"], ["nothing of the kind"]):
+        same(brokers, lambda broker, types=types: listed(broker, types_filter=types))  # type: ignore[misc]
+
+
+def test_a_heartbeat_with_too_many_names(brokers: tuple[Broker, Broker]) -> None:
+    names = [f"{number:0>200}" for number in range(6_000)]
+
+    def beat(broker: Broker) -> Any:
+        refused = broker.heartbeat("large", "m", *names)
+        joined = broker.heartbeat("large", "m", "t")
+        return refused.error_code, refused.member_epoch, refused.assignment, joined.error_code, joined.member_epoch
+
+    code, *_ = same(brokers, beat)
+    assert code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_write_txn_markers_is_offered_in_the_same_versions(brokers: tuple[Broker, Broker]) -> None:
+    def offered(broker: Broker) -> Any:
+        keys = broker.ask(API_VERSIONS, 3, client_software_name="test", client_software_version="1").api_keys
+        return next((one.min_version, one.max_version) for one in keys if one.api_key == WRITE_TXN_MARKERS)
+
+    same(brokers, offered)
