@@ -159,6 +159,16 @@ def test_a_partition_that_is_led_elsewhere_for_a_while_stays_online_and_gets_its
     assert orders.state() == "CompleteCommit"
 
 
+def test_a_coordinator_that_loads_when_it_leads_no_more_leaves_its_partition_online(
+    broker: InProcessBroker, orders: Transacting
+) -> None:
+    partition, shard = broker.parts.partitions.get(TRANSACTION_STATE, 0), broker.parts.transactions.runtime.shard(0)
+    partition.leader = None
+    shard.load()
+    broker.run_until(lambda: shard.is_given_up)
+    assert partition.log.failure is None
+
+
 def test_what_is_deleted_while_its_marker_waits_is_skipped(broker: InProcessBroker, orders: Transacting) -> None:
     me = open_transaction(orders)
     broker.parts.partitions.get("t", 0).log.take_offline("it broke")

@@ -117,7 +117,7 @@ class Shard(Generic[R, M]):
                 while replay(machine, steps, log.format.decode, _STEPS_AT_A_TIME):
                     await asyncio.sleep(0)
             decision = machine.loaded(self._now())
-        except StorageError as error:
+        except (StorageError, NotLeaderOrFollower) as error:
             logger.error("%s cannot be loaded: %s", log.name, error)
             self._loading = None
             return
