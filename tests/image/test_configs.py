@@ -48,8 +48,6 @@ def test_entries_of_a_list_are_added_once_and_taken_out(operation: OperationType
         ([ConfigOperation("a", DELETE), ConfigOperation("a", DELETE)], InvalidRequest, "a: named twice"),
         ([ConfigOperation("retention.ms", APPEND, "1")], InvalidConfig, "APPEND is for lists only"),
         ([ConfigOperation("no.such", SUBTRACT, "1")], InvalidConfig, "SUBTRACT is for lists only"),
-        ([ConfigOperation("retention.ms", SET, "soon")], InvalidConfig, "retention.ms = soon"),
-        ([ConfigOperation("retention.msec", SET, "1")], InvalidConfig, "did you mean retention.ms"),
     ],
 )
 def test_a_wrong_operation_gets_kafkas_error(
@@ -57,6 +55,15 @@ def test_a_wrong_operation_gets_kafkas_error(
 ) -> None:
     with pytest.raises(error, match=sentence):
         alter_configs(TOPIC, {}, operations)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [("retention.ms", "soon", "retention.ms = soon"), ("retention.msec", "1", "did you mean retention.ms")],
+)
+def test_a_config_that_a_topic_cannot_have_is_invalid(name: str, text: str, sentence: str) -> None:
+    with pytest.raises(InvalidConfig, match=sentence):
+        check_configs(TOPIC, {name: text})
 
 
 def test_a_brokers_dynamic_configs_pass() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.errors import InvalidTopic, TopicAlreadyExists
+from lamina.errors import InvalidRequest, InvalidTopic, TopicAlreadyExists
 from lamina.image.changes import create_topic, mark_deleted
 from lamina.image.image import Image
 from lamina.image.topic_names import check_new_topic_name, check_topic_name
@@ -28,7 +28,7 @@ def test_a_very_long_name_is_not_repeated_in_the_sentence() -> None:
 
 
 def test_the_name_of_kafkas_own_metadata_log_is_not_given() -> None:
-    with pytest.raises(InvalidTopic, match="controller"):
+    with pytest.raises(InvalidRequest, match="controller"):
         check_new_topic_name(EMPTY, "__cluster_metadata")
 
 

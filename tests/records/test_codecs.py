@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
 from lamina.records.batch import Codec
-from lamina.records.codecs import compress, decompress, has_linked_lz4_blocks
+from lamina.records.codecs import DEFAULT_LEVELS, compress, decompress, has_linked_lz4_blocks
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -184,3 +184,17 @@ def test_decompressing_takes_at_most_the_limit_and_16_mib(
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert printed[0] == outcome
     assert int(printed[1]) <= (limit_mib + 16) * MIB
+
+
+@pytest.mark.parametrize(("codec", "low", "high"), [(Codec.GZIP, 1, 9), (Codec.LZ4, 3, 17), (Codec.ZSTD, -131072, 22)])
+def test_a_higher_level_compresses_better_and_is_read_the_same(codec: Codec, low: int, high: int) -> None:
+    plain = b"".join(b"%d squared is %d, " % (number, number**2) for number in range(3000))
+    smaller, larger = (bytes(compress(codec, plain, level)) for level in (high, low))
+    assert len(smaller) < len(larger)
+    assert decompress(codec, smaller, len(plain)) == decompress(codec, larger, len(plain)) == plain
+
+
+@pytest.mark.parametrize("codec", DEFAULT_LEVELS)
+def test_the_default_levels_are_kafkas(codec: Codec) -> None:
+    plain = bytes(range(256)) * 40
+    assert compress(codec, plain) == compress(codec, plain, DEFAULT_LEVELS[codec])

@@ -41,3 +41,10 @@ def test_a_batch_that_is_too_large_only_in_the_codec_of_its_topic_is_refused() -
     assert len(prepare_batch(sent, rules, NOW_MS).batch) == plain_bytes
     with pytest.raises(MessageTooLarge, match="none"):
         prepare_batch(sent, replace(rules, max_message_bytes=plain_bytes - 1), NOW_MS)
+
+
+def test_a_topics_level_says_how_hard_its_batches_are_compressed() -> None:
+    sent = build_batch([Record(index, index, b"%d" % index**3, b"%d" % index**4) for index in range(2000)])
+    rules = replace(RULES, codec=Codec.GZIP)
+    quick, thorough = (prepare_batch(sent, replace(rules, codec_level=level), NOW_MS).batch for level in (1, 9))
+    assert len(thorough) < len(quick)

@@ -103,8 +103,9 @@ def test_ranges_hold_at_their_ends() -> None:
     assert not between(0, 1).holds(1.01)
 
 
-def test_names_in_a_list_are_matched_in_any_case_and_a_single_name_exactly() -> None:
+def test_names_are_matched_exactly() -> None:
     """Fact 3."""
-    assert each_of("compact", "delete").holds(("Compact", "DELETE"))
+    assert each_of("compact", "delete").holds(("delete", "compact"))
+    assert not each_of("compact", "delete").holds(("Compact",))
     assert not each_of("compact", "delete").holds(("compact", "none"))
     assert not one_of("CreateTime").holds("createtime")

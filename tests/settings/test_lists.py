@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.settings.definition import Setting
-from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED
+from lamina.settings.ignored import BROKER_IGNORED
 from lamina.settings.lists import (
     AREAS,
     BROKER_SETTINGS,
@@ -12,10 +12,8 @@ from lamina.settings.lists import (
     broker_refusal,
     nearest_broker_name,
     nearest_topic_name,
-    topic_ignored,
-    topic_refusal,
 )
-from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED
+from lamina.settings.refused import BROKER_REFUSED
 
 
 def _names(text: str) -> list[str]:
@@ -81,21 +79,25 @@ def test_each_of_kafkas_broker_names_is_on_one_list(name: str) -> None:
     assert lists.count(True) == 1
 
 
-@pytest.mark.parametrize("name", KAFKA_TOPIC_NAMES)
-def test_each_of_kafkas_topic_names_is_on_one_list(name: str) -> None:
-    lists = [name in TOPIC_SETTINGS, topic_ignored(name) is not None, topic_refusal(name) is not None]
-    assert lists.count(True) == 1
+def test_a_topic_has_the_names_that_kafka_knows_and_no_others() -> None:
+    assert [name for name, setting in sorted(TOPIC_SETTINGS.items()) if not setting.hidden] == KAFKA_TOPIC_NAMES
 
 
 def test_no_name_is_written_on_two_lists() -> None:
-    for honoured, ignored, refused in (
-        (BROKER_SETTINGS, BROKER_IGNORED, BROKER_REFUSED),
-        (TOPIC_SETTINGS, TOPIC_IGNORED, TOPIC_REFUSED),
-    ):
-        names = [*honoured]
-        names += [name for family in ignored for name in family.names]
-        names += [name for refusal in refused for name in refusal.names]
-        assert sorted(names) == sorted(set(names))
+    names = [*BROKER_SETTINGS]
+    names += [name for family in BROKER_IGNORED for name in family.names]
+    names += [name for refusal in BROKER_REFUSED for name in refusal.names]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_a_topics_setting_is_ignored_for_the_reason_of_its_pair() -> None:
+    ignored = {name: setting for name, setting in TOPIC_SETTINGS.items() if setting.unread}
+    assert sorted(ignored) == _names("""
+        follower.replication.throttled.replicas leader.replication.throttled.replicas local.retention.bytes
+        local.retention.ms remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable
+        unclean.leader.election.enable
+    """)
+    assert all(setting.pair is None or setting.pair.unread == setting.unread for setting in ignored.values())
 
 
 def test_every_constant_has_the_name_of_its_setting() -> None:

@@ -6,7 +6,7 @@ from lamina.settings.definition import SettingError
 from lamina.settings.log_config import LogConfig
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.topic import RETENTION_MS
-from lamina.settings.topic_config import resolve_topic, topic_config
+from lamina.settings.topic_config import check_overrides, check_topic_overrides, resolve_topic, topic_config
 from lamina.settings.values import Source, Synonym
 
 BROKER = resolve_broker()
@@ -14,6 +14,9 @@ BROKER = resolve_broker()
 # A value for each topic setting, the field that it must change, and what the field becomes.
 OVERRIDES: list[tuple[str, str, str, object]] = [
     ("compression.type", "zstd", "compression_type", "zstd"),
+    ("compression.gzip.level", "9", "compression_gzip_level", 9),
+    ("compression.lz4.level", "17", "compression_lz4_level", 17),
+    ("compression.zstd.level", "-131072", "compression_zstd_level", -131072),
     ("min.insync.replicas", "2", "min_insync_replicas", 2),
     ("segment.bytes", "1048576", "segment_bytes", 1048576),
     ("internal.segment.bytes", "100", "segment_bytes", 100),
@@ -27,7 +30,7 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ("flush.messages", "1", "flush_messages", 1),
     ("flush.ms", "0", "flush_ms", 0),
     ("cleanup.policy", "", "delete", False),
-    ("cleanup.policy", "delete,Compact", "compact", True),
+    ("cleanup.policy", "delete,compact", "compact", True),
     ("max.message.bytes", "0", "max_message_bytes", 0),
     ("message.timestamp.type", "LogAppendTime", "is_log_append_time", True),
     ("message.timestamp.before.max.ms", "0", "timestamp_before_max_ms", 0),
@@ -65,6 +68,9 @@ BROKER_FILE: list[tuple[str, str, str, object]] = [
     ("log.cleaner.min.compaction.lag.ms", "1", "min_compaction_lag_ms", 1),
     ("log.cleaner.max.compaction.lag.ms", "1", "max_compaction_lag_ms", 1),
     ("log.preallocate", "true", "preallocate", True),
+    ("compression.gzip.level", "1", "compression_gzip_level", 1),
+    ("compression.lz4.level", "1", "compression_lz4_level", 1),
+    ("compression.zstd.level", "22", "compression_zstd_level", 22),
 ]
 
 
@@ -138,19 +144,54 @@ def test_a_topics_value_carries_its_source_and_the_brokers_synonyms() -> None:
         ({"retention": "1"}, "retention: unknown, did you mean retention.ms?"),
         ({"log.retention.hours": "1"}, "log.retention.hours: unknown, did you mean retention.ms?"),
         ({"qqqqqq": "1"}, "qqqqqq: unknown"),
-        ({"remote.storage.enable": "true"}, "remote.storage.enable: refused, Lamina has no tiered storage"),
+        (
+            {"remote.storage.enable": "true"},
+            "remote.storage.enable = true: must be false: Lamina has no tiered storage",
+        ),
+        ({"cleanup.policy": "Compact"}, "cleanup.policy = Compact: must be a list of compact or delete"),
+        ({"message.format.version": "3.0"}, "message.format.version: unknown"),
+        (
+            {"compression.gzip.level": "10"},
+            "compression.gzip.level = 10: must be between 1 and 9, or -1 for zlib's own choice",
+        ),
+        ({"compression.lz4.level": "0"}, "compression.lz4.level = 0: must be between 1 and 17"),
+        ({"compression.zstd.level": "23"}, "compression.zstd.level = 23: must be between -131072 and 22"),
+        ({"local.retention.ms": "-3"}, "local.retention.ms = -3: must be at least -2"),
+        (
+            {"leader.replication.throttled.replicas": "0:1,*"},
+            "leader.replication.throttled.replicas = 0:1,*: must be `*` or a list of partition:broker",
+        ),
     ],
 )
 def test_what_a_topic_cannot_have_is_refused_with_one_sentence(overrides: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
-        topic_config(BROKER, overrides)
+        check_overrides(overrides)
     assert str(caught.value) == sentence
+
+
+def test_the_lags_of_a_topic_and_its_broker_must_go_together() -> None:
+    patient = resolve_broker(file={"log.cleaner.min.compaction.lag.ms": "100"})
+    check_topic_overrides(patient, {"max.compaction.lag.ms": "100"})
+    for broker, overrides in (
+        (patient, {"max.compaction.lag.ms": "99"}),
+        (BROKER, {"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "99"}),
+    ):
+        with pytest.raises(SettingError) as caught:
+            check_topic_overrides(broker, overrides)
+        assert str(caught.value) == "min.compaction.lag.ms = 100: must be at most max.compaction.lag.ms = 99"
+
+
+def test_a_name_that_an_older_broker_let_pass_does_not_stop_this_one() -> None:
+    assert topic_config(BROKER, {"message.format.version": "3.0"}) == LogConfig()
 
 
 def test_what_kafka_knows_and_nothing_reads_is_accepted_on_a_topic() -> None:
     overrides = {
-        "compression.zstd.level": "3",
         "unclean.leader.election.enable": "true",
         "remote.storage.enable": "false",
+        "leader.replication.throttled.replicas": "*",
+        "follower.replication.throttled.replicas": "0:1, 1:2",
+        "local.retention.bytes": "-2",
     }
+    check_overrides(overrides)
     assert topic_config(BROKER, overrides) == LogConfig()

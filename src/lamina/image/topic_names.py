@@ -6,7 +6,7 @@ topic is made.
 
 import re
 
-from lamina.errors import InvalidTopic, TopicAlreadyExists
+from lamina.errors import InvalidRequest, InvalidTopic, TopicAlreadyExists
 from lamina.image.image import Image
 
 MAX_LENGTH = 249
@@ -31,9 +31,9 @@ def check_topic_name(name: str) -> None:
 
 def check_new_topic_name(image: Image, name: str) -> None:
     """A legal name that is free, and that no other name looks like where '.' and '_' are one, as in metrics."""
-    check_topic_name(name)
     if name == RESERVED:
-        raise InvalidTopic(f"{name!r} cannot be a topic's name: Kafka's controller keeps its log under it")
+        raise InvalidRequest(f"{name!r} cannot be a topic's name: Kafka's controller keeps its log under it")
+    check_topic_name(name)
     topic = image.topics.get(name)
     if topic is not None:
         state = "is still being deleted" if topic.is_being_deleted else "already exists"

@@ -32,7 +32,7 @@ from lamina.settings.cleaner_limits import cleaner_limits
 from lamina.settings.definition import SettingError
 from lamina.settings.log_config import LONG_MAX, LogConfig
 from lamina.settings.resolve import resolve_broker
-from lamina.settings.topic_config import topic_config
+from lamina.settings.topic_config import check_overrides, topic_config
 from lamina.storage import METADATA_DB, StartError, open_storage
 
 Clean = Callable[[Plan], Answer]
@@ -154,6 +154,7 @@ def _given_config(path: str, wish: Wish) -> LogConfig:
             f"lamina compact --dir {path} TOPIC --set cleanup.policy=compact --set delete.retention.ms=86400000"
         )
     try:
+        check_overrides(overrides)
         config = topic_config(resolve_broker(), overrides)
     except SettingError as error:
         raise OfflineError(f"--set {error}") from error

@@ -28,7 +28,11 @@ _MOST_FRAMES = 1000
 """Clients send one. Each costs a decoder, and an empty one is 9 bytes: many could hold a core for long."""
 
 _GZIP_WBITS = 31
-_ZSTD_LEVEL = 3
+DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
+"""What Kafka's clients and brokers use unless they are told otherwise; snappy has no levels."""
+
+_LZ4_FAST = 0
+"""How the library names the fast compressor, which Java stands behind its default level of 9."""
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_CHEAP_WINDOW_BYTES = 8 * 1024 * 1024
@@ -38,13 +42,15 @@ _LZ4_FLAGS_AT = 4
 _LZ4_INDEPENDENT_BLOCKS_BIT = 0x20
 
 
-def compress(codec: Codec, data: Buffer) -> bytes | bytearray:
-    """``data`` in the codec's framing, at the level that Kafka's clients use by default."""
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes | bytearray:
+    """``data`` in the codec's framing; without a level, at the one that Kafka's clients use by default."""
+    if level is None:
+        level = DEFAULT_LEVELS.get(codec, 0)
     match codec:
         case Codec.NONE:
             return bytes(data)
         case Codec.GZIP:
-            return zlib.compress(data, wbits=_GZIP_WBITS)
+            return zlib.compress(data, level=level, wbits=_GZIP_WBITS)
         case Codec.SNAPPY:
             return compress_xerial(data)
         case Codec.LZ4:
@@ -52,6 +58,7 @@ def compress(codec: Codec, data: Buffer) -> bytes | bytearray:
             # batch's header has a length and a CRC already.
             framed: bytes = lz4.frame.compress(
                 data,
+                compression_level=_LZ4_FAST if level == DEFAULT_LEVELS[codec] else level,
                 block_size=lz4.frame.BLOCKSIZE_MAX64KB,
                 block_linked=False,
                 content_checksum=False,
@@ -59,7 +66,7 @@ def compress(codec: Codec, data: Buffer) -> bytes | bytearray:
             )
             return framed
         case Codec.ZSTD:
-            return zstd.compress(data, level=_ZSTD_LEVEL)
+            return zstd.compress(data, level=level)
 
 
 def decompress(codec_id: int, data: Buffer, limit_bytes: int) -> Buffer:

@@ -33,7 +33,7 @@ def prepare_batch(
     codec = rules.codec
     if codec is None or codec == validated.header.codec_id:
         return _new_tuple(PreparedBatch, (sent, validated))
-    batch = recompress(sent, validated.header, codec, rules.max_decompressed_bytes)
+    batch = recompress(sent, validated.header, codec, rules.max_decompressed_bytes, rules.codec_level)
     if len(batch) > rules.max_message_bytes:
         raise MessageTooLarge(
             f"the batch is {len(batch)} bytes as {codec.name.lower()}; the topic takes {rules.max_message_bytes}"

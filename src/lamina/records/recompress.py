@@ -16,11 +16,13 @@ from lamina.records.batch import (
 from lamina.records.codecs import compress, decompress
 
 
-def recompress(batch: Buffer, header: BatchHeader, codec: Codec, limit_bytes: int) -> bytearray:
-    """The whole batch at the start of ``batch``, its records compressed with ``codec``."""
+def recompress(
+    batch: Buffer, header: BatchHeader, codec: Codec, limit_bytes: int, level: int | None = None
+) -> bytearray:
+    """The whole batch at the start of ``batch``, its records compressed with ``codec``, at the level that is asked."""
     view = memoryview(batch)
     records = decompress(header.codec_id, view[HEADER_BYTES : header.size_bytes], limit_bytes)
-    packed = compress(codec, records)
+    packed = compress(codec, records, level)
     changed = header._replace(
         length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(packed), attributes=header.attributes & ~CODEC_MASK | codec
     )

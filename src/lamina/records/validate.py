@@ -57,6 +57,8 @@ class BatchRules:
     timestamp_after_max_ms: int
     codec: Codec | None = None
     """What the topic stores batches in; ``None`` for whatever the producer chose."""
+    codec_level: int | None = None
+    """How hard it compresses them; ``None`` for the codec's default."""
 
 
 class ValidatedBatch(NamedTuple):

@@ -49,11 +49,11 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
-    """A setting that some code reads.
+    """A setting whose values have a type.
 
     ``fallbacks`` are asked in order when the setting itself has no value. ``pair`` is the broker's setting
     that a topic's stands on. ``hidden`` ones work but are not documented. ``difference`` says how Lamina's
-    default is not Kafka's.
+    default is not Kafka's. ``unread`` says why nothing here reads the value: it is checked, kept and told, and no more.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Setting(Generic[T]):
     pair: "Setting[T] | None" = None
     hidden: bool = False
     difference: str = ""
+    unread: str = ""
 
     @property
     def sensitive(self) -> bool:
@@ -109,14 +110,24 @@ def broker_setting(
     rule: Rule[T] | None = None,
     fallbacks: tuple[Fallback, ...] = (),
     difference: str = "",
+    unread: str = "",
 ) -> Setting[T]:
-    return Setting(name, kind, default, doc, Scope.BROKER, update, rule, fallbacks, difference=difference)
+    return Setting(
+        name, kind, default, doc, Scope.BROKER, update, rule, fallbacks, difference=difference, unread=unread
+    )
 
 
 def topic_setting(name: str, kind: Kind[T], pair: Setting[T], doc: str, rule: Rule[T] | None = None) -> Setting[T]:
     """A topic's setting whose default is whatever the broker's pair resolves to."""
     default = next(step.convert(step.setting.default) for step in pair.chain if step.setting.default is not None)
-    return Setting(name, kind, default, doc, Scope.TOPIC, Update.PER_TOPIC, rule, pair=pair)
+    return Setting(name, kind, default, doc, Scope.TOPIC, Update.PER_TOPIC, rule, pair=pair, unread=pair.unread)
+
+
+def lone_topic_setting(
+    name: str, kind: Kind[T], default: T, doc: str, rule: Rule[T] | None = None, *, unread: str
+) -> Setting[T]:
+    """A topic's setting that has no pair on the broker."""
+    return Setting(name, kind, default, doc, Scope.TOPIC, Update.PER_TOPIC, rule, unread=unread)
 
 
 def group_setting(name: str, kind: Kind[T], pair: Setting[T], doc: str) -> Setting[T]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from lamina.settings import spark
 from lamina.settings.definition import Setting
-from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
-from lamina.settings.lists import AREAS, settings_of
+from lamina.settings.ignored import BROKER_IGNORED, Family
+from lamina.settings.lists import AREAS, BROKER_SETTINGS, TOPIC_SETTINGS, settings_of, unread_families
 from lamina.settings.log_config import DAY_MS, HOUR_MS, INT_MAX, LONG_MAX, MEBIBYTE
-from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
+from lamina.settings.refused import BROKER_REFUSED, Refusal
 from lamina.settings.values import Source
 
 LARGEST = {INT_MAX: "2^31 - 1", LONG_MAX: "2^63 - 1"}
@@ -45,16 +45,27 @@ Within one of them a setting comes before those it falls back to, in the order g
 
 *read-only* settings need a restart. *cluster-wide* ones can change while a broker runs, for one broker or for all.
 """
+IGNORED_ON_A_TOPIC = "Checked as in Kafka, kept and told by DescribeConfigs, without effect."
+REFUSED_ON_A_TOPIC = """\
+## Refused on a topic
+
+`remote.storage.enable=true`: INVALID_CONFIG, as by a Kafka without tiered storage. A name that Kafka 4.1 does not know,
+such as `message.format.version`, is INVALID_CONFIG too.
+"""
 
 
 def page() -> str:
     sections = [INTRODUCTION, PRECEDENCE.format(sources=_sources())]
     sections += [_area(title, module) for title, module in AREAS]
     sections += [
-        _families("Ignored", "Accepted in a broker's file without effect.", BROKER_IGNORED),
-        _families("Ignored on a topic", "Accepted on a topic without effect.", TOPIC_IGNORED),
+        _families(
+            "Ignored",
+            "Accepted in a broker's file without effect.",
+            (*BROKER_IGNORED, *unread_families(BROKER_SETTINGS.values())),
+        ),
+        _families("Ignored on a topic", IGNORED_ON_A_TOPIC, unread_families(TOPIC_SETTINGS.values())),
         _families("Refused", "An empty value, or one given as harmless, is let through.", BROKER_REFUSED),
-        _families("Refused on a topic", "The same for a topic.", TOPIC_REFUSED),
+        REFUSED_ON_A_TOPIC,
     ]
     return "\n".join(sections)
 
@@ -64,7 +75,7 @@ def _sources() -> str:
 
 
 def _area(title: str, module: ModuleType) -> str:
-    rows = sorted(_row(setting) for setting in settings_of(module) if not setting.hidden)
+    rows = sorted(_row(setting) for setting in settings_of(module) if not (setting.hidden or setting.unread))
     text = spark.SPARK_CONF_DOC if module is spark else ""
     return _table(title, text, ("name", "type", "default", "must be", "update", "what it does"), rows)
 

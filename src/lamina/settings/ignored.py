@@ -63,8 +63,8 @@ BROKER_IGNORED = (
     Family(
         "Lamina has no tiered storage",
         _names("""
-            remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms log.local.retention.ms
-            log.local.retention.bytes log.remote.copy.lag.ms log.remote.copy.lag.bytes
+            remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+            log.remote.copy.lag.ms log.remote.copy.lag.bytes
         """),
         ("remote.log.", "rsm.config.", "rlmm.config."),
     ),
@@ -87,8 +87,7 @@ BROKER_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            auto.leader.rebalance.enable compression.gzip.level
-            compression.lz4.level compression.zstd.level
+            auto.leader.rebalance.enable
             connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
             cordoned.log.dirs leader.imbalance.check.interval.seconds
@@ -98,7 +97,6 @@ BROKER_IGNORED = (
             replica.selector.class request.timeout.ms
             socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
             socket.receive.buffer.bytes socket.send.buffer.bytes
-            unclean.leader.election.enable
             unclean.leader.election.interval.ms unstable.api.versions.enable
             unstable.feature.versions.enable
         """),
@@ -123,30 +121,5 @@ BROKER_IGNORED = (
             follower.replication.throttled.rate replica.alter.log.dirs.io.max.bytes.per.second
         """),
         ("alter.log.dirs.replication.quota.",),
-    ),
-)
-
-TOPIC_IGNORED = (
-    Family(
-        "Lamina has no tiered storage",
-        _names("""
-            local.retention.ms local.retention.bytes remote.log.copy.disable remote.log.delete.on.disable
-            remote.copy.lag.ms remote.copy.lag.bytes
-        """),
-    ),
-    Family(
-        "Kafka itself has dropped it",
-        _names("message.format.version message.timestamp.difference.max.ms message.downconversion.enable"),
-    ),
-    Family(
-        "Lamina has no quotas",
-        _names("leader.replication.throttled.replicas follower.replication.throttled.replicas"),
-    ),
-    Family(
-        _NOT_READ,
-        _names("""
-            compression.gzip.level compression.lz4.level compression.zstd.level
-            unclean.leader.election.enable
-        """),
     ),
 )

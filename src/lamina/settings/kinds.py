@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from lamina.settings.log_config import INT_MAX, LONG_MAX, MEBIBYTE
 
 T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 
 SHORT_MAX = 2**15 - 1
 # What Java's String.trim drops: every character up to the space.
@@ -33,11 +34,11 @@ class Kind(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[T]):
+class Rule(Generic[T_contra]):
     """What a value must satisfy; ``text`` completes the sentence "must be …"."""
 
     text: str
-    holds: Callable[[T], bool]
+    holds: Callable[[T_contra], bool]
 
 
 def _parse_boolean(text: str) -> bool:
@@ -105,8 +106,8 @@ def one_of(*names: str) -> Rule[str]:
 
 
 def each_of(*names: str) -> Rule[tuple[str, ...]]:
-    """A list of nothing but these names, in any case (fact 3)."""
-    return Rule(f"a list of {_either(names)}", lambda value: all(entry.lower() in names for entry in value))
+    """A list of nothing but these names (fact 3)."""
+    return Rule(f"a list of {_either(names)}", lambda value: set(value) <= set(names))
 
 
 def _either(names: tuple[str, ...]) -> str:

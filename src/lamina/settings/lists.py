@@ -1,8 +1,9 @@
 """The three lists: every name that Kafka knows is honoured, ignored or refused.
 
 Owns the answer to "what becomes of this name", for a broker and for a topic. The honoured ones are the
-constants of the definition modules, so that writing a definition is all it takes. Must not know values,
-except to tell a refused one that asks for nothing.
+constants of the definition modules, so that writing a definition is all it takes, unless it says that nothing reads
+the setting: then it is ignored, as the families are that have no definition. Every topic setting of Kafka has one. Must
+not know values, except to tell a refused one that asks for nothing.
 """
 
 import difflib
@@ -13,8 +14,8 @@ from typing import Any, TypeVar
 
 from lamina.settings import broker, cleaner, groups, log, network, spark, topic, topics, transactions
 from lamina.settings.definition import Scope, Setting
-from lamina.settings.ignored import BROKER_IGNORED, TOPIC_IGNORED, Family
-from lamina.settings.refused import BROKER_REFUSED, TOPIC_REFUSED, Refusal
+from lamina.settings.ignored import BROKER_IGNORED, Family
+from lamina.settings.refused import BROKER_REFUSED, Refusal
 
 F = TypeVar("F", Family, Refusal)
 
@@ -53,6 +54,15 @@ TOPIC_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.TOPIC)
 GROUP_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.GROUP)
 
 
+def unread_families(settings: Iterable[Setting[Any]]) -> tuple[Family, ...]:
+    """Those that are defined and ignored, by the reason."""
+    by_reason: dict[str, set[str]] = {}
+    for setting in settings:
+        if setting.unread:
+            by_reason.setdefault(setting.unread, set()).add(setting.name)
+    return tuple(Family(reason, frozenset(names)) for reason, names in by_reason.items())
+
+
 def broker_refusal(name: str) -> Refusal | None:
     if name in BROKER_SETTINGS:
         return None
@@ -74,14 +84,6 @@ def broker_ignored(name: str) -> Family | None:
     return _first(BROKER_IGNORED, bare)
 
 
-def topic_refusal(name: str) -> Refusal | None:
-    return None if name in TOPIC_SETTINGS else _first(TOPIC_REFUSED, name)
-
-
-def topic_ignored(name: str) -> Family | None:
-    return None if name in TOPIC_SETTINGS or topic_refusal(name) else _first(TOPIC_IGNORED, name)
-
-
 def nearest_broker_name(name: str) -> str | None:
     """The name that an unknown one was probably meant to be."""
     mistaken_topic_setting = TOPIC_SETTINGS.get(name)
@@ -94,11 +96,11 @@ def nearest_topic_name(name: str) -> str | None:
     for setting in TOPIC_SETTINGS.values():
         if setting.pair is not None and name in (step.setting.name for step in setting.pair.chain):
             return setting.name
-    return _nearest(name, TOPIC_SETTINGS, TOPIC_IGNORED, TOPIC_REFUSED)
+    return _nearest(name, TOPIC_SETTINGS)
 
 
 def _nearest(
-    name: str, known: Mapping[str, Setting[Any]], ignored: Iterable[Family], refused: Iterable[Refusal]
+    name: str, known: Mapping[str, Setting[Any]], ignored: Iterable[Family] = (), refused: Iterable[Refusal] = ()
 ) -> str | None:
     names = {known_name for known_name, setting in known.items() if not setting.hidden}
     names.update(*(family.names for family in ignored), *(refusal.names for refusal in refused))

@@ -12,6 +12,14 @@ MINUTE_MS = 60_000
 TIMESTAMP_TYPES = one_of("CreateTime", "LogAppendTime")
 CLEANUP_POLICIES = each_of("compact", "delete")
 COMPRESSION_TYPES = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+GZIP_LEVELS: Rule[int] = Rule(
+    "between 1 and 9, or -1 for zlib's own choice", lambda value: value in {-1, *range(1, 10)}
+)
+LZ4_LEVELS = between(1, 17)
+ZSTD_LEVELS = between(-131_072, 22)
+
+NO_ELECTIONS = "a partition has no other replica that could be elected"
+NO_TIERED_STORAGE = "Lamina has no tiered storage"
 
 LOG_SEGMENT_BYTES = broker_setting(
     "log.segment.bytes",
@@ -201,6 +209,56 @@ COMPRESSION_TYPE = broker_setting(
     "How batches are stored; `producer` keeps each as its producer sent it.",
     update=Update.CLUSTER_WIDE,
     rule=COMPRESSION_TYPES,
+)
+COMPRESSION_GZIP_LEVEL = broker_setting(
+    "compression.gzip.level",
+    INT,
+    -1,
+    "How hard gzip tries, where `compression.type` is `gzip`.",
+    update=Update.CLUSTER_WIDE,
+    rule=GZIP_LEVELS,
+)
+COMPRESSION_LZ4_LEVEL = broker_setting(
+    "compression.lz4.level",
+    INT,
+    9,
+    "How hard lz4 tries, where `compression.type` is `lz4`; 9 stands for its fast compressor.",
+    update=Update.CLUSTER_WIDE,
+    rule=LZ4_LEVELS,
+)
+COMPRESSION_ZSTD_LEVEL = broker_setting(
+    "compression.zstd.level",
+    INT,
+    3,
+    "How hard zstd tries, where `compression.type` is `zstd`.",
+    update=Update.CLUSTER_WIDE,
+    rule=ZSTD_LEVELS,
+)
+UNCLEAN_LEADER_ELECTION_ENABLE = broker_setting(
+    "unclean.leader.election.enable",
+    BOOLEAN,
+    False,
+    "Whether a replica that is not in sync may become leader when no other is left.",
+    update=Update.CLUSTER_WIDE,
+    unread=NO_ELECTIONS,
+)
+LOG_LOCAL_RETENTION_MS = broker_setting(
+    "log.local.retention.ms",
+    LONG,
+    -2,
+    "How long a segment stays here that is in tiered storage; -2 means `log.retention.ms`.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(-2),
+    unread=NO_TIERED_STORAGE,
+)
+LOG_LOCAL_RETENTION_BYTES = broker_setting(
+    "log.local.retention.bytes",
+    LONG,
+    -2,
+    "How much of a partition stays here beside tiered storage; -2 means `log.retention.bytes`.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(-2),
+    unread=NO_TIERED_STORAGE,
 )
 MIN_INSYNC_REPLICAS = broker_setting(
     "min.insync.replicas",

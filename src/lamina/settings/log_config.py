@@ -41,4 +41,7 @@ class LogConfig:
     max_compaction_lag_ms: int = LONG_MAX
     preallocate: bool = False
     compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
     min_insync_replicas: int = 1

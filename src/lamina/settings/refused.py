@@ -80,8 +80,3 @@ def sounds_like_security(name: str, text: str) -> bool:
     """Whether an unknown name, given this value, was probably meant to protect the broker."""
     is_security = name.startswith(_OF_A_LISTENER) or _SECURITY_WORD.search(name) is not None
     return is_security and text.strip(TRIMMED).lower() not in _HARMLESS
-
-
-TOPIC_REFUSED = (
-    Refusal("Lamina has no tiered storage", frozenset({"remote.storage.enable"}), harmless=frozenset({"false"})),
-)

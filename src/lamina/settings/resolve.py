@@ -77,7 +77,7 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     if setting is not None:
         setting.parse(text)
         _check_update(name, setting.update, source)
-        return None
+        return f"{name}: ignored, {setting.unread}" if setting.unread else None
     of_listener = listener_setting(name)
     if of_listener is not None:
         replace(of_listener, name=name).parse(text)

@@ -4,10 +4,18 @@ Owns the topics' halves of the broker/topic pairs, with Kafka 4.1's ranges; thei
 Must not know how an override reaches a log.
 """
 
+import re
+
 from lamina.settings import log
-from lamina.settings.definition import Scope, Setting, Update, topic_setting
-from lamina.settings.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, at_least, between
+from lamina.settings.definition import Scope, Setting, Update, lone_topic_setting, topic_setting
+from lamina.settings.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Rule, at_least, between
 from lamina.settings.log_config import MEBIBYTE
+
+_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+THROTTLED_REPLICAS: Rule[tuple[str, ...]] = Rule(
+    "`*` or a list of partition:broker", lambda value: value == ("*",) or all(map(_REPLICA.fullmatch, value))
+)
+_NO_THROTTLE = "nothing is replicated, so nothing is throttled"
 
 SEGMENT_BYTES = topic_setting(
     "segment.bytes", INT, log.LOG_SEGMENT_BYTES, "Largest size of one segment file.", at_least(MEBIBYTE)
@@ -147,6 +155,85 @@ COMPRESSION_TYPE = topic_setting(
     log.COMPRESSION_TYPE,
     "How batches are stored; `producer` keeps each as its producer sent it.",
     log.COMPRESSION_TYPES,
+)
+COMPRESSION_GZIP_LEVEL = topic_setting(
+    "compression.gzip.level",
+    INT,
+    log.COMPRESSION_GZIP_LEVEL,
+    "How hard gzip tries, where `compression.type` is `gzip`.",
+    log.GZIP_LEVELS,
+)
+COMPRESSION_LZ4_LEVEL = topic_setting(
+    "compression.lz4.level",
+    INT,
+    log.COMPRESSION_LZ4_LEVEL,
+    "How hard lz4 tries, where `compression.type` is `lz4`; 9 stands for its fast compressor.",
+    log.LZ4_LEVELS,
+)
+COMPRESSION_ZSTD_LEVEL = topic_setting(
+    "compression.zstd.level",
+    INT,
+    log.COMPRESSION_ZSTD_LEVEL,
+    "How hard zstd tries, where `compression.type` is `zstd`.",
+    log.ZSTD_LEVELS,
+)
+UNCLEAN_LEADER_ELECTION_ENABLE = topic_setting(
+    "unclean.leader.election.enable",
+    BOOLEAN,
+    log.UNCLEAN_LEADER_ELECTION_ENABLE,
+    "Whether a replica that is not in sync may become leader when no other is left.",
+)
+LEADER_REPLICATION_THROTTLED_REPLICAS = lone_topic_setting(
+    "leader.replication.throttled.replicas",
+    LIST,
+    (),
+    "The replicas to which a leader sends no faster than `leader.replication.throttled.rate`.",
+    THROTTLED_REPLICAS,
+    unread=_NO_THROTTLE,
+)
+FOLLOWER_REPLICATION_THROTTLED_REPLICAS = lone_topic_setting(
+    "follower.replication.throttled.replicas",
+    LIST,
+    (),
+    "The replicas that fetch no faster than `follower.replication.throttled.rate`.",
+    THROTTLED_REPLICAS,
+    unread=_NO_THROTTLE,
+)
+REMOTE_STORAGE_ENABLE = lone_topic_setting(
+    "remote.storage.enable",
+    BOOLEAN,
+    False,
+    "Whether closed segments are copied to tiered storage.",
+    Rule("false: Lamina has no tiered storage", lambda value: not value),
+    unread=log.NO_TIERED_STORAGE,
+)
+REMOTE_LOG_COPY_DISABLE = lone_topic_setting(
+    "remote.log.copy.disable",
+    BOOLEAN,
+    False,
+    "Whether what is in tiered storage is only read from now on.",
+    unread=log.NO_TIERED_STORAGE,
+)
+REMOTE_LOG_DELETE_ON_DISABLE = lone_topic_setting(
+    "remote.log.delete.on.disable",
+    BOOLEAN,
+    False,
+    "Whether what is in tiered storage goes when `remote.storage.enable` becomes false.",
+    unread=log.NO_TIERED_STORAGE,
+)
+LOCAL_RETENTION_MS = topic_setting(
+    "local.retention.ms",
+    LONG,
+    log.LOG_LOCAL_RETENTION_MS,
+    "How long a segment stays here that is in tiered storage; -2 means `retention.ms`.",
+    at_least(-2),
+)
+LOCAL_RETENTION_BYTES = topic_setting(
+    "local.retention.bytes",
+    LONG,
+    log.LOG_LOCAL_RETENTION_BYTES,
+    "How much of a partition stays here beside tiered storage; -2 means `retention.bytes`.",
+    at_least(-2),
 )
 MIN_INSYNC_REPLICAS = topic_setting(
     "min.insync.replicas",

@@ -1,8 +1,8 @@
 """From a topic's overrides to what its logs do.
 
-Owns the step from settings to LogConfig: a topic's own value, else what the broker's pair resolves to. Unlike
-a broker's file, which warns, an unknown name on a topic is an error, as in Kafka. Must not know how a log
-uses it.
+Owns the step from settings to LogConfig: a topic's own value, else what the broker's pair resolves to; and what a
+topic cannot be given. Unlike a broker's file, which warns, an unknown name on a topic is an error, as in Kafka.
+Must not know how a log uses it.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lamina.settings import topic
 from lamina.settings.definition import Setting, SettingError
-from lamina.settings.lists import TOPIC_SETTINGS, nearest_topic_name, topic_ignored, topic_refusal
+from lamina.settings.lists import TOPIC_SETTINGS, nearest_topic_name
 from lamina.settings.log_config import LogConfig
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
 
@@ -20,23 +20,28 @@ NO_LIMIT = -1
 
 
 def check_overrides(overrides: Mapping[str, str]) -> None:
-    """Raise SettingError for a name or a value that a topic cannot have."""
+    """Raise SettingError for a name or a value that no topic can have."""
     for name, text in overrides.items():
         setting = TOPIC_SETTINGS.get(name)
-        if setting is not None:
-            setting.parse(text)
-            continue
-        refusal = topic_refusal(name)
-        if refusal is not None and refusal.asks_for_something(text):
-            raise SettingError(f"{name}: refused, {refusal.reason}")
-        if refusal is None and topic_ignored(name) is None:
+        if setting is None:
             nearest = nearest_topic_name(name)
             raise SettingError(f"{name}: unknown" + (f", did you mean {nearest}?" if nearest else ""))
+        setting.parse(text)
+
+
+def check_topic_overrides(broker: BrokerSettings, overrides: Mapping[str, str]) -> None:
+    """Raise SettingError for values that do not go together on this broker."""
+    config = topic_config(broker, overrides)
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise SettingError(
+            f"{topic.MIN_COMPACTION_LAG_MS.name} = {config.min_compaction_lag_ms}: must be at most "
+            f"{topic.MAX_COMPACTION_LAG_MS.name} = {config.max_compaction_lag_ms}"
+        )
 
 
 def resolve_topic(setting: Setting[T], broker: BrokerSettings, overrides: Mapping[str, str]) -> Resolved[T] | None:
     """One setting of a topic with its source and synonyms; None where nobody gives it a value."""
-    inherited = None if setting.pair is None else broker.resolved(setting.pair)
+    inherited = _inherited(setting, broker)
     text = overrides.get(setting.name)
     if text is None:
         return inherited
@@ -44,15 +49,22 @@ def resolve_topic(setting: Setting[T], broker: BrokerSettings, overrides: Mappin
     return Resolved(setting.parse(text), Source.TOPIC, (Synonym(setting.name, text, Source.TOPIC), *synonyms))
 
 
+def _inherited(setting: Setting[T], broker: BrokerSettings) -> Resolved[T] | None:
+    """The broker's; of one that the broker does not have, the default, which has no name but the topic's own."""
+    if setting.pair is not None:
+        return broker.resolved(setting.pair)
+    return None if setting.default is None else Resolved(setting.default, Source.DEFAULT, ())
+
+
 def topic_config(broker: BrokerSettings, overrides: Mapping[str, str]) -> LogConfig:
-    check_overrides(overrides)
+    """Names that are unknown are passed over: they were good when they were set, perhaps by an older broker."""
 
     def value(setting: Setting[T]) -> T:
         resolved = resolve_topic(setting, broker, overrides)
         assert resolved is not None, f"{setting.name} has a default"
         return resolved.value
 
-    policies = {policy.lower() for policy in value(topic.CLEANUP_POLICY)}
+    policies = value(topic.CLEANUP_POLICY)
     internal_segment_bytes = resolve_topic(topic.INTERNAL_SEGMENT_BYTES, broker, overrides)
     return LogConfig(
         segment_bytes=internal_segment_bytes.value if internal_segment_bytes else value(topic.SEGMENT_BYTES),
@@ -78,5 +90,8 @@ def topic_config(broker: BrokerSettings, overrides: Mapping[str, str]) -> LogCon
         max_compaction_lag_ms=value(topic.MAX_COMPACTION_LAG_MS),
         preallocate=value(topic.PREALLOCATE),
         compression_type=value(topic.COMPRESSION_TYPE),
+        compression_gzip_level=value(topic.COMPRESSION_GZIP_LEVEL),
+        compression_lz4_level=value(topic.COMPRESSION_LZ4_LEVEL),
+        compression_zstd_level=value(topic.COMPRESSION_ZSTD_LEVEL),
         min_insync_replicas=value(topic.MIN_INSYNC_REPLICAS),
     )

@@ -12,12 +12,16 @@ from typing import NamedTuple
 from lamina.broker.metadata.metadata import Metadata
 from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
 from lamina.image.changes import set_configs
+from lamina.image.configs import check_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.topic_names import check_topic_name
 from lamina.settings.cleaner import LOG_CLEANER_THREADS
 from lamina.settings.cleaner_limits import check_threads
 from lamina.settings.definition import SettingError
 from lamina.settings.group_config import check_group_overrides
 from lamina.settings.resolve import with_dynamic
+from lamina.settings.topic_config import check_topic_overrides
+from lamina.settings.values import BrokerSettings
 
 
 class ResourceChange(NamedTuple):
@@ -55,8 +59,12 @@ async def change_configs(
 
 
 def _changed(metadata: Metadata, image: Image, change: ResourceChange) -> Image:
+    if change.type == ResourceType.TOPIC:
+        return _changed_topic(metadata, image, change)
     resource = find_resource(metadata, image, change.type, change.name)
-    image = set_configs(image, resource, change.alter(resource, image.configs_of(resource)))
+    altered = change.alter(resource, image.configs_of(resource))
+    check_configs(resource, altered)
+    image = set_configs(image, resource, altered)
     if resource.type is ResourceType.BROKER:
         _check_settings(metadata, image)
     if resource.type is ResourceType.GROUP:
@@ -65,6 +73,27 @@ def _changed(metadata: Metadata, image: Image, change: ResourceChange) -> Image:
         except SettingError as error:
             raise InvalidConfig(str(error)) from None
     return image
+
+
+def _changed_topic(metadata: Metadata, image: Image, change: ResourceChange) -> Image:
+    """In Kafka's order, so that each mistake gets Kafka's error: operations, name, values, and last the topic."""
+    resource = ConfigResource(ResourceType.TOPIC, change.name)
+    altered = change.alter(resource, image.configs_of(resource))
+    if not change.name:
+        raise InvalidRequest("topics have no defaults of their own: set the broker's")
+    check_topic_name(change.name)
+    check_topic_configs(metadata.settings, change.name, altered)
+    image.topic(change.name)
+    return set_configs(image, resource, altered)
+
+
+def check_topic_configs(settings: BrokerSettings, topic: str, configs: Mapping[str, str]) -> None:
+    """Raise Kafka's error for configs that a topic cannot have, one by one or together, on this broker."""
+    check_configs(ConfigResource(ResourceType.TOPIC, topic), configs)
+    try:
+        check_topic_overrides(settings, configs)
+    except SettingError as error:
+        raise InvalidConfig(str(error)) from None
 
 
 def find_resource(metadata: Metadata, image: Image, resource_type: int, name: str) -> ConfigResource:

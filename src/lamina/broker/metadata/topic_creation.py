@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from lamina.broker.metadata.config_changes import check_topic_configs
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
-from lamina.errors import InvalidRequest, KafkaError
+from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
 from lamina.image.assignments import (
     check_assignments,
     check_partition_count,
@@ -18,7 +19,6 @@ from lamina.image.assignments import (
     check_total_partitions,
 )
 from lamina.image.changes import create_topic, set_configs
-from lamina.image.configs import check_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.image.topic_names import check_new_topic_name
@@ -33,12 +33,14 @@ class NewTopic:
     partition_count: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    """``None`` where a client sends a name alone."""
 
 
 def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wanted: NewTopic) -> Image:
-    """The image with the topic in it; raises Kafka's error for what is wrong with the wish."""
+    """The image with the topic in it; raises Kafka's error for what is wrong with the wish, in Kafka's order."""
     check_new_topic_name(image, wanted.name)
+    configs = _checked_configs(metadata, wanted)
     if wanted.assignments:
         if wanted.partition_count != USE_DEFAULT or wanted.replication_factor != USE_DEFAULT:
             raise InvalidRequest(
@@ -53,11 +55,19 @@ def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wa
         check_partition_count(count)
         check_replication_factor(image, factor)
         assignments = ((metadata.node_id,),) * count
-    resource = ConfigResource(ResourceType.TOPIC, wanted.name)
-    check_configs(resource, wanted.configs)
     directories.check_free_space()
     image = create_topic(image, wanted.name, uuid4().bytes, assignments)
-    return set_configs(image, resource, wanted.configs) if wanted.configs else image
+    return set_configs(image, ConfigResource(ResourceType.TOPIC, wanted.name), configs) if configs else image
+
+
+def _checked_configs(metadata: Metadata, wanted: NewTopic) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for name, value in wanted.configs.items():
+        if value is None:
+            raise InvalidConfig(f"{name}: a config without a value")
+        configs[name] = value
+    check_topic_configs(metadata.settings, wanted.name, configs)
+    return configs
 
 
 def plan_topics(

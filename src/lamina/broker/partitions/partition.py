@@ -91,6 +91,7 @@ class Partition:
     def configure(self, config: LogConfig, max_decompressed_bytes: int) -> None:
         """Take over changed topic settings; the next append goes by them."""
         self.log.configure(config)
+        codec, codec_level = _compression(config)
         self._rules = BatchRules(
             max_message_bytes=config.max_message_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
@@ -98,7 +99,8 @@ class Partition:
             is_log_append_time=config.is_log_append_time,
             timestamp_before_max_ms=config.timestamp_before_max_ms,
             timestamp_after_max_ms=config.timestamp_after_max_ms,
-            codec=_codec(config.compression_type),
+            codec=codec,
+            codec_level=codec_level,
         )
 
     @property
@@ -273,8 +275,18 @@ class Partition:
             parked.stop_waiting()
 
 
-def _codec(compression_type: str) -> Codec | None:
-    """The codec that batches are stored in; ``None`` to keep the producer's own."""
-    if compression_type == "producer":
-        return None
-    return Codec.NONE if compression_type == "uncompressed" else Codec[compression_type.upper()]
+def _compression(config: LogConfig) -> tuple[Codec | None, int | None]:
+    """The codec that batches are stored in and its level; no codec to keep the producer's own."""
+    match config.compression_type:
+        case "producer":
+            return None, None
+        case "uncompressed":
+            return Codec.NONE, None
+        case "gzip":
+            return Codec.GZIP, config.compression_gzip_level
+        case "lz4":
+            return Codec.LZ4, config.compression_lz4_level
+        case "zstd":
+            return Codec.ZSTD, config.compression_zstd_level
+        case snappy:
+            return Codec[snappy.upper()], None

@@ -99,7 +99,19 @@ def test_a_brokers_config_reaches_every_topic_that_has_none_of_its_own(broker: I
     ("asked", "code"),
     [
         (resource(TOPIC, "none", ("flush.ms", "1", SET)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (resource(TOPIC, "none", ("flush.ms", "x", SET)), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "none", ("flush.ms", None, SET)), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "", ("flush.ms", "1", SET)), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "", ("flush.ms", "x", SET)), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, ""), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "a b", ("flush.ms", "x", SET)), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (resource(TOPIC, "."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (resource(TOPIC, "x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (resource(TOPIC, "__cluster_metadata"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (resource(TOPIC, "t", ("flush.ms", "x", SET)), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "t", ("compression.gzip.level", "10", SET)), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "t", ("message.format.version", "3.0", SET)), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "t", ("follower.replication.throttled.replicas", "1", SET)), ErrorCode.INVALID_CONFIG),
         (resource(TOPIC, "t", ("no.such", "x", SET)), ErrorCode.INVALID_CONFIG),
         (resource(TOPIC, "t", ("flush.ms", None, SET)), ErrorCode.INVALID_REQUEST),
         (resource(TOPIC, "t", ("flush.ms", "1", SET), ("flush.ms", "2", SET)), ErrorCode.INVALID_REQUEST),
@@ -161,3 +173,14 @@ def test_what_the_broker_could_not_run_with_is_refused_before_it_is_stored(
     [answer] = alter(broker, resource(BROKER, "", ("log.retention.ms", "1", SET)))
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "these do not go together")
     assert not broker.parts.metadata.image.configs
+
+
+def test_lags_that_do_not_go_together_are_refused_whichever_comes_last(broker: InProcessBroker) -> None:
+    broker.create("t")
+    assert alter(broker, resource(TOPIC, "t", ("min.compaction.lag.ms", "100", SET)))[0].error_code == 0
+    [refused] = alter(broker, resource(TOPIC, "t", ("max.compaction.lag.ms", "50", SET)))
+    assert refused.error_code == ErrorCode.INVALID_CONFIG
+    assert refused.error_message == "min.compaction.lag.ms = 100: must be at most max.compaction.lag.ms = 50"
+    assert topic_configs(broker) == {"min.compaction.lag.ms": "100"}
+    replaced = alter(broker, resource(TOPIC, "t", ("max.compaction.lag.ms", "50", SET)), key=ALTER)
+    assert replaced[0].error_code == 0

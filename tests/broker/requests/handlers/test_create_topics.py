@@ -48,6 +48,13 @@ def test_configs_are_set_and_told_with_their_source(broker: InProcessBroker) -> 
     assert broker.parts.metadata.config_of("t").retention_ms == 1000
 
 
+def test_of_a_config_that_comes_twice_the_last_value_holds(broker: InProcessBroker) -> None:
+    twice = [{"name": "retention.ms", "value": value} for value in ("1000", "2000")]
+    [made] = create(broker, {"name": "t", "configs": twice})
+    assert made.error_code == 0
+    assert broker.parts.metadata.config_of("t").retention_ms == 2000
+
+
 def test_replicas_may_be_assigned_by_hand(broker: InProcessBroker) -> None:
     assignments = [{"partition_index": index, "broker_ids": [1]} for index in (1, 0)]
     [made] = create(broker, {"name": "t", "assignments": assignments})
@@ -71,8 +78,23 @@ def test_validation_alone_makes_nothing_and_tells_no_id(broker: InProcessBroker)
         ({"name": "t", "replication_factor": 0}, ErrorCode.INVALID_REPLICATION_FACTOR),
         ({"name": "t", "configs": [{"name": "retention.ms", "value": "x"}]}, ErrorCode.INVALID_CONFIG),
         ({"name": "t", "configs": [{"name": "no.such", "value": "x"}]}, ErrorCode.INVALID_CONFIG),
-        ({"name": "t", "configs": [{"name": "retention.ms", "value": None}]}, ErrorCode.INVALID_REQUEST),
-        ({"name": "t", "configs": [{"name": "flush.ms", "value": "1"}] * 2}, ErrorCode.INVALID_REQUEST),
+        ({"name": "t", "configs": [{"name": "retention.ms", "value": None}]}, ErrorCode.INVALID_CONFIG),
+        ({"name": "here", "configs": [{"name": "retention.ms", "value": None}]}, ErrorCode.TOPIC_ALREADY_EXISTS),
+        (
+            {"name": "t", "replication_factor": 2, "configs": [{"name": "retention.ms", "value": "x"}]},
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (
+            {
+                "name": "t",
+                "configs": [
+                    {"name": "min.compaction.lag.ms", "value": "2"},
+                    {"name": "max.compaction.lag.ms", "value": "1"},
+                ],
+            },
+            ErrorCode.INVALID_CONFIG,
+        ),
+        ({"name": "__cluster_metadata"}, ErrorCode.INVALID_REQUEST),
         (
             {"name": "t", "assignments": [{"partition_index": 0, "broker_ids": [9]}]},
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -60,6 +60,32 @@ def test_every_version_tells_a_topics_configs_with_their_sources(broker: InProce
         assert retention.documentation == TOPIC_SETTINGS["retention.ms"].doc
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "default", "synonym"),
+    [
+        ("compression.gzip.level", ConfigType.INT, "-1", "compression.gzip.level"),
+        ("compression.lz4.level", ConfigType.INT, "9", "compression.lz4.level"),
+        ("compression.zstd.level", ConfigType.INT, "3", "compression.zstd.level"),
+        ("unclean.leader.election.enable", ConfigType.BOOLEAN, "false", "unclean.leader.election.enable"),
+        ("local.retention.ms", ConfigType.LONG, "-2", "log.local.retention.ms"),
+        ("local.retention.bytes", ConfigType.LONG, "-2", "log.local.retention.bytes"),
+        ("remote.storage.enable", ConfigType.BOOLEAN, "false", None),
+        ("remote.log.copy.disable", ConfigType.BOOLEAN, "false", None),
+        ("remote.log.delete.on.disable", ConfigType.BOOLEAN, "false", None),
+        ("leader.replication.throttled.replicas", ConfigType.LIST, "", None),
+        ("follower.replication.throttled.replicas", ConfigType.LIST, "", None),
+    ],
+)
+def test_what_does_little_here_is_told_as_kafka_tells_it(
+    broker: InProcessBroker, name: str, kind: ConfigType, default: str, synonym: str | None
+) -> None:
+    broker.create("t")
+    config = one(broker, TOPIC, "t", name, include_synonyms=True, include_documentation=True)
+    assert (config.value, config.config_source, config.config_type) == (default, ConfigSource.DEFAULT, kind)
+    assert [(told.name, told.value) for told in config.synonyms] == ([(synonym, default)] if synonym else [])
+    assert config.documentation == TOPIC_SETTINGS[name].doc
+
+
 def test_synonyms_and_documentation_are_told_only_if_asked_for(broker: InProcessBroker) -> None:
     broker.create("t")
     config = one(broker, TOPIC, "t", "retention.ms")

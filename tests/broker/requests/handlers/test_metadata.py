@@ -37,7 +37,7 @@ def test_the_topics_that_can_be_made_are_made_at_once_and_each_other_one_gets_it
         "a": 0,
         "b/c": ErrorCode.INVALID_TOPIC_EXCEPTION,
         "d": 0,
-        "__cluster_metadata": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "__cluster_metadata": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "e_f": 0,
         "e.f": ErrorCode.INVALID_TOPIC_EXCEPTION,
     }

@@ -105,6 +105,16 @@ def test_a_large_batch_is_compressed_anew_on_a_thread(
     assert watched.on_loop == [on_loop]
 
 
+@pytest.mark.parametrize(("level", "on_loop"), [("3", True), ("22", False)])
+def test_a_small_batch_is_compressed_on_a_thread_when_its_topic_wants_it_done_well(
+    broker: InProcessBroker, watched: Watched, level: str, on_loop: bool
+) -> None:
+    broker.create("t", compression_type="zstd", compression_zstd_level=level)
+    [answer] = send(broker, batch_in(Codec.NONE, broker, 1, bytes(100)))
+    assert answer.error_code == ErrorCode.NONE
+    assert watched.on_loop == [on_loop]
+
+
 def test_a_batch_that_is_too_large_in_the_codec_of_its_topic_is_refused(broker: InProcessBroker) -> None:
     broker.create("t", compression_type="uncompressed", max_message_bytes="5000")
     [answer] = send(broker, batch_in(Codec.ZSTD, broker, 1, bytes(10_000)))

@@ -3,8 +3,8 @@
 Behaviour: configs of topics, of this broker, and of all brokers (the empty name) are changed in one change for
 all resources that are fine; they hold when the answer goes out, and after a restart. AlterConfigs replaces all
 that is set on a resource; IncrementalAlterConfigs sets, deletes, and adds to or takes from lists. A bad value is
-INVALID_CONFIG on a topic and INVALID_REQUEST on a broker, as in Kafka; so is a broker's read-only setting. With
-`validate_only` nothing is changed.
+INVALID_CONFIG on a topic, even one that is not there, and INVALID_REQUEST on a broker, as in Kafka; so is a broker's
+read-only setting. With `validate_only` nothing is changed.
 Version notes: the versions of each differ in their encoding only.
 Not done: other resources (broker loggers, client metrics, groups) are an INVALID_REQUEST.
 """

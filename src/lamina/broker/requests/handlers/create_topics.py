@@ -2,13 +2,15 @@
 
 Behaviour: the topics that can be made are made in one change and are ready when the answer goes out; each of the
 others gets its own error. -1 asks for the broker's default; with assignments both counts must be -1. A name that
-comes twice in one request is an INVALID_REQUEST, once. With `validate_only` nothing is made.
+comes twice in one request is an INVALID_REQUEST, once, and so is `__cluster_metadata`. Of a config that comes twice the
+last value holds; one without a value is INVALID_CONFIG. With `validate_only` nothing is made.
 Version notes: v5 tells partitions, replicas and configs; v7 the topic id.
 Not done: the timeout is not looked at, since nothing is left to wait for.
 """
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -28,22 +30,20 @@ _UNKNOWN = -1
 
 async def handle(metadata: Metadata, directories: LogDirectories, request: Request, message: Any) -> Any:
     outcomes: dict[str, Topic | KafkaError] = {}
-    configs: dict[str, dict[str, str]] = {}
     wanted: list[NewTopic] = []
     named = Counter(asked.name for asked in message.topics)
     for asked in message.topics:
         try:
             if named[asked.name] > 1:
                 raise InvalidRequest(f"topic {asked.name!r} is named more than once")
-            new = _wanted(asked)
-            wanted.append(new)
-            configs[new.name] = dict(new.configs)
+            wanted.append(_wanted(asked))
         except KafkaError as error:
             outcomes[asked.name] = error
     if message.validate_only:
         outcomes |= plan_topics(metadata, directories, metadata.image, wanted)[1]
     else:
         outcomes |= await create_topics(metadata, directories, wanted)
+    configs = {new.name: new.configs for new in wanted}
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     topics = []
@@ -64,17 +64,11 @@ def _wanted(asked: Any) -> NewTopic:
         if assignment.partition_index in assignments:
             raise InvalidReplicaAssignment(f"partition {assignment.partition_index} is assigned more than once")
         assignments[assignment.partition_index] = tuple(assignment.broker_ids)
-    configs: dict[str, str] = {}
-    for config in asked.configs:
-        if config.value is None:
-            raise InvalidRequest(f"{config.name}: a config without a value")
-        if config.name in configs:
-            raise InvalidRequest(f"{config.name}: named twice")
-        configs[config.name] = config.value
+    configs = {config.name: config.value for config in asked.configs}
     return NewTopic(asked.name, asked.num_partitions, asked.replication_factor, assignments, configs)
 
 
-def _made(shape: Shape, metadata: Metadata, topic: Topic, overrides: dict[str, str], *, is_made: bool) -> Any:
+def _made(shape: Shape, metadata: Metadata, topic: Topic, overrides: Mapping[str, str | None], *, is_made: bool) -> Any:
     configs: tuple[Any, ...] = ()
     if shape.has("configs"):
         config_shape = shape.of("configs")
@@ -86,7 +80,9 @@ def _made(shape: Shape, metadata: Metadata, topic: Topic, overrides: dict[str, s
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in topic_entries(metadata.settings, overrides)
+            for entry in topic_entries(
+                metadata.settings, {name: text for name, text in overrides.items() if text is not None}
+            )
         )
     return shape(
         name=topic.name,

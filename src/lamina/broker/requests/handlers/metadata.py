@@ -28,7 +28,7 @@ from lamina.errors import (
     UnknownTopicOrPartition,
 )
 from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
-from lamina.image.topic_names import check_topic_name
+from lamina.image.topic_names import RESERVED, check_topic_name
 from lamina.settings.topics import AUTO_CREATE_TOPICS_ENABLE
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity, encode_response_around
@@ -37,6 +37,8 @@ API_KEY = 3
 _FIRST_WITH_AUTO_CREATION_FLAG = 4
 _FIRST_BY_ID = 12
 
+_NEVER_MADE = INTERNAL_TOPICS | {RESERVED}
+"""By a client's question alone."""
 
 _Asked = Topic | tuple[str | None, UUID | None, ErrorCode]
 """A topic, or what is to be said in place of one."""
@@ -69,7 +71,7 @@ class DescribeTopics:
         if not wanted or not self._metadata.settings[AUTO_CREATE_TOPICS_ENABLE]:
             return []
         named = dict.fromkeys(topic.name for topic in message.topics if topic.name)
-        return [name for name in named if name not in self._metadata.image.topics and name not in INTERNAL_TOPICS]
+        return [name for name in named if name not in self._metadata.image.topics and name not in _NEVER_MADE]
 
     async def _create_and_answer(self, request: Request, message: Any, missing: list[str]) -> Response:
         try:
