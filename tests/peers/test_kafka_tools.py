@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers.kafka import run_tool
+from tests.peers.kafka import KafkaFailedError, run_tool
 from tests.peers.lamina import Lamina
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -130,3 +130,14 @@ def test_the_broker_tells_its_versions_and_its_cluster(lamina: Lamina) -> None:
     assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", printed)
     printed = run_tool("org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", lamina.bootstrap)
     assert re.search(r"Cluster ID: [\w-]{22}$", printed.strip())
+
+
+def test_kafka_configs_shows_and_sets_the_levels_of_loggers(lamina: Lamina) -> None:
+    of_loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    assert "lamina.broker.network=INFO" in configs(lamina, *of_loggers, "--describe")
+    configs(lamina, *of_loggers, "--alter", "--add-config", "lamina.broker.network=DEBUG")
+    assert "lamina.broker.network=DEBUG" in configs(lamina, *of_loggers, "--describe")
+    configs(lamina, *of_loggers, "--alter", "--delete-config", "lamina.broker.network")
+    assert "lamina.broker.network=INFO" in configs(lamina, *of_loggers, "--describe")
+    with pytest.raises(KafkaFailedError, match=r"Invalid broker logger.*lamina\.absent"):
+        configs(lamina, *of_loggers, "--alter", "--add-config", "lamina.absent=DEBUG")

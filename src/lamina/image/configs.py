@@ -4,7 +4,7 @@ Owns the operations of IncrementalAlterConfigs and Kafka's errors for configs th
 have. Must not know what a config does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -43,24 +43,30 @@ class ConfigOperation:
 
 
 def alter_configs(
-    resource: ConfigResource, current: Mapping[str, str], operations: Iterable[ConfigOperation]
+    resource: ConfigResource, current: Mapping[str, str], operations: Sequence[ConfigOperation]
 ) -> dict[str, str]:
     """What is set on a resource after the operations; ``check_configs`` says whether it may be."""
+    check_operations(operations)
     altered = dict(current)
-    seen: set[str] = set()
     for operation in operations:
-        if operation.name in seen:
-            raise InvalidRequest(f"{operation.name}: named twice in one request")
-        seen.add(operation.name)
-        if operation.type is OperationType.DELETE:
+        if operation.value is None or operation.type is OperationType.DELETE:
             altered.pop(operation.name, None)
-        elif operation.value is None:
-            raise InvalidRequest(f"{operation.name}: {operation.type.name} needs a value")
         elif operation.type is OperationType.SET:
             altered[operation.name] = operation.value
         else:
             altered[operation.name] = _alter_list(resource, altered.get(operation.name), operation, operation.value)
     return altered
+
+
+def check_operations(operations: Sequence[ConfigOperation]) -> None:
+    """Raise for what is wrong with the operations themselves, whatever they are done to."""
+    seen: set[str] = set()
+    for operation in operations:
+        if operation.name in seen:
+            raise InvalidRequest(f"{operation.name}: named twice in one request")
+        seen.add(operation.name)
+        if operation.value is None and operation.type is not OperationType.DELETE:
+            raise InvalidRequest(f"{operation.name}: {operation.type.name} needs a value")
 
 
 def _alter_list(resource: ConfigResource, current: str | None, operation: ConfigOperation, value: str) -> str:

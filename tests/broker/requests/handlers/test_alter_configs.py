@@ -123,7 +123,7 @@ def test_a_brokers_config_reaches_every_topic_that_has_none_of_its_own(broker: I
         (resource(BROKER, "2", ("log.retention.ms", "1", SET)), ErrorCode.INVALID_REQUEST),
         (resource(BROKER, "x", ("log.retention.ms", "1", SET)), ErrorCode.INVALID_REQUEST),
         (resource(BROKER, "²", ("log.retention.ms", "1", SET)), ErrorCode.INVALID_REQUEST),
-        (resource(8, "1", ("kafka", "INFO", SET)), ErrorCode.INVALID_REQUEST),
+        (resource(16, "1", ("kafka", "INFO", SET)), ErrorCode.INVALID_REQUEST),
     ],
 )
 @pytest.mark.parametrize("key", [ALTER, INCREMENTAL])

@@ -35,12 +35,12 @@ def told(broker: InProcessBroker) -> InProcessBroker:
 
 
 def test_all_resources_are_listed(told: InProcessBroker) -> None:
-    assert ask(told) == [(GROUP, "g"), (BROKER, "1"), (TOPIC, "t"), (TOPIC, "u")]
+    assert ask(told) == [(GROUP, "g"), (BROKER_LOGGER, "1"), (BROKER, "1"), (TOPIC, "t"), (TOPIC, "u")]
 
 
 @pytest.mark.parametrize(
     ("types", "names"),
-    [((TOPIC,), ["t", "u"]), ((GROUP, BROKER), ["g", "1"]), ((BROKER_LOGGER,), []), ((CLIENT_METRICS,), [])],
+    [((TOPIC,), ["t", "u"]), ((GROUP, BROKER), ["g", "1"]), ((BROKER_LOGGER,), ["1"]), ((CLIENT_METRICS,), [])],
 )
 def test_the_asked_types_are_listed(told: InProcessBroker, types: tuple[int, ...], names: list[str]) -> None:
     assert [name for _, name in ask(told, *types)] == names

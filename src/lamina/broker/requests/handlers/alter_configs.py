@@ -5,15 +5,18 @@ all resources that are fine; they hold when the answer goes out, and after a res
 that is set on a resource; IncrementalAlterConfigs sets, deletes, and adds to or takes from lists. A bad value is
 INVALID_CONFIG on a topic, even one that is not there, and INVALID_REQUEST on a broker, as in Kafka; so is a broker's
 read-only setting. With `validate_only` nothing is changed.
+IncrementalAlterConfigs also sets the levels of this broker's loggers, at once and until it stops.
 Version notes: the versions of each differ in their encoding only.
-Not done: other resources (broker loggers, client metrics, groups) are an INVALID_REQUEST.
+Not done: other resources (client metrics) are an INVALID_REQUEST.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lamina.broker.metadata.config_changes import ResourceChange, change_configs
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests import logger_configs
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
@@ -30,12 +33,36 @@ _Alter = Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
 
 async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
     alteration = _replacing if request.api_key == ALTER_CONFIGS else _altering
+    loggers = [resource for resource in message.resources if _is_of_loggers(request, resource)]
     changes = [
         ResourceChange(resource.resource_type, resource.resource_name, alteration(resource.configs))
         for resource in message.resources
+        if not _is_of_loggers(request, resource)
     ]
-    errors = await change_configs(metadata, changes, validate_only=message.validate_only)
+    of_loggers = iter(_alter_loggers(metadata.node_id, loggers, validate_only=message.validate_only))
+    of_others = iter(await change_configs(metadata, changes, validate_only=message.validate_only))
+    errors = [next(of_loggers if _is_of_loggers(request, resource) else of_others) for resource in message.resources]
     return _answer(request, message, errors)
+
+
+def _is_of_loggers(request: Request, resource: Any) -> bool:
+    return request.api_key == INCREMENTAL_ALTER_CONFIGS and resource.resource_type == logger_configs.RESOURCE_TYPE
+
+
+def _alter_loggers(node_id: int, resources: Sequence[Any], *, validate_only: bool) -> list[KafkaError | None]:
+    named = Counter(resource.resource_name for resource in resources)
+    errors: list[KafkaError | None] = []
+    for resource in resources:
+        try:
+            if named[resource.resource_name] > 1:
+                raise InvalidRequest(f"the loggers of {resource.resource_name!r} are named more than once")
+            operations = [_operation(config) for config in resource.configs]
+            logger_configs.check_logger_resource(resource.resource_name, node_id)
+            logger_configs.alter_levels(operations, validate_only=validate_only)
+            errors.append(None)
+        except KafkaError as error:
+            errors.append(error)
+    return errors
 
 
 def _replacing(configs: Sequence[Any]) -> _Alter:

@@ -1,11 +1,12 @@
 """DescribeConfigs (key 32), versions 1-4.
 
 Behaviour: what holds on a topic, on a group, on this broker, or, for the broker with the empty name, what was set
-on all brokers while running; each with its source, and with synonyms and documentation if asked. No names or an empty
-list asks for all. Sensitive values are null. `inter.broker.protocol.version` is told although nobody can set it:
-it is the release whose protocol is spoken, and consoles look for it.
+on all brokers while running; each with its source, and with synonyms and documentation if asked. Also the level of each
+of this broker's loggers. No names or an empty list asks for all. Sensitive values are null.
+`inter.broker.protocol.version` is told although nobody can set it: it is the release whose protocol is spoken, and
+consoles look for it.
 Version notes: types and documentation from v3.
-Not done: other resources (broker loggers, client metrics) are an INVALID_REQUEST.
+Not done: other resources (client metrics) are an INVALID_REQUEST.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Any
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.metadata.config_changes import find_resource
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests import logger_configs
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.config_entries import (
     ConfigEntry,
@@ -71,6 +73,9 @@ def _result(
 def _entries(
     metadata: Metadata, cleaner: Cleaner, actual_values: Mapping[str, str], resource_type: int, name: str
 ) -> list[ConfigEntry]:
+    if resource_type == logger_configs.RESOURCE_TYPE:
+        logger_configs.check_logger_resource(name, metadata.node_id)
+        return logger_configs.logger_entries()
     if resource_type == ResourceType.TOPIC:
         check_topic_name(name)
     resource = find_resource(metadata, metadata.image, resource_type, name)

@@ -1,9 +1,10 @@
 """ListConfigResources (key 74), versions 0-1.
 
-Behaviour: the names of what configs can be set on: every topic, every broker, and the groups on which something is set;
-of the types that are asked for, or of all. A type that no version knows is UNSUPPORTED_VERSION.
+Behaviour: the names of what configs can be set on: every topic, every broker, the loggers of every broker, and the
+groups on which something is set; of the types that are asked for, or of all. A type that no version knows is
+UNSUPPORTED_VERSION.
 Version notes: v0 lists client metrics alone, as which it was made (KIP-714), v1 has types (KIP-1142).
-Not done: there are no broker loggers and no client metrics to list.
+Not done: there are no client metrics to list.
 """
 
 from collections.abc import Iterator
@@ -11,16 +12,17 @@ from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.logger_configs import RESOURCE_TYPE as BROKER_LOGGER
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError, UnsupportedVersion
 from lamina.image.image import Image, ResourceType
 from lamina.wire.building import response_shape
 
 API_KEY = 74
-_BROKER_LOGGER, _CLIENT_METRICS = 8, 16
+_CLIENT_METRICS = 16
 _TYPES_BY_VERSION = (
     frozenset({_CLIENT_METRICS}),
-    frozenset({ResourceType.TOPIC, ResourceType.BROKER, _BROKER_LOGGER, _CLIENT_METRICS, ResourceType.GROUP}),
+    frozenset({ResourceType.TOPIC, ResourceType.BROKER, BROKER_LOGGER, _CLIENT_METRICS, ResourceType.GROUP}),
 )
 
 
@@ -40,11 +42,12 @@ def handle(metadata: Metadata, request: Request, message: Any) -> Any:
     return shape(error_code=ErrorCode.NONE, config_resources=resources)
 
 
-def _resources(image: Image) -> Iterator[tuple[ResourceType, str]]:
+def _resources(image: Image) -> Iterator[tuple[int, str]]:
     for resource in image.configs:
         if resource.type is ResourceType.GROUP:
             yield resource
     for broker_id in image.brokers:
+        yield BROKER_LOGGER, str(broker_id)
         yield ResourceType.BROKER, str(broker_id)
     for topic in image.topics.values():
         if not topic.is_being_deleted:
