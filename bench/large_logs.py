@@ -59,7 +59,7 @@ class Story:
     log: KnownLog
     buffer_bytes: int
     """``log.cleaner.dedupe.buffer.size``."""
-    is_spread: bool
+    is_distributed: bool
     """Whether the keys are too many for one task."""
 
     @property
@@ -76,12 +76,12 @@ class Story:
 def many_keys(keys: int) -> Story:
     """The default memory, or, for a try with few keys, so little that they go the same way."""
     log = KnownLog.of(keys, copies=2, value_bytes=10)
-    return Story("many-keys", log, max(min(4 * log.keys, BUFFER_BYTES), MEBIBYTE), is_spread=True)
+    return Story("many-keys", log, max(min(4 * log.keys, BUFFER_BYTES), MEBIBYTE), is_distributed=True)
 
 
 def large_log(gigabytes: float) -> Story:
     log = KnownLog.of(int(gigabytes * GIGABYTE) // 10_240, copies=10, value_bytes=1000)
-    return Story("large-log", log, BUFFER_BYTES, is_spread=False)
+    return Story("large-log", log, BUFFER_BYTES, is_distributed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Soak:
         self._lamina = Lamina(directory, settings)
         self._partition = self._lamina.data_directory / "logs" / PARTITION
         self._seconds: dict[str, float] = {}
-        self._was_spread = False
+        self._was_distributed = False
 
     def run(self) -> Outcome:
         log = self._story.log
@@ -138,8 +138,8 @@ class Soak:
             with PeakMemory(self._lamina.process_id) as memory:
                 with self._step("first pass", log_bytes) as bar:
                     first = self._pass(bar, roll=False)
-                if self._was_spread != self._story.is_spread:
-                    raise WrongLog(f"the pass went {'' if self._was_spread else 'not '}through the shuffle")
+                if self._was_distributed != self._story.is_distributed:
+                    raise WrongLog(f"the pass went {'' if self._was_distributed else 'not '}through the shuffle")
                 with self._step("reading what is left", self._size()) as bar:
                     survivors = check_survivors(log, self._partition, self._advance(bar))
                 self._command("produce", TOPIC, "--tombstone", "one more")
@@ -183,7 +183,7 @@ class Soak:
                 raise WrongLog("the pass was given up: it is far too slow")
             state = self._ask(f"/v1/cleaner?topic={TOPIC}")["partitions"][0]
             self._progress.update(bar, completed=state["done_bytes"] or 0)
-            self._was_spread |= any(self._partition.glob(".lamina-pass-*/scan-*"))
+            self._was_distributed |= any(self._partition.glob(".lamina-pass-*/scan-*"))
             time.sleep(LOOK_SECONDS)
         if passes[-1]["outcome"] != "cleaned":
             raise WrongLog(f"the pass {passes[-1]['outcome']}: {passes[-1]['reason']}")

@@ -104,7 +104,7 @@ def test_a_large_log_goes_to_both_machines_at_once_and_comes_out_as_from_one(
         cluster.master,
         {"spark.executor.memory": "640m"},
         600_000,
-        module="tests.pipeline.spreading",
+        module="tests.pipeline.distributing",
     )
     asyncio.run(with_engine(engine, lambda: _large(engine, tmp_path)))
     wait_until(lambda: not processes_of(tmp_path))
@@ -114,7 +114,7 @@ async def _large(engine: SparkEngine, path: Path) -> None:
     large = a_plan(path / "large", keys=1000, segment_bytes=20_000)
     (answer,) = await clean_all(engine, large)
     assert isinstance(answer, Manifest), answer
-    assert answer.attempt == "spread"
+    assert answer.attempt == "distributed"
     expected = clean_log(large, "expected")
     assert len(expected.groups) > 1
     assert output_of(large, answer) == output_of(large, expected)
@@ -124,7 +124,7 @@ async def _large(engine: SparkEngine, path: Path) -> None:
     answers = [*await clean_all(engine, one_group), *await clean_all(engine, *busy)]
     for plan, each in zip([one_group, *busy], answers, strict=True):
         assert isinstance(each, Manifest), each
-        assert each.attempt != "spread", "there is nothing to divide, or nobody who would be idle"
+        assert each.attempt != "distributed", "there is nothing to divide, or nobody who would be idle"
         assert output_of(plan, each) == output_of(plan, clean_log(plan, "expected"))
 
 

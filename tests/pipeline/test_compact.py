@@ -136,18 +136,18 @@ def test_logs_that_wait_go_together_and_one_that_fails_its_task_fails_alone(play
 def test_a_log_with_too_many_keys_goes_through_the_shuffle_with_its_whole_limit(
     played: Played, plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spread: list[Plan] = []
+    distributed: list[Plan] = []
 
-    def clean_spread(_context: object, plan: Plan, slots: int) -> Answer:
+    def clean_distributed(_context: object, plan: Plan, slots: int) -> Answer:
         assert slots == 2
-        spread.append(plan)
+        distributed.append(plan)
         return answered(plan)
 
-    monkeypatch.setattr("lamina.pipeline.compact.clean_spread", clean_spread)
+    monkeypatch.setattr("lamina.pipeline.compact.clean_distributed", clean_distributed)
     played.task = lambda _plan: TooManyKeys("too many")
     played.compaction.add(plans[0])
     assert played.answer() == answered(plans[0])
-    assert spread[0].memory_limit_bytes == plans[0].memory_limit_bytes // 2
+    assert distributed[0].memory_limit_bytes == plans[0].memory_limit_bytes // 2
 
 
 def test_fact_97_tasks_of_one_machine_keep_to_one_limit_and_those_of_a_cluster_have_a_part(

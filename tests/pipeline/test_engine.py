@@ -68,7 +68,7 @@ async def _both_ways(path: Path, engine: SparkEngine) -> None:
         attempts.append(answer.attempt)
         assert output_of(plan, answer) == output_of(alone, expected)
         assert (answer.keys, answer.after, answer.dropped) == (expected.keys, expected.after, expected.dropped)
-    assert attempts[1] == "spread" != attempts[0]
+    assert attempts[1] == "distributed" != attempts[0]
 
 
 async def _one_bad_log_among_good_ones(path: Path, engine: SparkEngine) -> None:

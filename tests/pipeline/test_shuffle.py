@@ -8,7 +8,7 @@ import pytest
 from lamina.cleaning import key_hashes
 from lamina.cleaning.header_scan import judge_batches, scan_headers
 from lamina.cleaning.key_hashes import SegmentKeys
-from lamina.cleaning.newest import NewestRecords
+from lamina.cleaning.offset_map import OffsetMap
 from lamina.pipeline import shuffle
 from lamina.pipeline.shuffle import KEYS, Columns, Packed, bucket_bits, gather_group, pack, reduce_bucket, unpack
 from tests.pipeline.engines import a_plan
@@ -28,7 +28,7 @@ def superseded_records(plan_directory: Path, keys: int) -> tuple[int, int, int]:
     rows = [row for bucket in buckets for _, row in reduce_bucket(bucket, [0] * len(plan.segments))]
     gathered = gather_group(rows, numbers, verdicts)
     marked = sum(int(np.unpackbits(mask).sum()) for mask in gathered.masks.values())
-    exact = sum(int(np.unpackbits(mask).sum()) for mask in NewestRecords(plan, verdicts).find())
+    exact = sum(int(np.unpackbits(mask).sum()) for mask in OffsetMap(plan, verdicts).find_superseded())
     return marked, gathered.keys, exact
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from lamina.cleaning.failures import Cancelled
-from lamina.cleaning.throttle import Throttle
+from lamina.cleaning.limits import Throttle
 from lamina.pipeline.tasks import (
     CANCELLED,
     Report,
     read_progress,
     spending,
 )
-from tests.cleaning.test_throttle import Clock
+from tests.cleaning.test_limits import Clock
 from tests.pipeline.engines import a_plan
 
 
@@ -51,7 +51,7 @@ def test_every_piece_of_a_pass_says_how_long_it_had_to_wait(tmp_path: Path, monk
         "lamina.pipeline.tasks.throttle_of", lambda _plan: Throttle(1000, clock=clock, sleep=clock.sleep)
     )
     plan = a_plan(tmp_path)
-    for name in ("look-0", "scan-0", "rewrite-0"):
+    for name in ("headers-0", "scan-0", "rewrite-0"):
         with spending(plan, name) as spend:
             spend(500)
     assert clock.slept == [0.5] * 3

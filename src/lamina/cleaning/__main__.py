@@ -1,8 +1,8 @@
-"""``python -m lamina.cleaning``: does plans that come in on stdin, and tells on stdout what became of each.
+"""``python -m lamina.cleaning``: carries out plans that come in on stdin, and answers each on stdout.
 
-It is told what ``orders`` knows, and does one plan at a time, the smallest first, so that none waits for a huge one
-that has not begun. Ends when stdin does, whatever it is doing: then nobody waits for the result any more. Must not know
-who asks.
+It understands the orders of ``orders``, and does one plan at a time, the smallest first, so that none waits for a huge
+one that has not begun. It exits when stdin is closed, whatever it is doing: then no result is wanted any more. Must not
+know who asks.
 """
 
 import os
@@ -12,10 +12,10 @@ import traceback
 from functools import partial
 from typing import BinaryIO, NoReturn
 
-from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Progress, dump_line
-from lamina.cleaning.background import step_back
 from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.job import carry_out
+from lamina.cleaning.limits import lower_priority
 from lamina.cleaning.orders import Cancel, Clean, load_order
 
 _FAILED, _BAD_ORDER = 1, 2
@@ -45,7 +45,7 @@ class Worker:
         try:
             while True:
                 plan = self._take()
-                self._say(do(plan, partial(self._tell, plan), partial(self._is_cancelled, plan)))
+                self._say(carry_out(plan, partial(self._tell, plan), partial(self._is_cancelled, plan)))
         except BaseException:
             traceback.print_exc()
             sys.stderr.flush()
@@ -87,7 +87,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> int:
 
 
 if __name__ == "__main__":
-    step_back()
+    lower_priority()
     status = run(sys.stdin.buffer, sys.stdout.buffer)
     sys.stderr.flush()
     # Not an ordinary end, which would wait for the thread that works.

@@ -1,7 +1,7 @@
 """One pass over one log, in one process: a plan → cleaned files in the pass folder and a manifest. No Spark in it.
 
-The steps are functions of their own, for a pass that is spread over several tasks: ``scan_headers`` for each segment,
-``judge_batches`` over all in order, ``NewestRecords`` or the two halves of the shuffle (``key_hashes``),
+The steps are functions of their own, for a distributed pass: ``scan_headers`` for each segment,
+``judge_batches`` over all in order, ``OffsetMap`` or the two halves of the shuffle (``key_hashes``),
 ``rewrite_group`` for each of ``groups_to_rewrite``, ``make_manifest``. The same files come of both ways. Must not
 touch a live file, nor know a clock but for the figures.
 """
@@ -18,10 +18,10 @@ from lamina.cleaning.contract import Counts, Dropped, Horizons, Manifest, Plan, 
 from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
 from lamina.cleaning.kernels import columns as c
 from lamina.cleaning.kernels.memory import Bytes
-from lamina.cleaning.newest import NewestRecords
+from lamina.cleaning.limits import Meter, Throttle, throttle_of, unmetered
+from lamina.cleaning.offset_map import OffsetMap
+from lamina.cleaning.parallel import run_all, run_in_order
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
-from lamina.cleaning.side_by_side import run_all, run_in_order
-from lamina.cleaning.throttle import Meter, Throttle, throttle_of, unmetered
 from lamina.log.files import Disk
 
 
@@ -49,10 +49,10 @@ def clean_log(
         scans = run_in_order(pool, (partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers), threads)
         verdicts = judge_batches(plan, scans)
     judged = time.monotonic()
-    newest = NewestRecords(
+    offset_map = OffsetMap(
         plan, verdicts, attempt=attempt, has_shuffle=has_shuffle, disk=disk, threads=threads, meter=meter
     )
-    superseded = newest.find()
+    superseded = offset_map.find_superseded()
     found = time.monotonic()
     groups = groups_to_rewrite(plan, verdicts)
     rewritten = _rewrite_all(threads, plan, groups, verdicts, superseded, attempt, disk, meter)
@@ -62,8 +62,8 @@ def clean_log(
         plan,
         attempt,
         rewritten,
-        keys=newest.keys,
-        bytes_read=newest.bytes_read,
+        keys=offset_map.keys,
+        bytes_read=offset_map.bytes_read,
         seconds=Seconds(judged - began, found - judged, ended - found, slept, ended - began),
     )
 
@@ -85,7 +85,7 @@ def make_manifest(
     bytes_read: int,
     seconds: Seconds,
 ) -> Manifest:
-    """What a finished pass tells; ``bytes_read`` are those of finding keys, rewriting brings its own."""
+    """What a finished pass reports; ``bytes_read`` are those of finding keys, rewriting adds its own."""
     counters = np.array([each.counters for each in rewritten], np.int64).reshape(-1, c.COUNTERS)
     total = [int(value) for value in counters.sum(axis=0)]
     horizons = total[c.HORIZONS]
@@ -144,7 +144,7 @@ def _rewrite_all(
     disk: Disk,
     meter: Meter,
 ) -> list[Rewritten]:
-    """The groups side by side; where one fails, what the others wrote goes too."""
+    """The groups in parallel; when one fails, what the others wrote is removed too."""
     turn = Semaphore(threads)
     done: list[Rewritten] = []
 

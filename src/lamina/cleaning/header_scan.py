@@ -23,8 +23,8 @@ from lamina.cleaning.kernels.columns import (
 )
 from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.keys import Flags
+from lamina.cleaning.limits import Meter, unmetered
 from lamina.cleaning.slices import Source
-from lamina.cleaning.throttle import Meter, unmetered
 from lamina.compaction.retain import NEVER_MS
 from lamina.compaction.verdicts import BatchSummary, LastData, Verdicts
 from lamina.errors import CorruptMessage

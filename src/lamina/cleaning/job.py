@@ -1,15 +1,24 @@
-"""Loading what a pass is made with, by name: numba and numpy, which only a job's process has to have.
+"""One plan, carried out in this process: whatever goes wrong is an answer too.
 
-Must not know how a pass runs.
+``clean_log`` is loaded by name, because only the process of a job has to have numba and numpy. Must not know who asks.
 """
 
 import importlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from lamina.cleaning.answers import Answer, failure_of
 from lamina.cleaning.contract import Manifest, Plan
-from lamina.cleaning.failures import EngineMissing
+from lamina.cleaning.failures import Cancelled, EngineMissing
 
 _CLEAN_LOG = "lamina.cleaning.clean_log"
+_PROGRESS_SECONDS = 0.2
+_TIMES_OVER_THE_LOG = 3
+"""How often the sources' bytes are read or written, about: read for their keys, read again, written."""
 
 
 def run_plan(plan: Plan, attempt: str, **options: Any) -> Manifest:
@@ -22,3 +31,33 @@ def run_plan(plan: Plan, attempt: str, **options: Any) -> Manifest:
         ) from None
     manifest: Manifest = clean_log(plan, attempt, **options)
     return manifest
+
+
+def carry_out(plan: Plan, progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> Answer:
+    """The answer to a plan; ``progress`` is told now and then how many of the sources' bytes are done."""
+    try:
+        return run_plan(
+            replace(plan, job_syncs=False), "1", threads=os.cpu_count() or 1, meter=_Meter(plan, progress, is_cancelled)
+        )
+    except Exception as error:
+        return failure_of(plan, error)
+
+
+class _Meter:
+    def __init__(self, plan: Plan, progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> None:
+        self._progress = progress
+        self._is_cancelled = is_cancelled
+        self._lock = threading.Lock()
+        self._source_bytes = plan.source_bytes
+        self._bytes = 0
+        self._told_at = 0.0
+
+    def __call__(self, size_bytes: int) -> None:
+        if self._is_cancelled():
+            raise Cancelled("the pass was cancelled")
+        with self._lock:
+            self._bytes += size_bytes
+            now = time.monotonic()
+            if now - self._told_at >= _PROGRESS_SECONDS:
+                self._told_at = now
+                self._progress(min(self._bytes // _TIMES_OVER_THE_LOG, self._source_bytes))

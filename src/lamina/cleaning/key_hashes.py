@@ -19,8 +19,8 @@ from lamina.cleaning.kernels.keys import Words
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.table import reduce_hashes
 from lamina.cleaning.key_scan import SliceScan
+from lamina.cleaning.limits import Meter, unmetered
 from lamina.cleaning.slices import Source
-from lamina.cleaning.throttle import Meter, unmetered
 from lamina.compaction.retain import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
 

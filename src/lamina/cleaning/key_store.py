@@ -1,23 +1,22 @@
 """The keys of a pass within a limit of memory, and in a scratch file beyond it.
 
-Owns what is held and when it has to make room. While one entry of every key fits three quarters of the memory, only
-these are kept for long; when they do not, entries go to the scratch file as they come and are settled at the end. Must
+Owns what is held and when it has to free memory. While one entry of every key fits three quarters of the memory, only
+these are kept for long; when they do not, entries go to the scratch file as they come and are reduced at the end. Must
 not know what a record is.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from lamina.cleaning.bucket_reduction import BucketReduction
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.key_blocks import Block, Scratch, Stored, total_size_of
-from lamina.cleaning.room import check_room
-from lamina.cleaning.settling import Settling
-from lamina.cleaning.throttle import Meter
+from lamina.cleaning.limits import Meter, check_free_space
 from lamina.log.files import Disk
 
 _MOST_WRITING = 2
 _SCRATCH_TIMES = 8
-"""How many times its memory a task may lay by: beyond that a shuffle is better."""
+"""How many times its memory a task may spill: beyond that a shuffle is better."""
 
 
 class StoreFull(Exception):
@@ -25,26 +24,26 @@ class StoreFull(Exception):
 
 
 class KeyStore:
-    """Takes the dirty keys of a pass in log order, then the clean ones; settling leaves the marks."""
+    """Takes the dirty keys of a pass in log order, then the clean ones; reducing them leaves the marks."""
 
     def __init__(
         self,
         plan: Plan,
         attempt: str,
         pool: ThreadPoolExecutor,
-        settling: Settling,
+        reduction: BucketReduction,
         *,
         has_shuffle: bool,
         disk: Disk,
         meter: Meter,
     ) -> None:
-        """Without a shuffle, which is better for very many keys, the scratch file may grow as long as there is room."""
+        """Without a shuffle, which is better for very many keys, the scratch file may grow while the disk has space."""
         self._plan = plan
         self._limit_bytes = plan.memory_limit_bytes
         self._most_stored_bytes = self._limit_bytes * _SCRATCH_TIMES if has_shuffle else None
         self._path = f"{plan.pass_folder}/{plan.plan_id}.{attempt}.keys"
         self._pool = pool
-        self._settling = settling
+        self._reduction = reduction
         self._disk = disk
         self._meter = meter
         self._known: list[Block] = []
@@ -59,40 +58,42 @@ class KeyStore:
     def add(self, block: Block) -> None:
         """Take dirty keys; raises :class:`StoreFull`."""
         if self._scratches:
-            self._stored.append(self._lay_by(block))
+            self._stored.append(self._spill(block))
             self._bound_scratch()
             return
         self._fresh.append(block)
         if _held_bytes(self._fresh) > self._limit_bytes // 4:
-            self._learn()
+            self._merge()
             if _held_bytes(self._known) > self._limit_bytes * 3 // 4:
                 self._begin_scratch()
-                self._stored = [self._lay_by(known) for known in self._known]
+                self._stored = [self._spill(known) for known in self._known]
                 self._known = []
                 self._bound_scratch()
 
-    def _learn(self) -> None:
-        self._known += self._settling.learn(self._known, self._fresh)
+    def _merge(self) -> None:
+        self._known += self._reduction.merge(self._known, self._fresh)
         self._fresh = []
 
     def probe(self, block: Block) -> None:
         """Take clean keys, which supersede nothing; after all dirty ones. Raises :class:`StoreFull`."""
         if self._scratches:
-            self._stored_others.append(self._lay_by(block))
+            self._stored_others.append(self._spill(block))
             if self._most_stored_bytes is not None and total_size_of(self._stored_others) > self._most_stored_bytes:
                 raise StoreFull
             return
         if self._fresh:
-            self._learn()
+            self._merge()
         self._others.append(block)
         if _held_bytes(self._known) + _held_bytes(self._others) > self._limit_bytes:
-            self._settling.settle(self._known, (), self._others)
+            self._reduction.mark_superseded(self._known, (), self._others)
             self._others = []
 
     def finish(self) -> int:
-        """Settle what is left. Returns how many dirty keys there are."""
+        """Reduce what is left. Returns how many dirty keys there are."""
         self._wait_for_writing()
-        return self._settling.settle(self._known, self._fresh or self._stored, self._others or self._stored_others)
+        return self._reduction.mark_superseded(
+            self._known, self._fresh or self._stored, self._others or self._stored_others
+        )
 
     def discard(self) -> None:
         wait(self._writing)
@@ -104,11 +105,11 @@ class KeyStore:
         self._scratches.append(scratch)
         return scratch
 
-    def _lay_by(self, block: Block) -> Stored:
+    def _spill(self, block: Block) -> Stored:
         """Have a block written while others are made, but not many of them."""
         if len(self._writing) == _MOST_WRITING:
             self._wait_for_writing()
-        check_room(self._disk, self._plan, len(block.data))
+        check_free_space(self._disk, self._plan, len(block.data))
         self._meter(len(block.data))
         scratch = self._scratches[-1]
         stored = Stored(scratch, scratch.reserve(len(block.data)), block.starts, block.counts)
@@ -127,7 +128,7 @@ class KeyStore:
             return
         self._wait_for_writing()
         old = self._scratches[-1]
-        self._stored = self._settling.store_newest(self._stored, self._begin_scratch())
+        self._stored = self._reduction.store_newest(self._stored, self._begin_scratch())
         old.discard()
         newest_bytes = total_size_of(self._stored)
         self._meter(newest_bytes)

@@ -21,7 +21,7 @@ from lamina.cleaning.kernels.index_entries import (
     TIME_ENTRIES,
     index_batches,
 )
-from lamina.cleaning.room import check_room
+from lamina.cleaning.limits import check_free_space
 from lamina.log.aborted import AbortedTransaction, pack_aborted
 from lamina.log.files import Bytes, Disk, File, write_fully
 from lamina.log.index_pair import INDEX, TIME_INDEX
@@ -62,7 +62,7 @@ class SegmentWriter:
     def write(self, data: Bytes, batches: Rows) -> None:
         """Append whole batches; of each, ``batches`` says position, size, last offset and max timestamp."""
         assert self._log is not None
-        check_room(self._disk, self._plan, len(data))
+        check_free_space(self._disk, self._plan, len(data))
         write_fully(self._log, data, self.size_bytes)
         self._crc = crc32c(data, self._crc)
         self.size_bytes += len(data)
@@ -71,7 +71,7 @@ class SegmentWriter:
     def finish(self, aborted: Sequence[AbortedEntry]) -> OutputGroup:
         """Write the indexes, and give everything the last source's time (fact 47)."""
         assert self._log is not None
-        self._settle(LOG, self._log, self.size_bytes, self._crc)
+        self._close(LOG, self._log, self.size_bytes, self._crc)
         self._log = None
         self._write_small(INDEX, self._offset_entries())
         self._write_small(TIME_INDEX, self._time_entries())
@@ -90,7 +90,7 @@ class SegmentWriter:
         )
 
     def discard(self) -> None:
-        """Remove what was written: the pass has failed, perhaps for want of room."""
+        """Remove what was written: the pass has failed, perhaps because the disk is full."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -121,9 +121,9 @@ class SegmentWriter:
         except BaseException:
             file.close()
             raise
-        self._settle(extension, file, len(data), crc32c(data))
+        self._close(extension, file, len(data), crc32c(data))
 
-    def _settle(self, extension: str, file: File, size_bytes: int, crc: int) -> None:
+    def _close(self, extension: str, file: File, size_bytes: int, crc: int) -> None:
         try:
             if self._plan.job_syncs:
                 file.fsync()

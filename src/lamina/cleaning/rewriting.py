@@ -42,9 +42,9 @@ from lamina.cleaning.kernels.index_entries import (
 )
 from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.rewrite import MOST_GROWTH_BYTES, RECORD_COLUMNS, rewrite_batches
+from lamina.cleaning.limits import Meter, unmetered
 from lamina.cleaning.output import SegmentWriter
 from lamina.cleaning.slices import SLICE_BYTES, Slice, Source
-from lamina.cleaning.throttle import Meter, unmetered
 from lamina.compaction.grouping import GroupLimits, group_segments
 from lamina.compaction.retain import COPY, DISCARD
 from lamina.compaction.verdicts import DISCARD_RECORDS

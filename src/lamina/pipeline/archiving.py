@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from lamina.cleaning.background import step_back
+from lamina.cleaning.limits import lower_priority
 from lamina.pipeline.class_archive import archive_path, write_archive
 from lamina.pipeline.java import find_java
 from lamina.pipeline.session import Session
@@ -33,7 +33,7 @@ def make_archive(directory: str, session: Session) -> None:
 
 def main() -> None:
     directory = sys.argv[1]
-    step_back()
+    lower_priority()
     session = Session("local[2]", {}, f"{directory}/archiving")
 
     def die_with_the_broker() -> None:

@@ -1,10 +1,10 @@
 """Distributing passes over Spark's tasks, as they come.
 
 Owns which way a log goes, and the threads that wait for Spark: one a slot and one more, each with a job of one task, so
-that every answer is there as soon as its task is over and a huge log holds nobody up. One whose keys do not fit the
-memory of a task goes through the shuffle (``spread``), and so does a large one on a cluster that would stand idle. A
-log that fails does not fail the others; where it takes its task with it, the rest are done again one by one. Must not
-know the broker.
+that every answer is there as soon as its task is over and no log waits for a huge one. One whose keys do not fit the
+memory of a task goes through the shuffle (``distributed_pass``), and so does a large one on a cluster that would be
+idle. A log that fails does not fail the others; where it takes its task with it, the rest are done again one by one.
+Must not know the broker.
 """
 
 import os
@@ -17,16 +17,16 @@ from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.rewriting import groups_of
 from lamina.pipeline.backlog import Backlog, Work
+from lamina.pipeline.distributed_pass import clean_distributed
 from lamina.pipeline.session import Session
-from lamina.pipeline.spread import clean_spread
+from lamina.pipeline.spark_errors import SparkEnded, end_sentence, has_ended, sentence_of
 from lamina.pipeline.tasks import FOLDER_GONE, clean_alone
-from lamina.pipeline.trouble import SparkEnded, end_sentence, has_ended, sentence_of
 
-_SPREAD_BYTES = 256 * 1024 * 1024
-"""A smaller log is done before its pieces are handed out."""
+_DISTRIBUTED_BYTES = 256 * 1024 * 1024
+"""A smaller log is cleaned before its pieces are handed out."""
 
 _AHEAD = 1
-"""So many jobs of small logs wait in Spark for a slot, which else would stand idle while the next one is made."""
+"""So many jobs of small logs wait in Spark for a slot, which would be idle while the next one is made."""
 
 Alone = Answer | TooManyKeys
 
@@ -44,7 +44,7 @@ class Compaction:
         self._changed = threading.Condition()
         self._threads = 0
         self._idle = 0
-        self._spreading = threading.Lock()
+        self._distributing = threading.Lock()
 
     def add(self, plan: Plan) -> None:
         with self._changed:
@@ -84,15 +84,15 @@ class Compaction:
             return self._backlog.take(self._slots)
 
     def _do(self, work: Work) -> None:
-        if len(work.plans) == 1 and self._pays_to_spread(work.plans[0], work.at_once):
-            self._say(_as_seen(work.plans[0], self._spread(work.plans[0])))
+        if len(work.plans) == 1 and self._pays_to_distribute(work.plans[0], work.at_once):
+            self._say(_as_seen(work.plans[0], self._distribute(work.plans[0])))
             return
         for plan, result in zip(work.plans, self._clean(work, work.plans), strict=True):
-            self._say(_as_seen(plan, self._spread(plan) if isinstance(result, TooManyKeys) else result))
+            self._say(_as_seen(plan, self._distribute(plan) if isinstance(result, TooManyKeys) else result))
 
-    def _pays_to_spread(self, plan: Plan, plans: int) -> bool:
+    def _pays_to_distribute(self, plan: Plan, plans: int) -> bool:
         """Threads of one task use one machine; a cluster has more."""
-        if self._session.is_local or plan.source_bytes < _SPREAD_BYTES:
+        if self._session.is_local or plan.source_bytes < _DISTRIBUTED_BYTES:
             return False
         return self._session.slots >= 2 * plans and len(groups_of(plan)) > 1
 
@@ -111,13 +111,13 @@ class Compaction:
             return results
         return [result for plan in plans for result in self._clean(work, [plan])]
 
-    def _spread(self, plan: Plan) -> Answer:
+    def _distribute(self, plan: Plan) -> Answer:
         """One at a time: each has all slots."""
         slots = self._session.slots
-        with self._spreading:
+        with self._distributing:
             try:
                 limited = self._limited(plan, max(plan.memory_limit_bytes // slots, 1), slots)
-                answer = clean_spread(self._session.context, limited, slots)
+                answer = clean_distributed(self._session.context, limited, slots)
                 self._session.forget_shuffles()
                 return answer
             except Exception as error:

@@ -1,8 +1,8 @@
 """The engine: a process with Spark in it that cleans logs for one broker.
 
 Owns the process. It reads orders on its standard input and answers on its standard output (``cleaning.orders``), and it
-ends when that input does, Java with it: an engine never outlives its broker. Spark's own talk goes to the standard
-error. Must not know how a log is cleaned.
+exits when that input is closed, and its JVM with it: an engine never outlives its broker. Spark's own output goes to
+the standard error. Must not know how a log is cleaned.
 """
 
 import os
@@ -13,8 +13,8 @@ import traceback
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from lamina.cleaning.answers import Answer, Progress, dump_line
-from lamina.cleaning.background import step_back
 from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.limits import lower_priority
 from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Start, Started, dump_started, load_order
 from lamina.pipeline.session import Session
 
@@ -39,7 +39,7 @@ class Engine:
         self._compaction: Compaction | None = None
 
     def run(self) -> NoReturn:
-        """Until the broker is gone, or has enough."""
+        """Until the broker closes the standard input."""
         for line in self._orders:
             try:
                 order = load_order(line)
@@ -57,13 +57,13 @@ class Engine:
                     self._cancel(order.plan_id)
         self._end()
 
-    def _end(self, trouble: str = "") -> NoReturn:
+    def _end(self, reason: str = "") -> NoReturn:
         if self._session is not None:
             self._session.close()
-        if trouble:
-            print(trouble, file=sys.stderr)
+        if reason:
+            print(reason, file=sys.stderr)
         sys.stderr.flush()
-        os._exit(SAID_WHY if trouble else 0)
+        os._exit(SAID_WHY if reason else 0)
 
     def _start(self, session: Session) -> None:
         loading = threading.Thread(target=_load, daemon=True)
@@ -88,30 +88,30 @@ class Engine:
         self._tell_progress(compaction)
 
     def _refuse(self, error: Exception) -> NoReturn:
-        """Spark does not start: whoever waits is told why."""
+        """Spark does not start: all plans fail with the reason."""
         traceback.print_exception(error)
-        from lamina.pipeline.trouble import start_sentence
+        from lamina.pipeline.spark_errors import start_sentence
 
         assert self._session is not None
         self._give_up(start_sentence(error, self._session.master))
 
     def _lose(self, error: Exception) -> NoReturn:
-        """Spark is gone, or does what nobody expected: the next plan gets another engine."""
+        """Spark has ended or failed unexpectedly: the next plan gets another engine."""
         traceback.print_exception(error)
         self._give_up(str(error) or type(error).__name__)
 
-    def _give_up(self, trouble: str) -> NoReturn:
-        """End, which fails all that is under way: the next pass is to find a new engine, never this one."""
-        self._giving_up.acquire()  # For good: who comes second has nothing to add.
-        self._end(trouble)
+    def _give_up(self, reason: str) -> NoReturn:
+        """End, which fails all that is under way: the next pass must find a new engine, never this one."""
+        self._giving_up.acquire()  # Never released: the first reason is the one that is told.
+        self._end(reason)
 
     def _watch(self, session: Session) -> None:
-        """End when Spark has, so that no pass comes to find it so, and when a cluster would have one wait for ever."""
+        """End when Spark has ended, and when a cluster gives no executor: no pass waits for ever."""
         waiting = threading.Event()
         seen_at = time.monotonic()
         while not waiting.wait(_WATCH_SECONDS):
             if not session.is_alive:
-                waiting.wait(_WATCH_SECONDS)  # Who is in a job has more to say of it.
+                waiting.wait(_WATCH_SECONDS)  # A job that fails of it has a better reason.
                 self._give_up(f"Spark on {session.master} has ended")
             if not self._open or session.is_local or session.executors:
                 seen_at = time.monotonic()
@@ -126,7 +126,7 @@ class Engine:
             compaction.add(plan)
 
     def _cancel(self, plan_id: str) -> None:
-        """Do not begin a plan, or tell its tasks where they look: in its folder."""
+        """Do not begin a plan; tasks that work on it see a file in its folder."""
         with self._taking:
             plan = self._open.pop(plan_id, None)
             compaction = self._compaction
@@ -137,7 +137,7 @@ class Engine:
         try:
             os.close(os.open(f"{plan.pass_folder}/{CANCELLED}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError:
-            return  # The folder is gone, and they see that too.
+            return  # The folder is gone, which tasks see too.
 
     def _answer(self, answer: Answer) -> None:
         with self._taking:
@@ -164,7 +164,7 @@ class Engine:
                 self._out.write(line)
                 self._out.flush()
         except OSError:
-            self._end()  # Nobody listens any more.
+            self._end()  # The broker is gone.
 
 
 def _load() -> None:
@@ -173,8 +173,8 @@ def _load() -> None:
 
 
 def main() -> None:
-    step_back()
-    # Whatever prints, in this process or in Java, must not get between the answers.
+    lower_priority()
+    # What this process or Java prints must not get between the answers.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     Engine(sys.stdin.buffer, out).run()

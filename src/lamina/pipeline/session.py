@@ -23,7 +23,7 @@ import lamina
 from lamina.pipeline.class_archive import use_archive
 from lamina.pipeline.gateway import JavaProcess, await_door, begin_java, java_command, spark_home
 from lamina.pipeline.java import Java, find_java
-from lamina.pipeline.trouble import MasterSilent
+from lamina.pipeline.spark_errors import MasterSilent
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

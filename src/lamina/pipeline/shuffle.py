@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.key_hashes import SegmentKeys, find_superseded, scan_segment
-from lamina.cleaning.throttle import Meter, unmetered
+from lamina.cleaning.limits import Meter, unmetered
 
 ENTRY_BYTES = 8 + 8 + 4 + 1
 _REDUCE_BYTES = 96

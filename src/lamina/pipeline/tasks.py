@@ -19,7 +19,7 @@ from lamina.cleaning.answers import Failure, failure_of
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.failures import Cancelled, TooManyKeys
-from lamina.cleaning.throttle import Meter, throttle_of
+from lamina.cleaning.limits import Meter, throttle_of
 
 PROGRESS = ".progress"
 CANCELLED = "cancelled"

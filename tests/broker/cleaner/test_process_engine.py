@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lamina.broker.cleaner.process_engine import ProcessEngine
-from lamina.cleaning.answering import do
 from lamina.cleaning.answers import Answer, Failure, Progress, dump_line, load_line
 from lamina.cleaning.contract import ContractError, Manifest, Plan
 from lamina.cleaning.gather import prepare
+from lamina.cleaning.job import carry_out
 from tests.cleaning.small_passes import a_compacted_log, begin
 from tests.pipeline.engines import Hold, a_plan
 
@@ -115,7 +115,7 @@ def test_a_job_that_fails_unexpectedly_ends_the_child(
     (tmp_path / "lamina_test_broken.py").write_text(
         "import lamina.cleaning.__main__ as job, sys\n"
         "def broken(*_): raise RuntimeError('a bug')\n"
-        "job.do = broken\n"
+        "job.carry_out = broken\n"
         "job.run(sys.stdin.buffer, sys.stdout.buffer)\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
@@ -124,7 +124,7 @@ def test_a_job_that_fails_unexpectedly_ends_the_child(
 
 
 def test_a_cancelled_plan_ends_at_its_next_piece(plan: Plan) -> None:
-    assert do(plan, lambda _: None, lambda: True) == Failure(plan.plan_id, "the pass was cancelled")
+    assert carry_out(plan, lambda _: None, lambda: True) == Failure(plan.plan_id, "the pass was cancelled")
 
 
 def test_what_is_lacking_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,10 +30,10 @@ from lamina.cleaning.kernels.memory import (
 from lamina.cleaning.kernels.sources import STAMP
 
 Table = npt.NDArray[np.int64]
-Settle = Callable[
+ReduceBuckets = Callable[
     [Numbers, Table, Table, Numbers, Table, Table, Numbers, Table, bool, Words, Bytes, Numbers, Numbers, Bytes], None
 ]
-Reduce = Callable[[Words, Words, Bytes, Words, Bytes], None]
+ReduceHashes = Callable[[Words, Words, Bytes, Words, Bytes], None]
 
 LEAST_SLOTS = 16
 _ADDRESS_BITS = 48
@@ -97,7 +97,7 @@ def _size_of(entry: Number) -> Number:
     return ENTRY_HEADER_BYTES + i64(load32(entry + LENGTH_AT))
 
 
-def _compile_settle(stamp: int) -> Settle:
+def _compile_reduce_buckets(stamp: int) -> ReduceBuckets:
     @njit(
         "void(Array(int64, 1, 'C'), Array(int64, 2, 'C'), Array(int64, 2, 'C'), Array(int64, 1, 'C'),"
         " Array(int64, 2, 'C'), Array(int64, 2, 'C'), Array(int64, 1, 'C'), Array(int64, 2, 'C'), boolean,"
@@ -106,7 +106,7 @@ def _compile_settle(stamp: int) -> Settle:
         cache=True,
         nogil=True,
     )
-    def settle_buckets(
+    def reduce_buckets(
         known: Numbers,
         known_starts: Table,
         known_counts: Table,
@@ -176,11 +176,11 @@ def _compile_settle(stamp: int) -> Settle:
             out_counts[bucket] = found
             out_starts[bucket + 1] = used
 
-    compiled: Settle = settle_buckets
+    compiled: ReduceBuckets = reduce_buckets
     return compiled
 
 
-def _compile_reduce(stamp: int) -> Reduce:
+def _compile_reduce_hashes(stamp: int) -> ReduceHashes:
     @njit(
         "void(Array(uint64, 1, 'C', readonly=True), Array(uint64, 1, 'C', readonly=True),"
         " Array(uint8, 1, 'C', readonly=True), Array(uint64, 1, 'C'), Array(uint8, 1, 'C'))",
@@ -210,9 +210,9 @@ def _compile_reduce(stamp: int) -> Reduce:
                 elif slots[at] != u64(0):
                     superseded[number] = 1
 
-    compiled: Reduce = reduce_hashes
+    compiled: ReduceHashes = reduce_hashes
     return compiled
 
 
-settle_buckets = _compile_settle(STAMP)
-reduce_hashes = _compile_reduce(STAMP)
+reduce_buckets = _compile_reduce_buckets(STAMP)
+reduce_hashes = _compile_reduce_hashes(STAMP)

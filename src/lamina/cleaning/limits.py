@@ -1,34 +1,39 @@
-"""How fast passes may read and write (fact 97): bytes read to find keys, read to copy and written, together.
+"""What a pass may take from the machine that it shares with the broker.
 
-Owns what was spent, in one process or, in a file, in all processes of one machine that keep to the limit together. Must
-not know what the bytes are.
+Owns three limits: bytes a second (fact 97: bytes read to find keys, read to copy and written, together), in one process
+or, through a file, in all processes of one machine; free disk space; and the priority of a job's process. Must not know
+what the bytes are.
 """
 
 import fcntl
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from threading import Lock
 from typing import Protocol
 
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.failures import NoRoom
+from lamina.log.files import Disk
 
 _EVALUATED_AFTER_SECONDS = 0.3
+_NICENESS = 10
 
 Meter = Callable[[int], None]
 """Told the bytes of every piece of work before the next is begun: may wait, and may raise to end the pass."""
 
 
 def unmetered(_size_bytes: int) -> None:
-    """No limit, and nobody who wants to end it."""
+    """No limit, and nothing that ends the pass."""
 
 
 class Ledger(Protocol):
-    """Until when what was spent so far takes, at the limit."""
+    """The time until which the bytes that were spent so far last, at the limit."""
 
     def spend(self, seconds: float, since: float) -> float:
-        """Add what takes so long, begun not before ``since``. Returns until when all takes."""
+        """Add bytes that last ``seconds``, from ``since`` at the earliest. Returns until when all last."""
 
 
 class OwnLedger:
@@ -64,7 +69,7 @@ class FileLedger:
 
 
 class Throttle:
-    """Sleeps just enough to keep the average of each stretch at the limit; may be shared by threads."""
+    """Sleeps just enough to keep the average of each interval at the limit; may be shared by threads."""
 
     def __init__(
         self,
@@ -90,7 +95,10 @@ class Throttle:
                 self._evaluate()
 
     def finish(self) -> float:
-        """What was spent since counts too: many small logs are a large one. Returns how long it slept in all."""
+        """Count what was spent since the last interval too, because many small logs are a large one.
+
+        Returns how long it slept in all.
+        """
         with self._lock:
             self._evaluate()
             return self.slept_seconds
@@ -111,3 +119,29 @@ def throttle_of(plan: Plan) -> Throttle | None:
     if rate is None:
         return None
     return Throttle(rate, None if plan.throttle_path is None else FileLedger(plan.throttle_path))
+
+
+def check_free_space(disk: Disk, plan: Plan, size_bytes: int) -> None:
+    """Raises :class:`NoRoom` if writing so much would leave too little free.
+
+    There was enough when the pass was planned; whoever fills the disk meanwhile must not find it full of a pass.
+    """
+    free_bytes = disk.free_bytes(plan.pass_folder)
+    if free_bytes - size_bytes < plan.keep_free_bytes:
+        raise NoRoom(
+            f"the disk of {plan.directory} became too full for the pass: {free_bytes} bytes are free, and "
+            f"{plan.keep_free_bytes} must stay free (lamina.disk.free.min.bytes)"
+        )
+
+
+def lower_priority() -> None:
+    """Take the processor only where the broker leaves it, and be killed first when memory is short.
+
+    Holds for this process and those that it will start. Linux shares the processor among sessions first where
+    autogroups are on, so the session gets the same niceness. A service manager may protect the broker from the
+    out-of-memory killer, and this process would inherit that.
+    """
+    os.nice(_NICENESS)
+    for path, value in (("/proc/self/autogroup", str(_NICENESS)), ("/proc/self/oom_score_adj", "500")):
+        with suppress(OSError), open(path, "w") as file:
+            file.write(value)

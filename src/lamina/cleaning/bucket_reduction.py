@@ -1,7 +1,7 @@
-"""Settling the keys of a pass: bucket by bucket, side by side, the newest entry of each key is found (facts 33-35).
+"""Reducing the keys of a pass to the newest entry of each: bucket by bucket, in parallel (facts 33-35).
 
-Each thread has a stretch of the buckets and marks of its own: none waits for another. Must not know where entries come
-from, nor when it is time to settle them.
+Each thread has a range of the buckets and marks of its own: none waits for another. Must not know where entries come
+from, nor when it is time to reduce them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from lamina.cleaning.kernels.entries import Numbers
 from lamina.cleaning.kernels.memory import Bytes
-from lamina.cleaning.kernels.table import LEAST_SLOTS, settle_buckets
+from lamina.cleaning.kernels.table import LEAST_SLOTS, reduce_buckets
 from lamina.cleaning.key_blocks import Block, Entries, Scratch, Stored
-from lamina.cleaning.side_by_side import run_all
+from lamina.cleaning.parallel import run_all
 
 T = TypeVar("T")
 
@@ -25,15 +25,15 @@ _PART_BYTES = 8 * 1024 * 1024
 """How much of a scratch file a thread has in memory at a time."""
 
 
-class Settling:
-    """Marks on the records of a pass, one bit each, made by settling their keys."""
+class BucketReduction:
+    """Marks on the superseded records of a pass, one bit a record, made by reducing their keys."""
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int, bits: int, records: int) -> None:
         self._pool = pool
         self._buckets = 1 << bits
-        stretch = -(-self._buckets // threads)
-        self._stretches = [range(at, min(at + stretch, self._buckets)) for at in range(0, self._buckets, stretch)]
-        self._marks = [np.zeros(-(-records // 8), np.uint8) for _ in self._stretches]
+        share = -(-self._buckets // threads)
+        self._ranges = [range(at, min(at + share, self._buckets)) for at in range(0, self._buckets, share)]
+        self._marks = [np.zeros(-(-records // 8), np.uint8) for _ in self._ranges]
 
     def superseded(self) -> Bytes:
         """The marks of all threads."""
@@ -42,43 +42,43 @@ class Settling:
             np.bitwise_or(found, marks, out=found)
         return found
 
-    def settle(self, known: Sequence[Block], fresh: Sequence[Entries], others: Sequence[Entries]) -> int:
+    def mark_superseded(self, known: Sequence[Block], fresh: Sequence[Entries], others: Sequence[Entries]) -> int:
         """Mark what a later entry supersedes: those known have a key each and come before the fresh ones, which are in
         log order. Then mark all others with one of their keys. Returns how many keys there are."""
 
-        def work(stretch: range, marks: Bytes) -> int:
+        def work(buckets: range, marks: Bytes) -> int:
             return sum(
-                _settle(_columns(known, part), _columns(fresh, part), _columns(others, part), marks, keeps=False)[0]
-                for part in _parts(stretch, [*fresh, *others])
+                _reduce(_columns(known, part), _columns(fresh, part), _columns(others, part), marks, keeps=False)[0]
+                for part in _parts(buckets, [*fresh, *others])
             )
 
-        return sum(self._side_by_side(work))
+        return sum(self._in_parallel(work))
 
-    def learn(self, known: Sequence[Block], fresh: Sequence[Block]) -> list[Block]:
-        """As ``settle``. Those known are brought up to date where they lie; returns the entries of all other keys."""
+    def merge(self, known: Sequence[Block], fresh: Sequence[Block]) -> list[Block]:
+        """As ``mark_superseded``; those known are updated in place. Returns the entries of all other keys."""
 
-        def work(stretch: range, marks: Bytes) -> Block:
-            columns = (_columns(known, stretch), _columns(fresh, stretch), _columns((), stretch))
-            _, new = _settle(*columns, marks, keeps=True)
+        def work(buckets: range, marks: Bytes) -> Block:
+            columns = (_columns(known, buckets), _columns(fresh, buckets), _columns((), buckets))
+            _, new = _reduce(*columns, marks, keeps=True)
             # What was made for all of the fresh ones goes, if there are few new ones among them.
-            return Block(new.data.copy(), *self._placed(stretch, new))
+            return Block(new.data.copy(), *self._placed(buckets, new))
 
-        return self._side_by_side(work)
+        return self._in_parallel(work)
 
     def store_newest(self, fresh: Sequence[Entries], scratch: Scratch) -> list[Stored]:
-        """As ``learn`` where nothing is known, into a scratch file."""
+        """As ``merge`` where nothing is known, into a scratch file."""
 
-        def work(stretch: range, marks: Bytes) -> list[Stored]:
+        def work(buckets: range, marks: Bytes) -> list[Stored]:
             stored = []
-            for part in _parts(stretch, fresh):
+            for part in _parts(buckets, fresh):
                 columns = (_columns((), part), _columns(fresh, part), _columns((), part))
-                _, newest = _settle(*columns, marks, keeps=True)
+                _, newest = _reduce(*columns, marks, keeps=True)
                 position = scratch.reserve(len(newest.data))
                 scratch.write(position, newest.data)
                 stored.append(Stored(scratch, position, *self._placed(part, newest)))
             return stored
 
-        return [stored for stretch in self._side_by_side(work) for stored in stretch]
+        return [stored for some in self._in_parallel(work) for stored in some]
 
     def _placed(self, part: range, block: Block) -> tuple[Numbers, Numbers]:
         """Starts and counts of a block with all buckets, of which only those of a part hold anything."""
@@ -88,8 +88,8 @@ class Settling:
         counts[part.start : part.stop] = block.counts
         return starts, counts
 
-    def _side_by_side(self, work: Callable[[range, Bytes], T]) -> list[T]:
-        return run_all(self._pool, [partial(work, *each) for each in zip(self._stretches, self._marks, strict=True)])
+    def _in_parallel(self, work: Callable[[range, Bytes], T]) -> list[T]:
+        return run_all(self._pool, [partial(work, *each) for each in zip(self._ranges, self._marks, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +114,22 @@ def _columns(entries: Sequence[Entries], part: range) -> _Columns:
     return _Columns(blocks, addresses, starts, counts)
 
 
-def _parts(stretch: range, entries: Sequence[Entries]) -> Iterator[range]:
-    """The stretch in parts of about so many bytes as may come to memory at a time."""
+def _parts(buckets: range, entries: Sequence[Entries]) -> Iterator[range]:
+    """The buckets in parts of about as many bytes as may be in memory at a time."""
     if all(isinstance(each, Block) for each in entries):
-        yield stretch
+        yield buckets
         return
-    begin, held = stretch.start, 0
+    begin, held = buckets.start, 0
     sizes = np.diff(np.sum([each.starts for each in entries], axis=0))
-    for bucket in stretch:
+    for bucket in buckets:
         if held + sizes[bucket] > _PART_BYTES and bucket > begin:
             yield range(begin, bucket)
             begin, held = bucket, 0
         held += int(sizes[bucket])
-    yield range(begin, stretch.stop)
+    yield range(begin, buckets.stop)
 
 
-def _settle(known: _Columns, fresh: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> tuple[int, Block]:
+def _reduce(known: _Columns, fresh: _Columns, others: _Columns, marks: Bytes, *, keeps: bool) -> tuple[int, Block]:
     """How many keys there are, and the fresh entries with a new one, if they are to be kept."""
     buckets = len(fresh.counts)
     sizes = np.diff(fresh.starts, axis=0).sum(axis=1)
@@ -137,7 +137,7 @@ def _settle(known: _Columns, fresh: _Columns, others: _Columns, marks: Bytes, *,
     most = int((known.counts.sum(axis=1) + fresh.counts.sum(axis=1)).max())
     slots = np.empty(max(LEAST_SLOTS, 1 << (2 * most).bit_length()), np.uint64)
     starts, counts = np.zeros(buckets + 1, np.int64), np.zeros(buckets, np.int64)
-    settle_buckets(
+    reduce_buckets(
         known.addresses,
         known.starts,
         known.counts,

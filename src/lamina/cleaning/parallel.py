@@ -1,4 +1,4 @@
-"""Tasks of a pass on the threads of a pool. Where one fails no more are begun, and the running ones are waited for.
+"""Tasks of a pass in parallel, on the threads of a pool. When one fails, no more begin; the running ones are awaited.
 
 Must not know what the tasks do.
 """

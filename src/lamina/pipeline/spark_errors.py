@@ -1,4 +1,4 @@
-"""What to say of a Spark that does not start, or of a job that failed as a whole: one sentence, without Java's stack.
+"""Why Spark does not start, or a job failed as a whole: one sentence, without Java's stack trace.
 
 Must not know what the job was about.
 """
@@ -15,15 +15,15 @@ _NOISE = re.compile(r"\s+")
 
 
 class SparkEnded(Exception):
-    """Java is gone, or its cluster has sent it away, and with it all that was under way."""
+    """The JVM has ended, or its cluster has removed the application, and with it all that was under way."""
 
 
 class MasterSilent(Exception):
-    """A cluster from which there is no answer."""
+    """The master of a cluster does not answer."""
 
 
 def has_ended(error: BaseException) -> bool:
-    """Whether a job failed because there is nobody any more to run it."""
+    """Whether a job failed because its JVM has ended."""
     return isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
 
 
@@ -39,7 +39,7 @@ def end_sentence(error: BaseException, master: str) -> str:
     """Why there is no Spark any more."""
     if isinstance(error, Py4JJavaError):
         said = _short(str(error.java_exception.getMessage()))
-        return f"{master} is gone, or has sent Spark away in the middle of a pass: {said}"
+        return f"{master} is gone, or has removed the application in the middle of a pass: {said}"
     return "Spark ended in the middle of a pass"
 
 

@@ -4,5 +4,5 @@ from lamina.pipeline import compact
 from lamina.pipeline.engine import main
 
 if __name__ == "__main__":
-    compact._SPREAD_BYTES = 1
+    compact._DISTRIBUTED_BYTES = 1
     main()

@@ -1,8 +1,8 @@
-"""One pass over one log in many tasks, for a log whose keys do not fit one.
+"""A distributed pass: one log in many tasks, when its keys do not fit one task.
 
-Its steps are those of ``cleaning.clean_log``: every segment's headers are looked at by a task; the verdicts follow
-here, in log order; the keys go through Spark's shuffle by their hashes (``shuffle``), from there the marks on
-superseded records go to the groups, each rewritten by a task. Values never leave the files. Must not know other logs.
+Its steps are those of ``cleaning.clean_log``: a task scans the headers of each segment; the verdicts follow here, in
+log order; the keys go through Spark's shuffle by their hashes (``shuffle``); from there the marks on superseded records
+go to the groups, and a task rewrites each group. Values never leave the files. Must not know other logs.
 """
 
 import time
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from pyspark import Broadcast, SparkContext
 
 _NOTHING = np.zeros(0, np.uint8)
-_ATTEMPT = "spread"
+_ATTEMPT = "distributed"
 """In the manifest alone: each group is written by an attempt of its own, whose name its files bear."""
 
 
 class Judged(NamedTuple):
-    """What every task of a pass knows."""
+    """What every task of a pass is given."""
 
     plan: Plan
     verdicts: list[SegmentVerdicts]
@@ -51,11 +51,11 @@ class GroupDone(NamedTuple):
     seconds: float
 
 
-def clean_spread(context: "SparkContext", plan: Plan, slots: int) -> Answer:
+def clean_distributed(context: "SparkContext", plan: Plan, slots: int) -> Answer:
     """Carry out a plan; raises what Spark raises when a job fails."""
     began = time.monotonic()
     numbers = range(len(plan.segments))
-    scans = context.parallelize(numbers, len(numbers)).map(partial(look, plan)).collect()
+    scans = context.parallelize(numbers, len(numbers)).map(partial(scan_segment_headers, plan)).collect()
     if failure := next((scan for scan in scans if isinstance(scan, Failure)), None):
         return failure
     verdicts = judge_batches(plan, [scan for scan in scans if isinstance(scan, HeaderScan)])
@@ -113,9 +113,9 @@ def _itself(number: int) -> int:
 # What the tasks do.
 
 
-def look(plan: Plan, number: int) -> HeaderScan | Failure:
+def scan_segment_headers(plan: Plan, number: int) -> HeaderScan | Failure:
     try:
-        with spending(plan, f"look-{number}") as meter:
+        with spending(plan, f"headers-{number}") as meter:
             return scan_headers(plan, number, meter=meter)
     except Exception as error:
         return failure_of(plan, error)

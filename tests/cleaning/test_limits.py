@@ -1,9 +1,12 @@
-"""The throttle keeps the average of each stretch at its limit, in one process or in several (fact 97)."""
+"""A pass keeps to its bytes a second, in one process or in several (fact 97), and its process has a low priority."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
-from lamina.cleaning.throttle import FileLedger, Throttle, throttle_of
+from lamina.cleaning.limits import FileLedger, Throttle, throttle_of
 from tests.pipeline.engines import a_plan
 
 
@@ -93,3 +96,34 @@ def test_a_plan_says_whether_and_with_whom_it_is_throttled(tmp_path: Path) -> No
     shared(1)
     shared.finish()
     assert (tmp_path / "throttle").exists()
+
+
+# Priority
+
+_CODE = """
+import os
+from pathlib import Path
+from lamina.cleaning.limits import lower_priority
+before = os.nice(0)
+lower_priority()
+group = Path("/proc/self/autogroup")
+said = group.read_text().split() if group.exists() else []
+print(os.nice(0) - before, said[-1] if said else "none")
+"""
+
+
+def test_a_process_of_the_cleaner_is_as_nice_as_its_session() -> None:
+    run = subprocess.run([sys.executable, "-c", _CODE], capture_output=True, text=True, start_new_session=True)
+    assert run.returncode == 0, run.stderr
+    nicer, session = run.stdout.split()
+    assert int(nicer) == min(10, 19 - os.nice(0))
+    assert session in ("none", "10")
+
+
+def test_it_is_the_first_to_go_when_memory_is_short() -> None:
+    load = "from lamina.cleaning.limits import lower_priority; lower_priority()"
+    code = f"{load}; print(open('/proc/self/oom_score_adj').read())"
+    if not os.path.exists("/proc/self/oom_score_adj"):
+        return
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) == 500

@@ -13,7 +13,7 @@ from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import NoRoom, TooManyKeys
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.key_hashes import find_superseded
-from lamina.cleaning.newest import NewestRecords
+from lamina.cleaning.offset_map import OffsetMap
 from lamina.cleaning.rewriting import groups_of, rewrite_group
 from lamina.records.batch import Codec
 from tests.cleaning.passes import marks_by_hash, plan_of, read_group, run_pass, verdicts_of
@@ -44,9 +44,8 @@ def test_the_shuffle_marks_the_records_that_one_task_marks_whatever_its_memory(
         plan = plan_of(Path(directory), story, pass_, memory_limit_bytes=limit_bytes)
         verdicts = verdicts_of(plan)
         try:
-            in_one_task = [
-                mask.tobytes() for mask in NewestRecords(plan, verdicts, has_shuffle=True, threads=threads).find()
-            ]
+            offset_map = OffsetMap(plan, verdicts, has_shuffle=True, threads=threads)
+            in_one_task = [mask.tobytes() for mask in offset_map.find_superseded()]
         except TooManyKeys:
             assert limit_bytes == 100
             return
@@ -69,14 +68,14 @@ def test_keys_that_do_not_fit_go_to_a_scratch_file_with_the_same_result(
 ) -> None:
     story = a_story(5000)
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=limit_bytes)
-    newest = NewestRecords(plan, verdicts_of(plan), threads=threads)
+    offset_map = OffsetMap(plan, verdicts_of(plan), threads=threads)
     names = set(os.listdir(plan.pass_folder))
-    (mask,) = newest.find()
+    (mask,) = offset_map.find_superseded()
     superseded = np.unpackbits(mask, bitorder="little")[:10_000]
-    assert newest.keys == 5000
+    assert offset_map.keys == 5000
     assert superseded.sum() == 5000
     assert not superseded[5000:].any()
-    assert newest.bytes_read == plan.segments[0].size_bytes, "read once, whatever the memory"
+    assert offset_map.bytes_read == plan.segments[0].size_bytes, "read once, whatever the memory"
     assert set(os.listdir(plan.pass_folder)) == names, "the scratch file is gone"
 
 
@@ -85,16 +84,16 @@ def test_more_keys_than_the_scratch_file_may_hold_are_for_the_shuffle(tmp_path: 
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10_000)
     names = set(os.listdir(plan.pass_folder))
     with pytest.raises(TooManyKeys, match="10000 bytes"):
-        NewestRecords(plan, verdicts_of(plan), has_shuffle=True, threads=2).find()
+        OffsetMap(plan, verdicts_of(plan), has_shuffle=True, threads=2).find_superseded()
     assert set(os.listdir(plan.pass_folder)) == names
 
 
 def test_where_there_is_no_shuffle_any_number_of_keys_is_found(tmp_path: Path) -> None:
     story = a_story(5000)
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10)
-    newest = NewestRecords(plan, verdicts_of(plan), threads=2)
-    (mask,) = newest.find()
-    assert (newest.keys, np.unpackbits(mask).sum()) == (5000, 5000)
+    offset_map = OffsetMap(plan, verdicts_of(plan), threads=2)
+    (mask,) = offset_map.find_superseded()
+    assert (offset_map.keys, np.unpackbits(mask).sum()) == (5000, 5000)
 
 
 def test_a_scratch_file_keeps_as_much_of_the_disk_free_as_the_plan_says(tmp_path: Path) -> None:
@@ -102,7 +101,7 @@ def test_a_scratch_file_keeps_as_much_of_the_disk_free_as_the_plan_says(tmp_path
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10, keep_free_bytes=2**60)
     names = set(os.listdir(plan.pass_folder))
     with pytest.raises(NoRoom, match="became too full"):
-        NewestRecords(plan, verdicts_of(plan)).find()
+        OffsetMap(plan, verdicts_of(plan)).find_superseded()
     assert set(os.listdir(plan.pass_folder)) == names
 
 

@@ -1,6 +1,6 @@
-"""Finding which records are superseded, in one task: the newest record of every key among the dirty ones.
+"""The offset map of a pass: the newest dirty record of every key, and so which records are superseded, in one task.
 
-The keys are read once and told apart by their bytes, bucket by bucket (facts 33-35). Where they are too many for that,
+The keys are read once and compared by their bytes, bucket by bucket (facts 33-35). Where they are too many for that,
 ``key_hashes`` is the other way, with the same result. Must not know what becomes of a superseded record.
 """
 
@@ -9,19 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
+from lamina.cleaning.bucket_reduction import BucketReduction
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.kernels.columns import BASE_OFFSET, LAST_OFFSET
 from lamina.cleaning.kernels.memory import Bytes
-from lamina.cleaning.key_blocks import Block
-from lamina.cleaning.key_packing import pack_keys
+from lamina.cleaning.key_blocks import Block, pack_keys
 from lamina.cleaning.key_scan import KeyBuffers, SliceKeys, SliceScan
 from lamina.cleaning.key_store import KeyStore, StoreFull
-from lamina.cleaning.settling import Settling
-from lamina.cleaning.side_by_side import run_all
+from lamina.cleaning.limits import Meter, unmetered
+from lamina.cleaning.parallel import run_all
 from lamina.cleaning.slices import Source
-from lamina.cleaning.throttle import Meter, unmetered
 from lamina.compaction.retain import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
 
@@ -33,9 +32,7 @@ _WAVE_SLICES = 4
 """How many slices each thread scans before it waits for the others."""
 
 
-class NewestRecords:
-    """Finds the superseded records of a plan in one task."""
-
+class OffsetMap:
     def __init__(
         self,
         plan: Plan,
@@ -60,23 +57,23 @@ class NewestRecords:
         self.keys = 0
         self.bytes_read = 0
 
-    def find(self) -> list[Bytes]:
+    def find_superseded(self) -> list[Bytes]:
         """For each segment one bit a record, set where it is superseded; raises :class:`TooManyKeys`."""
         records = self._starts[-1]
         if records > _MOST_ORDINALS:
             raise self._too_many(f"more than {_MOST_ORDINALS} records")
         with ThreadPoolExecutor(self._threads, thread_name_prefix="lamina-keys") as pool:
-            settling = Settling(pool, self._threads, self._bits, records)
+            reduction = BucketReduction(pool, self._threads, self._bits, records)
             if self._plan.first_dirty_offset < self._plan.first_uncleanable_offset:
-                self._settle(pool, settling)
-            superseded = settling.superseded()
+                self._reduce(pool, reduction)
+            superseded = reduction.superseded()
         edges = zip(self._starts, self._starts[1:], strict=False)
         return [superseded[start // 8 : end // 8] for start, end in edges]
 
-    def _settle(self, pool: ThreadPoolExecutor, settling: Settling) -> None:
+    def _reduce(self, pool: ThreadPoolExecutor, reduction: BucketReduction) -> None:
         plan = self._plan
         keys = KeyStore(
-            plan, self._attempt, pool, settling, has_shuffle=self._has_shuffle, disk=self._disk, meter=self._meter
+            plan, self._attempt, pool, reduction, has_shuffle=self._has_shuffle, disk=self._disk, meter=self._meter
         )
         try:
             for block in self._scan(pool, plan.first_dirty_offset, OFFSET_AFTER_ALL):
