@@ -52,14 +52,14 @@ def listening(answer: bytes | None) -> Iterator[int]:
     thread.join(10)
 
 
-def test_a_sound_machine_gets_a_table_and_nothing_is_left_behind(lamina: Lamina, tmp_path: Path) -> None:
-    outcome = lamina("doctor", "--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0")
+def test_a_sound_machine_gets_a_table_and_nothing_is_left_behind(lamina: Lamina, disk_path: Path) -> None:
+    outcome = lamina("doctor", "--data-dir", disk_path / "data", "--listen", "127.0.0.1:0")
     assert outcome.status == 0
     assert "result" in outcome.out
     assert "what to do" not in outcome.out, "there is nothing to do"
     assert "does not exist yet; `lamina serve` creates it" in outcome.out
     assert outcome.out.splitlines()[-1].startswith("0 problems, ")
-    assert list(tmp_path.iterdir()) == []
+    assert list(disk_path.iterdir()) == []
 
 
 def test_json_tells_the_same(lamina: Lamina, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_levels_are_shown_and_changed(watch: Callable[..., Outcome]) -> None:
     packages = watch("log-levels").out
     assert "lamina.log " in packages
     assert "lamina.broker.admin" not in packages
-    assert len(packages.splitlines()) < 20
+    assert all(line.split()[0].count(".") <= 1 for line in packages.splitlines())
     assert "lamina.broker.admin" in watch("log-levels", "--all").out
     assert watch("log-levels", "lamina.log", "debug", "--json").objects == [
         {"type": "log_level", "logger": "lamina.log", "level": "debug", "is_set": True}
