@@ -102,6 +102,11 @@ def test_help_groups_the_commands(lamina: Lamina) -> None:
     assert headings[-len(SECTIONS) :] == list(SECTIONS)
 
 
+def test_what_a_command_says_of_itself_is_not_cut(lamina: Lamina) -> None:
+    said = " ".join(lamina("groups", "--help").out.split())
+    assert "reset-offsets Reset the committed offsets of a group that has no members." in said
+
+
 def test_the_package_can_be_run() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "lamina", "--version"],

@@ -4,7 +4,7 @@ import click
 
 from lamina.cli.options.settings import settings_from, settings_options
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
-from lamina.cli.printing.bar import bar
+from lamina.cli.printing.progress import bar
 from lamina.cli.printing.tables import print_table
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError

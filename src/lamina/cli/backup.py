@@ -47,7 +47,7 @@ def command(
     space; everything else is copied. The broker is neither asked nor slowed down. Every record that was acknowledged
     before the backup began is in it.
     """
-    from lamina.cli.printing.bar import run_steps
+    from lamina.cli.printing.progress import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
     from lamina.offline.backup import BackupRefused, Circumstances, take_backup

@@ -38,7 +38,7 @@ def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_js
     Everything is copied; the backup stays as it is. Files that were copied into the backup are checked against their
     checksums. No broker starts on a directory while it is being restored.
     """
-    from lamina.cli.printing.bar import run_steps
+    from lamina.cli.printing.progress import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
     from lamina.offline.backup import BackupRefused

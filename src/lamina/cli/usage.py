@@ -22,6 +22,7 @@ KAFKA_TOOLS = {
 }
 """Kafka's scripts, without ``kafka-`` and ``.sh``, where the command has another name."""
 
+_UNCUT = 1000
 _BEHIND_THE_COMMAND = frozenset({"--bootstrap-server", "--command-config"})
 
 
@@ -69,6 +70,12 @@ class CommandGroup(click.Group):
             if option in _BEHIND_THE_COMMAND:
                 raise click.UsageError(f"Put {option} behind the command", ctx) from error
             raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Not click's own, which cuts what a command says of itself."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=_UNCUT)) for name, one in commands if one])
 
     def _unknown_command(self, ctx: click.Context, name: str) -> str:
         near = nearest_command(name, self.list_commands(ctx), KAFKA_TOOLS if ctx.parent is None else {})

@@ -7,7 +7,7 @@ import click
 
 from lamina.cli.lock_holder import is_held
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
-from lamina.cli.printing.bar import Advance, bar
+from lamina.cli.printing.progress import Advance, bar
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.log.files import Disk
 from lamina.log.verify.directory import NotALogDirectory, Verification, prepare, verify

@@ -7,6 +7,7 @@ import click
 from lamina.cli.bench.measurement import Amount, Measured, measured_topic, read, send
 from lamina.cli.interruption import Interruption
 from lamina.cli.options.cluster import as_json_option, cluster_options
+from lamina.cli.options.numbers import decimal, whole
 from lamina.cli.outcome import FINE, INTERRUPTED
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import bytes_text, per_second
@@ -23,19 +24,21 @@ _DEFAULT_CONSUMED = 1_000_000
 _TIMEOUT_SECONDS = 60.0
 _TOPIC = click.option("--topic", metavar="TOPIC", help="Use this topic and keep it.  [default: a temporary one]")
 _PARTITIONS = click.option(
-    "--partitions", type=click.IntRange(min=1), metavar="N", help="Partitions of the temporary topic.  [default: 1]"
+    "--partitions", type=whole(1), metavar="N", help="Partitions of the temporary topic.  [default: 1]"
 )
-_RECORDS = click.option("--records", type=click.IntRange(min=1), metavar="N", help="How many records.")
-_SECONDS = click.option("--seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="How long at most.")
+_RECORDS = click.option("--records", type=whole(1), metavar="N", help="How many records.")
+_SECONDS = click.option("--seconds", type=decimal(), metavar="S", help="How long at most.")
 _SIZE = click.option(
     "--size",
     "size_bytes",
-    type=click.IntRange(min=0, max=100_000_000),
+    type=whole(largest=100_000_000),
     default=100,
     metavar="BYTES",
-    help="A value's size.  [default: 100]",
+    help="The size of a value.  [default: 100]",
 )
-_COMPRESSION = click.option("--compression", type=click.Choice(CODECS), default="none", help="[default: none]")
+_COMPRESSION = click.option(
+    "--compression", type=click.Choice(CODECS), default="none", help="How batches are compressed.  [default: none]"
+)
 
 
 @click.group(
@@ -69,10 +72,10 @@ Examples:
 @_SECONDS
 @_SIZE
 @_COMPRESSION
-@click.option("--acks", type=click.Choice(ACKS), default="all", help="[default: all]")
+@click.option("--acks", type=click.Choice(ACKS), default="all", help="Which replicas must acknowledge.  [default: all]")
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=decimal(),
     metavar="N",
     help="Records per second.  [default: as fast as possible]",
 )
@@ -145,8 +148,8 @@ def bench_consume(
 ) -> int:
     """Read records and measure the rate.
 
-    A topic that is given is read from its beginning to its end. A temporary one is filled first, with 1000000 records
-    unless --records says otherwise, which is not part of what is measured.
+    A given topic is read from its beginning to its end. A temporary one is filled first, with --records or 1,000,000
+    records; filling it is not measured.
     """
     with Interruption() as interruption, _topic(cluster, topic, partitions, size_bytes) as name:
         if topic is None:

@@ -8,6 +8,7 @@ import click
 from lamina.cli.options.admin import admin_options
 from lamina.cli.options.cluster import as_json_option
 from lamina.cli.options.names import topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import FINE
 from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import readable, time_text
@@ -23,8 +24,8 @@ Examples:
 )
 @topic_argument()
 @click.option("--key", metavar="TEXT", help="The last record with this key.")
-@click.option("--offset", type=click.IntRange(0), metavar="N", help="The record at this offset.")
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only in this partition.")
+@click.option("--offset", type=whole(), metavar="N", help="The record at this offset.")
+@click.option("--partition", type=whole(largest=PARTITION_MAX), metavar="N", help="Only in this partition.")
 @as_json_option
 @admin_options
 def explain(

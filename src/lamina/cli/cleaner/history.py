@@ -8,6 +8,7 @@ import click
 from lamina.cli.options.admin import admin_options
 from lamina.cli.options.cluster import as_json_option
 from lamina.cli.options.names import internal_option, is_shown, topic_argument
+from lamina.cli.options.numbers import whole
 from lamina.cli.outcome import FINE
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import bytes_text, time_text
@@ -37,7 +38,7 @@ Examples:
   lamina cleaner history --json | jq '.dropped'""",
 )
 @topic_argument(required=False)
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="How many, at most.")
+@click.option("--limit", type=whole(1), default=20, show_default=True, metavar="N", help="How many, at most.")
 @internal_option
 @as_json_option
 @admin_options

@@ -5,6 +5,7 @@ import click
 from lamina.cli.options.admin import FindListener, lazy_admin_options
 from lamina.cli.options.cluster import as_json_option
 from lamina.cli.options.names import topics_argument
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 
 
 @click.command(
@@ -21,7 +22,7 @@ Examples:
   lamina compact --dir /var/lib/kafka/data orders --set cleanup.policy=compact""",
 )
 @topics_argument(required=False)
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
+@click.option("--partition", type=whole(largest=PARTITION_MAX), metavar="N", help="Only this partition.")
 @click.option("--roll", is_flag=True, help="Roll the active segment first, so that the whole log can be cleaned.")
 @click.option("--wait", is_flag=True, help="Wait until it is done, and show the result.")
 @click.option("--dir", "directory", metavar="DIR", help="The data or log directory of a stopped broker.")

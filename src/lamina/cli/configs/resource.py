@@ -11,6 +11,7 @@ import click
 
 from lamina.cli.options.cluster import add_parameters, cluster_options, with_parameters
 from lamina.cli.options.names import checked_names, complete_topic
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 
 _OPTIONS = (
     click.option(
@@ -20,7 +21,7 @@ _OPTIONS = (
         shell_complete=complete_topic,
         help="The settings of this topic.",
     ),
-    click.option("--broker", metavar="ID", type=click.IntRange(0, 2**31 - 1), help="The settings of this broker."),
+    click.option("--broker", metavar="ID", type=whole(largest=PARTITION_MAX), help="The settings of this broker."),
     click.option("--broker-default", is_flag=True, help="The settings of all brokers that have none of their own."),
 )
 

@@ -12,6 +12,7 @@ from lamina.cli.consume.summary import summary_row, summary_text
 from lamina.cli.interruption import Interruption
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import checked_names, complete_group, topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, decimal, whole
 from lamina.cli.outcome import FINE, INTERRUPTED, warn
 from lamina.cli.printing.progress import Progress
 from lamina.cli.printing.tables import json_line
@@ -73,15 +74,13 @@ Examples:
 @click.option(
     "--partition",
     "partitions",
-    type=click.IntRange(min=0),
+    type=whole(largest=PARTITION_MAX),
     metavar="N",
     multiple=True,
     help="Only this partition; may be repeated.",
 )
 @click.option("--from-beginning", is_flag=True, hidden=True)
-@click.option(
-    "--count", "--max-messages", "count", type=click.IntRange(min=0), metavar="N", help="Stop after so many records."
-)
+@click.option("--count", "--max-messages", "count", type=whole(), metavar="N", help="Stop after so many records.")
 @click.option(
     "--format",
     "format_",
@@ -121,7 +120,7 @@ Examples:
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=click.FloatRange(min=0.1, max=86_400),
+    type=decimal(0.1, 86_400),
     default=30,
     metavar="SECONDS",
     help="Give up after so long without an answer from the cluster.  [default: 30]",

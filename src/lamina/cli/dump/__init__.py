@@ -52,7 +52,7 @@ Examples:
   lamina dump --records --json orders-0/*.log | jq .value
   lamina dump orders-0/00000000000000000000.timeindex orders-0/leader-epoch-checkpoint""",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--records", "with_records", is_flag=True, help="Show the records of a .log, not only its batches.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 def command(files: tuple[str, ...], with_records: bool, as_json: bool) -> int:

@@ -23,7 +23,7 @@ Examples:
 @as_json_option
 @cluster_options
 def describe(cluster: Cluster, groups: tuple[str, ...], as_json: bool) -> int:
-    """Show the state, the members and their assignments of groups; all groups if none is named."""
+    """Show groups with their state, members and assignments; all groups if none is named."""
     attempts = Attempts(cluster)
     names = groups or [group.group_id for group in all_groups(cluster, attempts)]
     count = 0

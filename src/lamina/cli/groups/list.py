@@ -22,9 +22,10 @@ Examples:
 @click.option(
     "--state",
     "states",
+    metavar="STATE",
     multiple=True,
     type=click.Choice([*STATES], case_sensitive=False),
-    help="Only groups in this state; may be repeated.",
+    help=f"Only groups in this state: {', '.join(STATES)}; may be repeated.",
 )
 @click.option(
     "--type",

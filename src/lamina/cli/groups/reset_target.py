@@ -16,12 +16,12 @@ import click
 from lamina.cli.groups.reset_file import Partition, ResetFileError, read_offsets
 from lamina.cli.options.cluster import with_parameters
 from lamina.cli.options.moments import parse_moment
+from lamina.cli.options.numbers import OFFSET_MAX, whole
 
 _DURATION = re.compile(
     r"P(?=.)((?P<d>\d{1,9})D)?(T(?=.)((?P<h>\d{1,9})H)?((?P<m>\d{1,9})M)?((?P<s>\d{1,9})(\.\d+)?S)?)?", re.IGNORECASE
 )
 """ISO 8601, as Kafka's tool takes it."""
-_LARGEST = 2**63 - 1
 
 
 class Place(Enum):
@@ -53,9 +53,7 @@ _OPTIONS = (
     click.option("--to-earliest", is_flag=True, help="To the beginning of each partition."),
     click.option("--to-latest", is_flag=True, help="To the end of each partition."),
     click.option("--to-current", is_flag=True, help="To the committed offset; to the end where there is none."),
-    click.option(
-        "--to-offset", metavar="N", type=click.IntRange(0, _LARGEST), help="To one offset in every partition."
-    ),
+    click.option("--to-offset", metavar="N", type=whole(), help="To one offset in every partition."),
     click.option(
         "--to-time", "--to-datetime", "to_time", metavar="TIME", help="To the first record of that time or later."
     ),
@@ -63,7 +61,7 @@ _OPTIONS = (
     click.option(
         "--shift-by",
         metavar="N",
-        type=click.IntRange(-_LARGEST, _LARGEST),
+        type=whole(-OFFSET_MAX),
         help="By N from the committed offset; backwards if negative.",
     ),
     click.option("--from-file", metavar="FILE", help="To the offsets in Kafka's CSV: topic,partition,offset."),

@@ -23,7 +23,7 @@ _OPTIONS = (
     click.option(
         "--token-file",
         metavar="FILE",
-        help=f"The {TOKEN_FILE} in the broker's data directory; needed to change something.  "
+        help=f"The {TOKEN_FILE} in the broker's data directory; needed for changes, and by explain.  "
         f"[env: {TOKEN_VARIABLE}, the token itself; default: {_DEFAULT_TOKEN_FILE}]",
     ),
 )

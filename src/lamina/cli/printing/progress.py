@@ -1,11 +1,21 @@
-"""One line on a terminal that says how far a command is.
+"""How far a command is, for a person who watches: one line, or a bar where the size of the work is known.
 
-Elsewhere than on a terminal nothing is shown. Must not know any command.
+Nothing is shown where standard error is not a terminal. Must not know what the work is.
 """
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from lamina.log.backup.copier import Step
+
+T = TypeVar("T")
+
+Advance = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
 
 _EVERY_SECONDS = 0.2
 
@@ -28,3 +38,59 @@ class Progress:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
             self._next = 0.0
+
+
+@contextmanager
+def bar(title: str, *, of_bytes: bool = True) -> Iterator[Advance]:
+    """Appears when work begins, and goes when it is done."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    amounts = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (MofNCompleteColumn(),)
+    columns = (title, BarColumn(), *amounts, TimeRemainingColumn())
+    shown = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = shown.add_task("", total=None)
+
+    def advance(done: int, total: int) -> None:
+        shown.update(task, completed=done, total=total)
+        if done < total:
+            shown.start()
+        else:
+            shown.stop()
+
+    try:
+        yield advance
+    finally:
+        shown.stop()
+
+
+def run_steps(title: str, begin: Callable[[Callable[[int], None]], "Generator[Step, None, T]"]) -> T:
+    """Run to the end; ``begin`` is given what has to be told the total bytes, as soon as they are known."""
+    done_bytes, total_bytes = 0, 0
+
+    def plan(known_bytes: int) -> None:
+        nonlocal total_bytes
+        total_bytes = known_bytes
+
+    steps = begin(plan)
+    with bar(title) as advance:
+        try:
+            while True:
+                done_bytes += next(steps).done_bytes
+                advance(done_bytes, total_bytes)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            # Undoes what an interruption leaves.
+            steps.close()

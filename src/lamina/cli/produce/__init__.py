@@ -9,6 +9,7 @@ from lamina.cli.interruption import Interruption
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.moments import FORMS, parse_moment
 from lamina.cli.options.names import topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, decimal, whole
 from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, warn
 from lamina.cli.printing.tables import print_json
 from lamina.cli.produce.production import STANDARD_INPUT, BadInput, Production
@@ -112,7 +113,7 @@ Examples:
     callback=_headers,
     help="A header of every record; may be repeated.",
 )
-@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Send everything to this partition.")
+@click.option("--partition", type=whole(largest=PARTITION_MAX), metavar="N", help="Send everything to this partition.")
 @click.option(
     "--timestamp", "timestamp_ms", metavar="TIME", callback=_moment, help=f"The records' time: {FORMS}.  [default: now]"
 )
@@ -122,7 +123,7 @@ Examples:
     type=click.Choice(ACKS),
     help="Which replicas must have a record before it is acknowledged.  [default: all]",
 )
-@click.option("--compression", type=click.Choice(CODECS), help="[default: none]")
+@click.option("--compression", type=click.Choice(CODECS), help="How batches are compressed.  [default: none]")
 @click.option(
     "--idempotent/--no-idempotent",
     default=None,
@@ -130,14 +131,14 @@ Examples:
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=decimal(),
     metavar="N",
     help="Records per second.  [default: as fast as possible]",
 )
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=click.FloatRange(min=1, max=2_000_000),
+    type=decimal(1, 2_000_000),
     default=60,
     metavar="SECONDS",
     help="How long the delivery of a record may take, with all retries.  [default: 60]",

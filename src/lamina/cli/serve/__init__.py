@@ -59,7 +59,7 @@ def command(
 
 def _run(settings: BrokerSettings, *, quiet: bool) -> int:
     from lamina.broker.server import Server
-    from lamina.cli.printing.bar import bar
+    from lamina.cli.printing.progress import bar
     from lamina.cli.serve.start_lines import print_start, warn
     from lamina.storage import StartError
 

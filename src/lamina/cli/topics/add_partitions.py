@@ -4,6 +4,7 @@ import click
 
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.text import counted
 from lamina.cli.topics.lookup import describe_all
@@ -20,9 +21,9 @@ Examples:
 @click.option(
     "--total",
     metavar="N",
-    type=click.IntRange(1, 2**31 - 1),
+    type=whole(1, PARTITION_MAX),
     required=True,
-    help="The new number of partitions, with those that exist.",
+    help="How many partitions the topic will have in total.",
 )
 @cluster_options
 def add_partitions(cluster: Cluster, topic: str, total: int) -> int:

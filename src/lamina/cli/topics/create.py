@@ -6,6 +6,7 @@ import click
 
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topics_argument
+from lamina.cli.options.numbers import whole
 from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.text import counted
@@ -31,13 +32,13 @@ Examples:
 @click.option(
     "--partitions",
     metavar="N",
-    type=click.IntRange(1, _MOST_PARTITIONS),
+    type=whole(1, _MOST_PARTITIONS),
     help="How many partitions.  [default: the broker's num.partitions]",
 )
 @click.option(
     "--replication-factor",
     metavar="N",
-    type=click.IntRange(1, 2**15 - 1),
+    type=whole(1, 2**15 - 1),
     help="How many replicas of each partition.  [default: the broker's default.replication.factor]",
 )
 @click.option(

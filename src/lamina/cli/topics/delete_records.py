@@ -5,6 +5,7 @@ import click
 from lamina.cli.confirmation import confirm, yes_option
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import print_table
 from lamina.cli.topics.lookup import describe_all
@@ -28,10 +29,8 @@ FILE is that of Kafka's kafka-delete-records; offset -1 means all records:
   {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 1000}]}""",
 )
 @topic_argument(required=False)
-@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), help="The partition.")
-@click.option(
-    "--before-offset", metavar="N", type=click.IntRange(0, 2**63 - 1), help="Delete the records below this offset."
-)
+@click.option("--partition", metavar="N", type=whole(largest=PARTITION_MAX), help="The partition.")
+@click.option("--before-offset", metavar="N", type=whole(), help="Delete the records below this offset.")
 @click.option("--file", metavar="FILE", help="Partitions and offsets in Kafka's JSON.")
 @click.option(
     "--all",

@@ -5,6 +5,7 @@ import click
 from lamina.cli.confirmation import confirm, yes_option
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import FINE
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
@@ -18,11 +19,11 @@ Examples:
   lamina transactions abort orders --partition 0 --start-offset 1234""",
 )
 @topic_argument()
-@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), required=True, help="The partition.")
+@click.option("--partition", metavar="N", type=whole(largest=PARTITION_MAX), required=True, help="The partition.")
 @click.option(
     "--start-offset",
     metavar="N",
-    type=click.IntRange(0, 2**63 - 1),
+    type=whole(),
     required=True,
     help="The start offset of the transaction, as find-hanging shows it.",
 )

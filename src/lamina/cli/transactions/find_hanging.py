@@ -6,6 +6,7 @@ import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topic_argument
+from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import FINE, SOMETHING_WRONG
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import time_text
@@ -24,12 +25,12 @@ Examples:
 The status is 1 if there are any.""",
 )
 @topic_argument(required=False)
-@click.option("--partition", metavar="N", type=click.IntRange(0, 2**31 - 1), help="Only this partition of TOPIC.")
+@click.option("--partition", metavar="N", type=whole(largest=PARTITION_MAX), help="Only this partition of TOPIC.")
 @click.option(
     "--max-transaction-timeout",
     "timeout_minutes",
     metavar="MINUTES",
-    type=click.IntRange(0),
+    type=whole(),
     default=_LONGEST_TIMEOUT_MINUTES,
     show_default=True,
     help="Leave out transactions that wrote within this time.",
