@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamina.cli.interruption import Interruption
-from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.text import counted, rate_text
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
@@ -79,7 +79,7 @@ def send(
     values = _values(size_bytes)
     sender = Sender(cluster, topic, config, latencies)
     sender.warm_up(values[0])
-    deliveries, progress = sender.deliveries, Progress()
+    deliveries, progress = sender.deliveries, ProgressLine()
     began = time.monotonic()
     end = None if amount.seconds is None else began + amount.seconds
     pacer = None if rate is None else Pacer(rate, began)
@@ -125,7 +125,7 @@ def read(cluster: Cluster, topic: str, amount: Amount, interruption: Interruptio
     first, end = logs.first(), logs.end()
     ranges = [PartitionRange(each, first[each], end[each]) for each in found.partitions]
     reader = Reader(cluster, topic, ranges, read_committed=False, follow=False, silence_seconds=_SILENCE_SECONDS)
-    measured, progress = Measured(), Progress()
+    measured, progress = Measured(), ProgressLine()
     began = time.monotonic()
 
     def is_stopped() -> bool:

@@ -13,7 +13,7 @@ import click
 from lamina.cli.compact.figures import print_blockers, print_figures
 from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
-from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import bytes_text
 
@@ -48,7 +48,7 @@ def compact_offline(
     wish = Wish(frozenset(topics), partition, overrides or None, dry_run, roll)
     status = FINE
     done: list[Result] = []
-    progress = Progress()
+    progress = ProgressLine()
     try:
         for result in compact_directory(directory, wish, _clean(engine, progress)):
             progress.clear()
@@ -75,7 +75,7 @@ def compact_offline(
     return status
 
 
-def _clean(engine: "ProcessEngine", progress: Progress) -> Callable[["Plan"], "Answer"]:
+def _clean(engine: "ProcessEngine", progress: ProgressLine) -> Callable[["Plan"], "Answer"]:
     """Does a plan in a process of its own, showing how far it is."""
 
     def clean(plan: "Plan") -> "Answer":

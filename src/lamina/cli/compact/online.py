@@ -10,7 +10,7 @@ import click
 
 from lamina.cli.compact.figures import print_blockers, print_figures
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
-from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import bytes_text, counted
 from lamina.client.admin_listener import AdminListener
@@ -68,7 +68,7 @@ def _await(
     """
     found: Passes = {}
     forsaken: dict[tuple[str, int], str] = {}
-    progress = Progress()
+    progress = ProgressLine()
     topics = list(dict.fromkeys(topic for topic, _ in wanted))
     try:
         while True:
@@ -93,7 +93,7 @@ def _await(
 
 
 def _look(
-    listener: AdminListener, left: list[tuple[str, int]], found: Passes, progress: Progress
+    listener: AdminListener, left: list[tuple[str, int]], found: Passes, progress: ProgressLine
 ) -> dict[tuple[str, int], str]:
     """Show how far it is. Returns those for which no pass comes any more, unless it has just ended, and why."""
     rows = {

@@ -14,7 +14,7 @@ from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import checked_names, complete_group, topic_argument
 from lamina.cli.options.numbers import PARTITION_MAX, decimal, whole
 from lamina.cli.outcome import FINE, INTERRUPTED, warn
-from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.tables import json_line
 from lamina.cli.printing.text import counted
 from lamina.client import topic as topics
@@ -204,7 +204,7 @@ def _ends(ranges: list[PartitionRange]) -> dict[int, int] | None:
 
 
 def _print(reader: Reader, write: Writer, is_stopped: Callable[[], bool], count: int | None) -> None:
-    progress = Progress(is_wanted=not sys.stdout.isatty())
+    progress = ProgressLine(is_wanted=not sys.stdout.isatty())
     out = sys.stdout.buffer
     try:
         for messages in reader.batches(is_stopped, count):

@@ -20,7 +20,7 @@ Advance = Callable[[int, int], None]
 _EVERY_SECONDS = 0.2
 
 
-class Progress:
+class ProgressLine:
     def __init__(self, *, is_wanted: bool = True) -> None:
         self._is_shown = is_wanted and sys.stderr.isatty()
         self._next = 0.0

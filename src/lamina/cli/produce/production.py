@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from lamina.cli.interruption import Interruption
 from lamina.cli.outcome import describe
-from lamina.cli.printing.progress import Progress
+from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.text import counted, rate_text
 from lamina.cli.produce.input_lines import TooLong, lines_of, open_input
 from lamina.cli.record_json import BadRecord, GivenRecord
@@ -32,7 +32,7 @@ class Production:
         self._sender = sender
         self._deliveries = sender.deliveries
         self._interruption = interruption
-        self._progress = Progress()
+        self._progress = ProgressLine()
         self._began = time.monotonic()
         self._pacer = None if rate is None else Pacer(rate, self._began)
         self._lines = 0
