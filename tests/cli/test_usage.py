@@ -96,6 +96,13 @@ def test_without_a_terminal_to_ask_on_one_sentence_names_the_option(records: Rec
     assert topic in records.topics()
 
 
+@pytest.mark.parametrize("args", [(), ("topics",), ("bench",)])
+def test_without_a_command_there_is_help(lamina: Lamina, args: tuple[str, ...]) -> None:
+    outcome = lamina(*args)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == lamina(*args, "--help").out
+
+
 def test_help_groups_the_commands(lamina: Lamina) -> None:
     lines = lamina("--help").out.splitlines()
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]

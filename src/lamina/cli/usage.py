@@ -59,6 +59,9 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:

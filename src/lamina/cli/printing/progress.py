@@ -22,22 +22,24 @@ _EVERY_SECONDS = 0.2
 
 class ProgressLine:
     def __init__(self, *, is_wanted: bool = True) -> None:
-        self._is_shown = is_wanted and sys.stderr.isatty()
-        self._next = 0.0
+        self._is_wanted = is_wanted and sys.stderr.isatty()
+        self._is_drawn = False
+        self._next = time.monotonic() + _EVERY_SECONDS
 
     def show(self, text: Callable[[], str]) -> None:
-        """Often called, seldom shown."""
-        if not self._is_shown or (now := time.monotonic()) < self._next:
+        """Often called, seldom shown; never for what is over in a moment."""
+        if not self._is_wanted or (now := time.monotonic()) < self._next:
             return
         self._next = now + _EVERY_SECONDS
+        self._is_drawn = True
         sys.stderr.write(f"\r\x1b[K{text()}")
         sys.stderr.flush()
 
     def clear(self) -> None:
-        if self._is_shown and self._next:
+        if self._is_drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-            self._next = 0.0
+            self._is_drawn = False
 
 
 @contextmanager
