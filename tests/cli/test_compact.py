@@ -66,7 +66,7 @@ def test_a_topic_is_compacted_now_and_the_table_says_what_came_of_it(quiet: Comm
     heading, row, *remains = done.out.splitlines()
     assert heading.split() == ["topic", "partition", "records", "bytes", "segments", "keys", "tombstones", "seconds"]
     assert row.split()[:5] == ["t", "0", "7", "→", "2"]
-    assert "t-0: 1 tombstone left: removed after their delete horizon" in remains[0]
+    assert "t-0: 1 tombstone left, until its delete horizon" in remains[0]
     [told] = quiet("cleaner", "history", "--json").objects
     assert (told["outcome"], told["is_manual"], told["keys"]) == ("cleaned", True, 2)
     assert (told["before"]["records"], told["after"]["records"], told["after"]["tombstones"]) == (7, 2, 1)

@@ -41,12 +41,17 @@ def _change(one: Mapping[str, Any], name: str) -> str:
 def print_blockers(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
     """Why what remained could not go."""
     lines = []
-    left = [(one["after"]["tombstones"], "tombstone"), (one["after"]["markers"], "transaction marker")]
-    named = " and ".join(counted(number, noun) for number, noun in left if number)
-    if named:
-        earliest = one["horizons"]["earliest_ms"]
-        when = "" if earliest is None else f"; the first horizon is {time_text(earliest) or 'the end of time'}"
-        lines.append(f"{named} left: removed after their delete horizon, markers also after their records{when}")
+    tombstones, markers = one["after"]["tombstones"], one["after"]["markers"]
+    if tombstones:
+        its = "its" if tombstones == 1 else "their"
+        lines.append(f"{counted(tombstones, 'tombstone')} left, until {its} delete horizon")
+    if markers:
+        lines.append(
+            f"{counted(markers, 'transaction marker')} left, until the records are gone and the delete horizon is past"
+        )
+    earliest = one["horizons"]["earliest_ms"]
+    if lines and earliest is not None:
+        lines.append(f"the first delete horizon is {time_text(earliest) or 'the end of time'}")
     if one["after"]["header_only_batches"]:
         batches = counted(one["after"]["header_only_batches"], "batch header")
         lines.append(f"{batches} left: of the last batch of a producer or of the pass")

@@ -10,7 +10,7 @@ from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import checked_names, complete_topic, groups_argument
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import Value, print_json, print_table
-from lamina.cli.printing.text import cell
+from lamina.cli.printing.text import cell, counted
 from lamina.cli.topics.lookup import latest_offsets
 from lamina.client.cluster import Cluster
 
@@ -107,5 +107,6 @@ def _print(group: str, rows: list[dict[str, Value]], total: Mapping[str, Value])
     click.echo(f"{group}  (state {total['state']})")
     print_table(tuple(_COLUMNS.values()), [tuple(cell(row[name]) for name in _COLUMNS) for row in rows])
     unknown = f"; {total['unknown_count']} partitions have no committed offset" if total["unknown_count"] else ""
-    click.echo(f"Total lag: {total['lag']} offsets in {total['partition_count']} partitions{unknown}")
+    partitions = counted(len(rows), "partition")
+    click.echo(f"Total lag: {total['lag']} offsets in {partitions}{unknown}")
     click.echo()

@@ -7,7 +7,7 @@ import click
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topic_argument
 from lamina.cli.options.numbers import PARTITION_MAX, whole
-from lamina.cli.outcome import FINE, SOMETHING_WRONG
+from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import time_text
 from lamina.client.cluster import Cluster
@@ -79,4 +79,6 @@ def find_hanging(
                 for one, transactional_id in found
             ],
         )
+    if not found and not as_json:
+        warn("there are no hanging transactions")
     return SOMETHING_WRONG if found else FINE

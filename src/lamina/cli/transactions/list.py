@@ -3,7 +3,7 @@
 import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
-from lamina.cli.outcome import FINE
+from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.client.cluster import Cluster
 
@@ -38,8 +38,10 @@ def list_transactions(cluster: Cluster, states: tuple[str, ...], producer_ids: t
                 }
             )
         return FINE
-    print_table(
+    shown = print_table(
         ("transactional id", "coordinator", "producer id", "state"),
         [(one.transactional_id, str(one.coordinator), str(one.producer_id), one.state) for one in found],
     )
+    if not shown:
+        warn(f"there are no {'such ' if states or producer_ids else ''}transactional ids")
     return FINE
