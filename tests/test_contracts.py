@@ -28,7 +28,8 @@ FORBIDDEN = {
     "rooms": ("lamina.records.varint", "lamina.image.topic"),
     "broker": ("lamina.broker.partitions.partition", "lamina.broker.cleaner.history"),
     "files": ("lamina.log.segment", "os"),
-    "pure": ("lamina.records.batch", "time"),
+    "pure": ("lamina.records.batch", "random"),
+    "clocks": ("lamina.log.segment", "time"),
     "await": ("lamina.log.segment", "asyncio"),
     "spark": ("lamina.log.segment", "pyspark"),
     "client": ("lamina.broker.parts", "confluent_kafka"),
@@ -36,7 +37,7 @@ FORBIDDEN = {
     "http-start": ("lamina.broker.admin.listening", "lamina.broker.admin.serving"),
     "job": ("lamina.broker.parts", "lamina.cleaning.clean_log"),
     "schemas": ("lamina.wire.fields", "kio"),
-    "peer": ("lamina.peer.routes", "time"),
+    "peer": ("lamina.peer.routes", "random"),
     "kernel": ("lamina.records.validate", "lamina.records.kernel"),
 }
 """By contract, who may not import whom."""

@@ -27,3 +27,8 @@ class Clocks:
 
 
 SYSTEM_CLOCKS = Clocks(time.time_ns, time.monotonic_ns)
+
+
+def pause(seconds: float) -> None:
+    """Block this thread: for commands and jobs, never on an event loop."""
+    time.sleep(seconds)

@@ -6,7 +6,6 @@ The steps are functions of their own, for a distributed pass: ``scan_headers`` f
 touch a live file, nor know a clock but for the figures.
 """
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,6 +21,7 @@ from lamina.cleaning.limits import Meter, Throttle, throttle_of, unmetered
 from lamina.cleaning.offset_map import OffsetMap
 from lamina.cleaning.parallel import run_all, run_in_order
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.log.files import Disk
 
 
@@ -43,21 +43,21 @@ def clean_log(
     disk = disk or Disk()
     throttle = throttle_of(plan)
     meter = _both(meter, throttle)
-    began = time.monotonic()
+    began = SYSTEM_CLOCKS.monotonic_seconds()
     numbers = range(len(plan.segments))
     with ThreadPoolExecutor(threads, thread_name_prefix="lamina-clean") as pool:
         scans = run_in_order(pool, (partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers), threads)
         verdicts = judge_batches(plan, scans)
-    judged = time.monotonic()
+    judged = SYSTEM_CLOCKS.monotonic_seconds()
     offset_map = OffsetMap(
         plan, verdicts, attempt=attempt, has_shuffle=has_shuffle, disk=disk, threads=threads, meter=meter
     )
     superseded = offset_map.find_superseded()
-    found = time.monotonic()
+    found = SYSTEM_CLOCKS.monotonic_seconds()
     groups = groups_to_rewrite(plan, verdicts)
     rewritten = _rewrite_all(threads, plan, groups, verdicts, superseded, attempt, disk, meter)
     slept = throttle.finish() if throttle else 0.0
-    ended = time.monotonic()
+    ended = SYSTEM_CLOCKS.monotonic_seconds()
     return make_manifest(
         plan,
         attempt,

@@ -6,7 +6,6 @@
 import importlib
 import os
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from lamina.cleaning.answers import Answer, failure_of
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.failures import Cancelled, EngineMissing
+from lamina.clocks import SYSTEM_CLOCKS
 
 _CLEAN_LOG = "lamina.cleaning.clean_log"
 _PROGRESS_SECONDS = 0.2
@@ -57,7 +57,7 @@ class _Meter:
             raise Cancelled("the pass was cancelled")
         with self._lock:
             self._bytes += size_bytes
-            now = time.monotonic()
+            now = SYSTEM_CLOCKS.monotonic_seconds()
             if now - self._told_at >= _PROGRESS_SECONDS:
                 self._told_at = now
                 self._progress(min(self._bytes // _TIMES_OVER_THE_LOG, self._source_bytes))

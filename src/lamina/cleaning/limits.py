@@ -7,7 +7,6 @@ what the bytes are.
 
 import fcntl
 import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
@@ -16,6 +15,7 @@ from typing import Protocol
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import NoRoom
+from lamina.clocks import SYSTEM_CLOCKS, pause
 from lamina.log.files import Disk
 
 _EVALUATED_AFTER_SECONDS = 0.3
@@ -76,8 +76,8 @@ class Throttle:
         bytes_per_second: float,
         ledger: Ledger | None = None,
         *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = SYSTEM_CLOCKS.monotonic_seconds,
+        sleep: Callable[[float], None] = pause,
     ) -> None:
         self._bytes_per_second = bytes_per_second
         self._ledger = ledger or OwnLedger()

@@ -1,6 +1,5 @@
 """``lamina backup``: shows what ``lamina.offline`` backs up."""
 
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +9,7 @@ from lamina.cli.options.settings import settings_from
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import counted
+from lamina.clocks import pause
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
@@ -59,7 +59,7 @@ def command(
             lambda planned: take_backup(
                 settings,
                 target,
-                Circumstances(Disk(), is_held, lambda: time.sleep(_PAUSE_SECONDS), planned),
+                Circumstances(Disk(), is_held, lambda: pause(_PAUSE_SECONDS), planned),
                 may_link=not must_copy,
             ),
         )

@@ -1,7 +1,6 @@
 """``lamina verify``: shows what the checks of ``lamina.log.verify`` find."""
 
 from collections.abc import Callable
-from time import monotonic
 
 import click
 
@@ -9,6 +8,7 @@ from lamina.cli.lock_holder import is_held
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
 from lamina.cli.printing.progress import Advance, bar
 from lamina.cli.printing.tables import print_json, print_table
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.log.files import Disk
 from lamina.log.verify.directory import NotALogDirectory, Verification, prepare, verify
 from lamina.log.verify.findings import Finding
@@ -43,10 +43,10 @@ def command(directory: str, as_json: bool) -> int:
         return BAD_INPUT
     if verification.is_running:
         click.echo("lamina: a broker is running on this directory: the end of its logs may look unfinished", err=True)
-    started = monotonic()
+    started = SYSTEM_CLOCKS.monotonic_seconds()
     with bar("verifying") as advance:
         verify(disk, verification, _sum(advance, verification.total_bytes))
-    (_print_json if as_json else _print_table)(verification, monotonic() - started)
+    (_print_json if as_json else _print_table)(verification, SYSTEM_CLOCKS.monotonic_seconds() - started)
     return SOMETHING_WRONG if verification.findings.errors else FINE
 
 

@@ -6,12 +6,12 @@ the first client is made. Must not know any command.
 
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamina.client.errors import ClientError, Refused, Unreachable, sentence, why_unreachable
 from lamina.client.properties import is_security, translate
+from lamina.clocks import SYSTEM_CLOCKS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -162,13 +162,13 @@ class Cluster:
     def _await(self, future: "Future[T]", down_seconds: float, seconds: float) -> None:
         """Until it is done or ``seconds`` are over; gives up when all brokers stay down."""
         assert self._admin is not None
-        began = time.monotonic()
+        began = SYSTEM_CLOCKS.monotonic_seconds()
         down_since: float | None = None
-        while not future.done() and time.monotonic() - began < seconds:
+        while not future.done() and SYSTEM_CLOCKS.monotonic_seconds() - began < seconds:
             self._admin.poll(_POLL_SECONDS)
             if self._are_all_down:
-                down_since = down_since or time.monotonic()
-                if time.monotonic() - down_since > down_seconds:
+                down_since = down_since or SYSTEM_CLOCKS.monotonic_seconds()
+                if SYSTEM_CLOCKS.monotonic_seconds() - down_since > down_seconds:
                     raise self.unreachable()
 
     def unreachable(self) -> Unreachable:

@@ -4,13 +4,13 @@ Owns the consumer: what it is told, when it has come to an end, and how long sil
 those of one partition in order. Must not know any command, or what the records are for.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, sentence
 from lamina.client.partition_range import PartitionRange
+from lamina.clocks import SYSTEM_CLOCKS
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -82,7 +82,7 @@ class Reader:
         """Whoever asked for records has done with them what there was to do."""
 
     def _until_done(self, is_stopped: Callable[[], bool]) -> Iterator[list["Message"]]:
-        heard = self._looked = time.monotonic()
+        heard = self._looked = SYSTEM_CLOCKS.monotonic_seconds()
         while not self._is_at_end() and self._left != 0 and not is_stopped():
             first = self._consumer.poll(_POLL_SECONDS)
             if first is None:
@@ -92,7 +92,7 @@ class Reader:
             taken = self._take(self._next_batch(first))
             if taken:
                 self._cluster.forget_errors()
-            heard = time.monotonic()
+            heard = SYSTEM_CLOCKS.monotonic_seconds()
             yield taken
             self._given_out()
             if self._failure is not None:
@@ -157,7 +157,7 @@ class Reader:
 
     def _bear_silence(self, heard: float) -> float:
         """When something was last heard; raises when that is too long ago, or the topic is gone."""
-        now = time.monotonic()
+        now = SYSTEM_CLOCKS.monotonic_seconds()
         is_too_long = now - heard > self._silence_seconds
         if self._cluster.has_errors or now - self._looked > _LOOK_SECONDS:
             if not self._is_answered():
@@ -167,7 +167,7 @@ class Reader:
             self._cluster.forget_errors()
             self._looked = now
         if self._follow:
-            return time.monotonic()
+            return SYSTEM_CLOCKS.monotonic_seconds()
         if is_too_long:
             raise ClientError(
                 f"nothing came for {self._silence_seconds:g} s from {self._awaited()}; look at the broker's log, "

@@ -19,9 +19,9 @@ A backup has its name only when it is whole: until then it is ``TARGET.partial``
 import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from time import time
 
 from lamina import __version__
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.image.changes import remove_topic
 from lamina.image.image import Image
 from lamina.log.backup.copier import BackupError, Copier, Step
@@ -144,7 +144,7 @@ class _Taking:
         self._unknown: list[str] = []
 
     def run(self) -> Generator[Step, None, Backup]:
-        started_ms = int(time() * 1000)
+        started_ms = SYSTEM_CLOCKS.now_ms()
         copy = f"{self._target}{PARTIAL}/{METADATA_DB}"
         copy_store(f"{self._data_directory}/{METADATA_DB}", copy)
         yield Step("metadata", copy)
@@ -278,7 +278,7 @@ class _Taking:
             image.cluster_id,
             node_id,
             started_ms,
-            int(time() * 1000),
+            SYSTEM_CLOCKS.now_ms(),
             is_clean,
             broker_epoch,
             directory_ids,

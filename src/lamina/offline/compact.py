@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import time_ns
 from uuid import uuid4
 
 from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanable
@@ -20,6 +19,7 @@ from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.compaction.eligibility import Cleanable
 from lamina.errors import StorageError
 from lamina.image.image import ConfigResource, ResourceType
@@ -174,7 +174,7 @@ def _check_names(wish: Wish, known: set[TopicPartition], path: str) -> None:
 
 
 def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish: Wish, clean: Clean) -> Result:
-    now_ms = time_ns() // 1_000_000
+    now_ms = SYSTEM_CLOCKS.now_ms()
     log = directory.logs.get(key) or directory.open_partition(*key, opened.configs[key[0]], now_ms)
     if wish.roll and not wish.dry_run and log.segments.active.size_bytes:
         log.roll(now_ms)

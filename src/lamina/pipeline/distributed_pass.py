@@ -5,7 +5,6 @@ log order; the keys go through Spark's shuffle by their hashes (``shuffle``); fr
 go to the groups, and a task rewrites each group. Values never leave the files. Must not know other logs.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +16,7 @@ from lamina.cleaning.clean_log import groups_to_rewrite, make_manifest
 from lamina.cleaning.contract import Plan, Seconds
 from lamina.cleaning.header_scan import HeaderScan, SegmentVerdicts, judge_batches, scan_headers
 from lamina.cleaning.rewriting import Rewritten, rewrite_group
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.pipeline.shuffle import (
     FAILED,
     Packed,
@@ -53,7 +53,7 @@ class GroupDone(NamedTuple):
 
 def clean_distributed(context: "SparkContext", plan: Plan, slots: int) -> Answer:
     """Carry out a plan; raises what Spark raises when a job fails."""
-    began = time.monotonic()
+    began = SYSTEM_CLOCKS.monotonic_seconds()
     numbers = range(len(plan.segments))
     scans = context.parallelize(numbers, len(numbers)).map(partial(scan_segment_headers, plan)).collect()
     if failure := next((scan for scan in scans if isinstance(scan, Failure)), None):
@@ -62,12 +62,12 @@ def clean_distributed(context: "SparkContext", plan: Plan, slots: int) -> Answer
     groups = groups_to_rewrite(plan, verdicts)
     records = sum(each.record_count for each in verdicts)
     judged = Judged(plan, verdicts, groups, bucket_bits(records, plan.memory_limit_bytes, slots))
-    scanned = time.monotonic()
+    scanned = SYSTEM_CLOCKS.monotonic_seconds()
     done = _rewrite(context, judged)
     if failure := next((each for each in done if isinstance(each, Failure)), None):
         return failure
     finished = [each for each in done if isinstance(each, GroupDone)]
-    ended = time.monotonic()
+    ended = SYSTEM_CLOCKS.monotonic_seconds()
     rewriting = max((each.seconds for each in finished), default=0.0)
     return make_manifest(
         plan,
@@ -146,7 +146,7 @@ def rewrite(
         failed: Any = load_line(gathered.failure)
         yield failed
         return
-    began = time.monotonic()
+    began = SYSTEM_CLOCKS.monotonic_seconds()
     masks = [gathered.masks.get(number, _NOTHING) for number in range(len(plan.segments))]
     try:
         with spending(plan, f"rewrite-{place}") as meter:
@@ -154,4 +154,4 @@ def rewrite(
     except Exception as error:
         yield failure_of(plan, error)
         return
-    yield GroupDone(written, gathered.keys, time.monotonic() - began)
+    yield GroupDone(written, gathered.keys, SYSTEM_CLOCKS.monotonic_seconds() - began)

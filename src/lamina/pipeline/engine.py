@@ -8,7 +8,6 @@ the standard error. Must not know how a log is cleaned.
 import os
 import sys
 import threading
-import time
 import traceback
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
@@ -16,6 +15,7 @@ from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
 from lamina.cleaning.limits import lower_priority
 from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Start, Started, dump_started, load_order
+from lamina.clocks import SYSTEM_CLOCKS, pause
 from lamina.pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ class Engine:
     def _watch(self, session: Session) -> None:
         """End when Spark has ended, and when a cluster gives no executor: no pass waits for ever."""
         waiting = threading.Event()
-        seen_at = time.monotonic()
+        seen_at = SYSTEM_CLOCKS.monotonic_seconds()
         while not waiting.wait(_WATCH_SECONDS):
             if not session.is_alive:
                 waiting.wait(_WATCH_SECONDS)  # A job that fails of it has a better reason.
                 self._give_up(f"Spark on {session.master} has ended")
             if not self._open or session.is_local or session.executors:
-                seen_at = time.monotonic()
-            elif time.monotonic() - seen_at > session.patience_seconds:
+                seen_at = SYSTEM_CLOCKS.monotonic_seconds()
+            elif SYSTEM_CLOCKS.monotonic_seconds() - seen_at > session.patience_seconds:
                 self._give_up(f"{session.master} has given no executor for {session.patience_seconds:.0f} s")
 
     def _take(self, plan: Plan) -> None:
@@ -156,7 +156,7 @@ class Engine:
                     told[plan_id] = done_bytes
                     self._write(dump_line(Progress(plan_id, done_bytes, plan.source_bytes)))
             told = {plan_id: done for plan_id, done in told.items() if plan_id in begun}
-            time.sleep(_PROGRESS_SECONDS)
+            pause(_PROGRESS_SECONDS)
 
     def _write(self, line: bytes) -> None:
         try:

@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from lamina.clocks import SYSTEM_CLOCKS, pause
 
 _OPENED = (
     "java.io",
@@ -166,13 +167,13 @@ def begin_java(command: list[str], temporary: str) -> JavaProcess:
 def await_door(java: JavaProcess) -> Gateway:
     """Wait until Java is up; raises :class:`GatewayFailed`."""
     process, door = java.process, java.door
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = SYSTEM_CLOCKS.monotonic_seconds() + _START_SECONDS
     while not os.path.exists(door):
         if (status := process.poll()) is not None:
             raise GatewayFailed(f"Java ended with status {status} before Spark was up: {java.last_words()}")
-        if time.monotonic() > deadline:
+        if SYSTEM_CLOCKS.monotonic_seconds() > deadline:
             raise GatewayFailed(f"Java was not up after {_START_SECONDS:.0f} s")
-        time.sleep(_LOOK_SECONDS)
+        pause(_LOOK_SECONDS)
     said = Path(door).read_bytes()
     Path(door).unlink()
     port, length = struct.unpack_from(">ii", said)

@@ -14,12 +14,12 @@ import shutil
 import stat
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lamina
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.pipeline.class_archive import use_archive
 from lamina.pipeline.gateway import JavaProcess, await_door, begin_java, java_command, spark_home
 from lamina.pipeline.java import Java, find_java
@@ -179,7 +179,7 @@ class Session:
 
     def open(self, options: tuple[str, ...] | None = None) -> None:
         """Start Java and Spark; raises :class:`NoJava`, :class:`GatewayFailed`, or what Spark has to say."""
-        began = time.monotonic()
+        began = SYSTEM_CLOCKS.monotonic_seconds()
         java: Java = find_java()
         prepare_directory(self.directory)
         prepare_environment(self.master, self.directory)
@@ -205,7 +205,7 @@ class Session:
         SparkContext._ensure_initialized(gateway=await_door(begun).connect())
         self._context = self._connect(conf)
         self.java = f"Java {java.release} at {java.path}"
-        self.seconds = time.monotonic() - began
+        self.seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
         self._first_shuffle_id = 0
 
     def _connect(self, conf: Mapping[str, str]) -> "SparkContext":

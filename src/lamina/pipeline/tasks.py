@@ -7,7 +7,6 @@ Spark tries failed tasks again, and other logs are in the same job. Must not kno
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
@@ -20,6 +19,7 @@ from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.failures import Cancelled, TooManyKeys
 from lamina.cleaning.limits import Meter, throttle_of
+from lamina.clocks import SYSTEM_CLOCKS
 
 PROGRESS = ".progress"
 CANCELLED = "cancelled"
@@ -44,12 +44,12 @@ class Report:
         self._lock = threading.Lock()
         self._done_bytes = 0
         self.throttled_seconds = 0.0
-        self._told_at = time.monotonic()
+        self._told_at = SYSTEM_CLOCKS.monotonic_seconds()
 
     def __call__(self, size_bytes: int) -> None:
         with self._lock:
             self._done_bytes += size_bytes
-            now = time.monotonic()
+            now = SYSTEM_CLOCKS.monotonic_seconds()
             if now - self._told_at < _TOLD_SECONDS:
                 return
             self._told_at = now

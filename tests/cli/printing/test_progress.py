@@ -17,14 +17,14 @@ class Terminal(io.StringIO):
 class Clock:
     now = 100.0
 
-    def monotonic(self) -> float:
+    def monotonic_seconds(self) -> float:
         return self.now
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(progress, "SYSTEM_CLOCKS", clock)
     return clock
 
 

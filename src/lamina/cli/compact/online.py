@@ -3,7 +3,6 @@
 Must not know how a log is compacted.
 """
 
-import time
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import bytes_text, counted
 from lamina.client.admin_listener import AdminListener
 from lamina.client.errors import ClientError
+from lamina.clocks import pause
 
 _POLL_SECONDS = 0.2
 
@@ -87,7 +87,7 @@ def _await(
                 if key in forsaken:
                     raise ClientError(f"{key[0]}-{key[1]} was not compacted: {forsaken[key]}")
             forsaken = _look(listener, left, found, progress)
-            time.sleep(_POLL_SECONDS)
+            pause(_POLL_SECONDS)
     finally:
         progress.clear()
 

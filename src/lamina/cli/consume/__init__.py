@@ -1,7 +1,6 @@
 """``lamina consume``: the records of a topic, as a member of a group or without a trace."""
 
 import sys
-import time
 from collections.abc import Callable
 
 import click
@@ -23,11 +22,12 @@ from lamina.client.errors import ClientError
 from lamina.client.group_reader import GroupReader
 from lamina.client.partition_range import PartitionRange
 from lamina.client.reader import Reader
+from lamina.clocks import SYSTEM_CLOCKS
 
 
 def _bound(_ctx: click.Context, _option: click.Parameter, text: str | None) -> Bound | None:
     try:
-        return None if text is None else parse_bound(text, int(time.time() * 1000))
+        return None if text is None else parse_bound(text, SYSTEM_CLOCKS.now_ms())
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -177,10 +177,10 @@ def command(
             **how,
             silence_seconds=timeout_seconds,
         )
-    began = time.monotonic()
+    began = SYSTEM_CLOCKS.monotonic_seconds()
 
     def tell() -> None:
-        seconds = time.monotonic() - began
+        seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
         told = (
             json_line(summary_row(topic, reader.ranges, seconds))
             if name == "json"

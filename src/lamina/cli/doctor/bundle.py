@@ -9,12 +9,13 @@ import json
 import os
 import sys
 import tarfile
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from lamina.cli.doctor.finding import Finding
 from lamina.cli.doctor.machine import REQUIRED, versions_of
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, listener_setting
 from lamina.settings.values import BrokerSettings, Source
 
@@ -41,7 +42,7 @@ def write_bundle(path: str, parts: Mapping[str, str]) -> None:
             for name, text in parts.items():
                 data = text.encode(errors="replace")
                 member = tarfile.TarInfo(f"lamina-bundle/{name}")
-                member.size, member.mtime, member.mode = len(data), int(time.time()), 0o644
+                member.size, member.mtime, member.mode = len(data), SYSTEM_CLOCKS.now_ms() // 1000, 0o644
                 tar.addfile(member, io.BytesIO(data))
     except BaseException:
         os.unlink(path)
@@ -105,7 +106,7 @@ def _listed(directories: Sequence[str]) -> Iterator[str]:
                 if (count := count + 1) > _LISTED_FILES:
                     yield f"and more than {_LISTED_FILES} files\n"
                     return
-                changed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(status.st_mtime))
+                changed = datetime.fromtimestamp(status.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
                 yield f"{status.st_size:>14} {status.st_blocks * 512:>14} {changed} {path}\n"
 
 

@@ -6,10 +6,10 @@ Records are stamped with it and retention goes by it. Must not set it.
 import os
 import shutil
 import subprocess
-import time
 from datetime import UTC, datetime
 
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
+from lamina.clocks import SYSTEM_CLOCKS
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 LATEST = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
@@ -34,7 +34,7 @@ def judge_clock(now: float, drift_seconds: float, is_synchronised: bool | None) 
 
 def began() -> tuple[float, float]:
     """Wall and monotonic time, to be compared later."""
-    return time.time(), time.monotonic()
+    return SYSTEM_CLOCKS.wall_ns() / 1e9, SYSTEM_CLOCKS.monotonic_seconds()
 
 
 def check_clock(since: tuple[float, float]) -> Finding:

@@ -4,7 +4,6 @@ Owns the options and what they mean. Must not know the cluster.
 """
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +16,7 @@ from lamina.cli.groups.reset_file import Partition, ResetFileError, read_offsets
 from lamina.cli.options.cluster import with_parameters
 from lamina.cli.options.moments import parse_moment
 from lamina.cli.options.numbers import OFFSET_MAX, whole
+from lamina.clocks import SYSTEM_CLOCKS
 
 _DURATION = re.compile(
     r"P(?=.)((?P<d>\d{1,9})D)?(T(?=.)((?P<h>\d{1,9})H)?((?P<m>\d{1,9})M)?((?P<s>\d{1,9})(\.\d+)?S)?)?", re.IGNORECASE
@@ -83,7 +83,7 @@ def target_options(command: Callable[..., int]) -> Callable[..., int]:
         from_file: str | None,
         **rest: Any,
     ) -> int:
-        now_ms = int(time.time() * 1000)
+        now_ms = SYSTEM_CLOCKS.now_ms()
         given = [
             *([Target(Place.EARLIEST)] if to_earliest else []),
             *([Target(Place.LATEST)] if to_latest else []),

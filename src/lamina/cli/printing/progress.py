@@ -4,10 +4,11 @@ Nothing is shown where standard error is not a terminal. Must not know what the 
 """
 
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+from lamina.clocks import SYSTEM_CLOCKS
 
 if TYPE_CHECKING:
     from lamina.log.backup.copier import Step
@@ -24,11 +25,11 @@ class ProgressLine:
     def __init__(self, *, is_wanted: bool = True) -> None:
         self._is_wanted = is_wanted and sys.stderr.isatty()
         self._is_drawn = False
-        self._next = time.monotonic() + _EVERY_SECONDS
+        self._next = SYSTEM_CLOCKS.monotonic_seconds() + _EVERY_SECONDS
 
     def show(self, text: Callable[[], str]) -> None:
         """Often called, seldom shown; never for what is over in a moment."""
-        if not self._is_wanted or (now := time.monotonic()) < self._next:
+        if not self._is_wanted or (now := SYSTEM_CLOCKS.monotonic_seconds()) < self._next:
             return
         self._next = now + _EVERY_SECONDS
         self._is_drawn = True

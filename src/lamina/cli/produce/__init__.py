@@ -1,7 +1,5 @@
 """``lamina produce``: lines or JSON objects become records of a topic."""
 
-import time
-
 import click
 
 from lamina.cli.escapes import unescape
@@ -20,6 +18,7 @@ from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.client.sender import ANY_PARTITION, DEFAULT_MAX_MESSAGE_BYTES, NOW, Headers, Sender, producer_config
+from lamina.clocks import SYSTEM_CLOCKS
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = ("all", "1", "0")
@@ -41,7 +40,7 @@ def _moment(_ctx: click.Context, _option: click.Parameter, text: str | None) -> 
     if text is None:
         return NOW
     try:
-        moment_ms = parse_moment(text, int(time.time() * 1000))
+        moment_ms = parse_moment(text, SYSTEM_CLOCKS.now_ms())
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
     if moment_ms == NOW:

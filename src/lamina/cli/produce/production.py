@@ -4,7 +4,6 @@ Must not know the command line.
 """
 
 import os
-import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
@@ -17,6 +16,7 @@ from lamina.cli.record_json import BadRecord, GivenRecord
 from lamina.client.errors import ClientError
 from lamina.client.pacing import Pacer
 from lamina.client.sender import Sender
+from lamina.clocks import SYSTEM_CLOCKS
 
 STANDARD_INPUT = "-"
 _LOOK_EVERY = 256
@@ -33,7 +33,7 @@ class Production:
         self._deliveries = sender.deliveries
         self._interruption = interruption
         self._progress = ProgressLine()
-        self._began = time.monotonic()
+        self._began = SYSTEM_CLOCKS.monotonic_seconds()
         self._pacer = None if rate is None else Pacer(rate, self._began)
         self._lines = 0
         self._sources: list[tuple[int, str]] = []
@@ -41,7 +41,7 @@ class Production:
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self._began
+        return SYSTEM_CLOCKS.monotonic_seconds() - self._began
 
     @property
     def is_over(self) -> bool:
@@ -103,11 +103,11 @@ class Production:
         """Whether that was the last."""
         number = self._lines
         if self._pacer is not None:
-            while delay := self._pacer.delay(time.monotonic()):
+            while delay := self._pacer.delay(SYSTEM_CLOCKS.monotonic_seconds()):
                 if self._interruption():
                     return True
                 self._sender.serve(min(delay, 0.1))
-            self._pacer.sent(time.monotonic())
+            self._pacer.sent(SYSTEM_CLOCKS.monotonic_seconds())
         self._sender.send(number, *record)
         self._lines = number + 1
         if not number % _LOOK_EVERY or self._pacer is not None:

@@ -1,6 +1,5 @@
 """``lamina topics offsets``."""
 
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import cell, time_text
 from lamina.cli.topics.lookup import EARLIEST, LATEST, MAX_TIMESTAMP, describe_all, find_offsets
 from lamina.client.cluster import Cluster
+from lamina.clocks import SYSTEM_CLOCKS
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
@@ -56,7 +56,7 @@ def offsets(cluster: Cluster, topic: str, at: str | None, as_json: bool) -> int:
 
 def _place(at: str) -> int:
     try:
-        return _NAMED[at] if at in _NAMED else parse_moment(at, int(time.time() * 1000))
+        return _NAMED[at] if at in _NAMED else parse_moment(at, SYSTEM_CLOCKS.now_ms())
     except ValueError as error:
         raise click.BadParameter(f"{error}, or earliest, latest or max-timestamp.", param_hint="--at") from error
 

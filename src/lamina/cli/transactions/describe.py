@@ -1,7 +1,5 @@
 """``lamina transactions describe``."""
 
-import time
-
 import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
@@ -10,6 +8,7 @@ from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import time_text
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
+from lamina.clocks import SYSTEM_CLOCKS
 
 
 @click.command(
@@ -35,7 +34,7 @@ def describe(cluster: Cluster, transactional_ids: tuple[str, ...], as_json: bool
             raise
         except ClientError as error:
             attempts.fail(transactional_id, error)
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = SYSTEM_CLOCKS.now_ms()
     if as_json:
         for one in found:
             print_json(

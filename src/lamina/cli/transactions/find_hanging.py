@@ -1,7 +1,5 @@
 """``lamina transactions find-hanging``."""
 
-import time
-
 import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
@@ -11,6 +9,7 @@ from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import time_text
 from lamina.client.cluster import Cluster
+from lamina.clocks import SYSTEM_CLOCKS
 
 _LONGEST_TIMEOUT_MINUTES = 15
 
@@ -46,7 +45,7 @@ def find_hanging(
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs TOPIC.")
     transactions = Transactions(cluster)
-    oldest_ms = time.time_ns() // 1_000_000 - timeout_minutes * 60_000
+    oldest_ms = SYSTEM_CLOCKS.now_ms() - timeout_minutes * 60_000
     open_ones = transactions.open_in(transactions.partitions(topic, partition))
     found = transactions.hanging(one for one in open_ones if one.last_timestamp_ms <= oldest_ms)
     if as_json:
