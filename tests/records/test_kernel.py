@@ -93,7 +93,7 @@ def outcome(walk: Walk, data: Buffer, count: int, base: int, **rules: Any) -> Re
         return str(error)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(payloads, _int64, st.booleans(), _int64, _int64, st.sampled_from([bytes, bytearray, memoryview]))
 def test_both_walks_give_the_same_answer_or_the_same_error(
     payload: tuple[bytes, int], base: int, needs_keys: bool, earliest_ms: int, latest_ms: int, kind: type

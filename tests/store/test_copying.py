@@ -66,7 +66,11 @@ def test_what_is_written_while_it_is_copied_is_there_as_a_whole_or_not_at_all(
     assert int(a.split()[0]) in range(calls + 1)
 
 
-def test_a_store_that_never_holds_still_is_refused(tmp_path: Path, store: SqliteStore) -> None:
+def test_a_store_that_never_holds_still_is_refused(
+    tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamina.store.copying.TRIES", 3)
+
     def begin_the_log_again() -> None:
         write_both(store, 1, 5_000_000)
         write_both(store, 2)
