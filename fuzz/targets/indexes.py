@@ -5,7 +5,7 @@ from fuzz.files import scratch, unpack_files
 from lamina.log.aborted import AbortedIndex, pack_aborted
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
-from lamina.log.index_pair import IndexPair, IndexShape
+from lamina.log.index_pair import IndexPair, IndexRebuilds, IndexShape
 
 STEM = "00000000000000000010"
 BASE_OFFSET = int(STEM)
@@ -21,7 +21,7 @@ def one(data: bytes) -> None:
     asked = choices.number(8, signed=True)
     files = unpack_files(NAMES, choices)
     with scratch(files) as root:
-        shape = IndexShape(_MAX_INDEX_BYTES, _INTERVAL_BYTES, OpenMaps())
+        shape = IndexShape(_MAX_INDEX_BYTES, _INTERVAL_BYTES, OpenMaps(), IndexRebuilds())
         pair = IndexPair.load(Disk(), f"{root}/{STEM}", "", BASE_OFFSET, shape, log_bytes)
         if pair is not None:
             _use(pair, log_bytes, asked)

@@ -9,7 +9,7 @@ from lamina.errors import CorruptMessage, MessageTooLarge, OffsetOutOfRange, Uns
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
 from lamina.log.flushing import close_cleanly
-from lamina.log.index_pair import IndexShape
+from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.lookup import Search, offset_for_timestamp, offset_of_max_timestamp
 from lamina.log.partition_log import PartitionLog
 from lamina.log.recovery import Opening, open_log
@@ -60,7 +60,7 @@ def one(data: bytes) -> None:
 
 
 def _open(root: Path, opening: Opening) -> PartitionLog:
-    shape = IndexShape(_CONFIG.segment_index_bytes, _CONFIG.index_interval_bytes, OpenMaps())
+    shape = IndexShape(_CONFIG.segment_index_bytes, _CONFIG.index_interval_bytes, OpenMaps(), IndexRebuilds())
     state, _ = open_log(Disk(), str(root), shape, opening)
     return PartitionLog(Disk(), "topic", 0, str(root), _CONFIG, shape, state)
 

@@ -21,7 +21,7 @@ from lamina.cleaning.contract import (
 )
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
-from lamina.log.index_pair import IndexShape
+from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.segment import Segment
 from lamina.records.batch import BatchHeader, walk
 from lamina.records.record import read_records
@@ -66,7 +66,7 @@ def _batches(sources: tuple[SourceSegment, ...], plan: Plan) -> list[tuple[bytes
 def _group(
     plan: Plan, sources: tuple[SourceSegment, ...], latest: dict[bytes, int], disk: Disk, attempt: str
 ) -> OutputGroup:
-    shape = IndexShape(plan.segment_index_bytes, plan.index_interval_bytes, OpenMaps())
+    shape = IndexShape(plan.segment_index_bytes, plan.index_interval_bytes, OpenMaps(), IndexRebuilds())
     suffix = f".{plan.plan_id}-{attempt}"
     base_offset = sources[0].base_offset
     segment = Segment.create(disk, plan.pass_folder, base_offset, shape, 0, suffix=suffix + ".out")

@@ -18,7 +18,7 @@ from lamina.cleaning.job import run_plan
 from lamina.compaction.retain import NEVER_MS
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File
-from lamina.log.index_pair import IndexShape
+from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.positions import find
 from lamina.log.segment import Segment as LogSegment
 from lamina.records.batch import HEADER_BYTES, Codec, read_header
@@ -157,7 +157,7 @@ def test_fact_47_the_indexes_of_a_cleaned_segment_are_believed_as_they_are(tmp_p
     for file in group.files:
         (tmp_path / f"{0:020d}{file.extension}").write_bytes((Path(plan.pass_folder) / file.name).read_bytes())
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*index")}
-    shape = IndexShape(plan.segment_index_bytes, plan.index_interval_bytes, OpenMaps())
+    shape = IndexShape(plan.segment_index_bytes, plan.index_interval_bytes, OpenMaps(), IndexRebuilds())
     segment = LogSegment.load(
         Disk(), str(tmp_path), 0, shape, size_bytes=len(new.data), modified_ms=0, has_aborted=False
     )

@@ -13,7 +13,7 @@ from typing import Any
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
 from lamina.log.flushing import close_cleanly
-from lamina.log.index_pair import IndexShape
+from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import Appended, PartitionLog, initial_segment_bytes, run_steps
 from lamina.log.recovery import Opening, Report, open_log
@@ -32,7 +32,7 @@ SMALL = LogConfig(segment_bytes=1000, segment_index_bytes=1200, index_interval_b
 
 
 def shape_of(config: LogConfig) -> IndexShape:
-    return IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps())
+    return IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps(), IndexRebuilds())
 
 
 def pair(text: bytes) -> tuple[bytes, bytes | None]:

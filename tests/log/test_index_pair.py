@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
-from lamina.log.index_pair import IndexPair, IndexShape
+from lamina.log.index_pair import IndexPair, IndexRebuilds, IndexShape
 
-SHAPE = IndexShape(1200, 100, OpenMaps())
+SHAPE = IndexShape(1200, 100, OpenMaps(), IndexRebuilds())
 
 batches = st.lists(st.tuples(st.integers(61, 150), st.integers(1, 3), st.integers(-1, 20)), max_size=30)
 
@@ -87,7 +87,7 @@ def test_an_index_that_points_past_the_log_is_not_believed(tmp_path: Path) -> No
 
 
 def test_a_truncated_pair_is_full_no_more(tmp_path: Path) -> None:
-    pair = IndexPair.new(Disk(), f"{tmp_path}/0", "", 0, IndexShape(24, 0, OpenMaps()))
+    pair = IndexPair.new(Disk(), f"{tmp_path}/0", "", 0, IndexShape(24, 0, OpenMaps(), IndexRebuilds()))
     for number in range(4):
         pair.count_batch(number * 70, 70, number, 1000 + number)
     assert pair.is_full

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.log.files import Disk
+from lamina.log.files import Disk, File
 from lamina.log.partition_log import run_steps
 from lamina.log.segment import Segment
 from lamina.settings.log_config import LONG_MAX
@@ -21,9 +21,18 @@ class NamingDisk(Disk):
         self.steps.append(f"{old.rpartition('/')[2]} → {new.rpartition('/')[2]}")
         super().rename(old, new)
 
-    def sync_dir(self, path: str) -> None:
-        self.steps.append("sync")
-        super().sync_dir(path)
+    def open_dir(self, path: str) -> File:
+        return SyncedNames(self, super().open_dir(path))
+
+
+class SyncedNames(File):
+    def __init__(self, disk: NamingDisk, directory: File) -> None:
+        super().__init__(directory.path, directory.fd)
+        self.disk = disk
+
+    def fsync(self) -> None:
+        self.disk.steps.append("sync")
+        super().fsync()
 
 
 def three_segments(tmp_path: Path, disk: Disk | None = None) -> LogBuilder:

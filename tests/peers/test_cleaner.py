@@ -21,7 +21,7 @@ from lamina.compaction.eligibility import Lags, LogSummary, SegmentSummary, find
 from lamina.log.checkpoints import CLEANER, format_offsets, parse_offsets
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
-from lamina.log.index_pair import IndexShape
+from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.partition_log import PartitionLog
 from lamina.log.recovery import Opening, open_log
 from lamina.records.batch import DELETE_HORIZON_BIT, Codec, read_header, walk
@@ -137,7 +137,7 @@ def wait_until_cleaned(data: Path, ends: dict[str, int]) -> None:
 def open_as_crashed(partition: Path, case: Case) -> PartitionLog:
     """Lamina's view of the same log, read from the log itself."""
     config = LogConfig(segment_bytes=case.segment_bytes, segment_index_bytes=65536, index_interval_bytes=100)
-    shape = IndexShape(65536, 100, OpenMaps())
+    shape = IndexShape(65536, 100, OpenMaps(), IndexRebuilds())
     opening = Opening(
         clean=False,
         recovery_point=0,

@@ -17,6 +17,7 @@ from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import PartitionLog, Steps
 from lamina.log.segment import ABORTED_INDEX, LOG, Segment
+from lamina.log.swap import remove_earlier_attempts
 
 _READ_BYTES = 4 * 1024 * 1024
 _NEEDED = (LOG, INDEX, TIME_INDEX)
@@ -113,7 +114,8 @@ def _check_names(group: OutputGroup) -> None:
 
 
 def _check_files(disk: Disk, plan: Plan, manifest: Manifest, read_bytes: int) -> None:
-    """Read every file back: what goes in place is what the job meant to write."""
+    """Read every file back: what goes in place is what the job meant to write. What an earlier pass left goes."""
+    remove_earlier_attempts(disk, plan.directory)
     for group in manifest.groups:
         for output in group.files:
             _check_file(disk, f"{plan.pass_folder}/{output.name}", output, read_bytes)

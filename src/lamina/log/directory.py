@@ -21,7 +21,7 @@ from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk, File, make_durable_dir
 from lamina.log.flushing import close_cleanly
 from lamina.log.identity import Identity, IdentityError, identify, read_topic_id, write_topic_id
-from lamina.log.index_pair import IndexShape
+from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
 from lamina.log.partition_log import PartitionLog, Steps, initial_segment_bytes
@@ -212,7 +212,7 @@ class LogDirectory:
             producer_expiration_ms=producer_expiration_ms,
             initial_segment_bytes=initial_segment_bytes(config),
         )
-        shape = IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps())
+        shape = IndexShape(config.segment_index_bytes, config.index_interval_bytes, OpenMaps(), IndexRebuilds())
         try:
             state, report = open_log(self.disk, path, shape, opening)
         except OSError as error:

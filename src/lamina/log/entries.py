@@ -111,6 +111,11 @@ class IndexFile:
             self._map = None
             self._maps.forget(self)
 
+    def share_maps(self, maps: OpenMaps) -> None:
+        """Keep its map among these from now on."""
+        self.unmap()
+        self._maps = maps
+
     def cut(self, count: int) -> None:
         self.count = min(count, self.count)
 

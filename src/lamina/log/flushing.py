@@ -13,11 +13,9 @@ from functools import partial
 from lamina.errors import StorageError
 from lamina.log.files import Disk, sync_file
 from lamina.log.identity import PARTITION_METADATA
+from lamina.log.index_pair import Run
 from lamina.log.partition_log import PartitionLog
 from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
-
-Run = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
-"""``run(work, done)``: do ``work`` on some thread, then call ``done`` with its error on the log's own thread."""
 
 Waiter = Callable[[StorageError | None], None]
 
@@ -100,6 +98,7 @@ class Flusher:
         self._running: Flush | None = None
         self._wanted = 0
         self._waiters: list[tuple[int, Waiter]] = []
+        log.shape.rebuilds.run, log.shape.rebuilds.fail = run, log.fail
         log.on_first_batch = self._began
         log.on_roll = self._rolled
         log.on_truncate = self._truncated

@@ -4,6 +4,7 @@ Owns when an entry is due (formats.md §2.3) and whether the two files can be be
 the segment counts them and, when the pair is not believed, counts them all again.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from lamina.log.entries import IndexFile, OpenMaps
@@ -14,12 +15,32 @@ INDEX = ".index"
 TIME_INDEX = ".timeindex"
 
 
+Run = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
+"""``run(work, done)``: do ``work`` on some thread, then call ``done`` with its error on the log's own thread."""
+
+
+class IndexRebuilds:
+    """Where the segments of a log have lost indexes made again: at once, or on a thread once one is given."""
+
+    __slots__ = ("fail", "run")
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.fail: Callable[[OSError], object] | None = None
+        """Told of a disk error on the way."""
+
+
 class IndexShape(NamedTuple):
-    """How indexes are kept: two settings of the log, and the maps that its segments share."""
+    """How indexes are kept: two settings of the log, and what its segments share."""
 
     max_bytes: int
     interval_bytes: int
     maps: OpenMaps
+    rebuilds: IndexRebuilds
+
+    def for_another_thread(self) -> "IndexShape":
+        """The same settings, with nothing shared."""
+        return IndexShape(self.max_bytes, self.interval_bytes, OpenMaps(), IndexRebuilds())
 
 
 class IndexPair:
@@ -105,11 +126,15 @@ class IndexPair:
         self.offsets.file.close()
         self.times.file.close()
 
-    def install(self, disk: Disk, stem: str, suffix: str) -> None:
-        """Sync both files and give them their names, in place of what is there."""
-        for file, extension in ((self.offsets.file, INDEX), (self.times.file, TIME_INDEX)):
+    def sync(self, disk: Disk) -> None:
+        for file in (self.offsets.file, self.times.file):
             sync_file(disk, file.path)
+
+    def install(self, disk: Disk, stem: str, suffix: str, maps: OpenMaps) -> None:
+        """Give both files their names, in place of what is there, and count their maps among these."""
+        for file, extension in ((self.offsets.file, INDEX), (self.times.file, TIME_INDEX)):
             disk.rename(file.path, stem + extension + suffix)
+            file.share_maps(maps)
         self.moved(stem, suffix)
 
     def moved(self, stem: str, suffix: str) -> None:

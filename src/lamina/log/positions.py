@@ -7,6 +7,7 @@ confirm shows that the indexes are untrue: they are made again. Must not know wh
 from collections.abc import Iterator
 
 from lamina.errors import CorruptMessage
+from lamina.log.index_rebuild import IndexesLost
 from lamina.log.lease import Lease
 from lamina.log.segment import Segment
 from lamina.records.batch import BatchHeader
@@ -53,7 +54,7 @@ def end_of(segment: Segment, lease: Lease) -> int:
         for batch_at, header in segment.headers(entry.position, segment.size_bytes):
             if batch_at + header.size_bytes > position:
                 return header.base_offset
-    except (FileNotFoundError, CorruptMessage):
+    except (FileNotFoundError, CorruptMessage, IndexesLost):
         pass
     return segment.next_offset
 

@@ -13,10 +13,14 @@ def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> Steps
     When that is everything the active segment rolls, so that the log is never without one. The names of what stays are
     synced first: were they lost with the old ones gone, offsets would begin anew.
     """
-    if log.failure is not None:
+    if log.failure is not None or log.is_truncating:
         return
+    ages = Ages(log, now_ms)
+    if ages.unknown:
+        yield ages.read
+    log.require_online()
     try:
-        expired = expired_segments(log, now_ms, high_watermark)
+        expired = expired_segments(log, high_watermark, ages)
         if expired and expired[-1] is log.segments.active:
             log.roll(now_ms)
     except OSError as error:
@@ -27,13 +31,44 @@ def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> Steps
         yield from log.delete_oldest(segment, now_ms)
 
 
-def expired_segments(log: PartitionLog, now_ms: int, high_watermark: int) -> list[Segment]:
+class Ages:
+    """How old segments are. Those whose indexes are not open are looked at on a thread: there may be thousands."""
+
+    def __init__(self, log: PartitionLog, now_ms: int) -> None:
+        self._log = log
+        self._oldest_ms = now_ms - log.config.retention_ms
+        self._found: dict[int, int] = {}
+        is_asked = log.config.delete and log.config.retention_ms >= 0
+        self.unknown = [one.extent() for one in log.segments if not one.has_open_indexes] if is_asked else []
+
+    def read(self) -> None:
+        """Read what is unknown, as far as it is too old. May run on any thread."""
+        shape = self._log.shape.for_another_thread()
+        try:
+            for extent in self.unknown:
+                segment = Segment.of_extent(self._log.disk, self._log.path, extent, shape)
+                self._found[extent.base_offset] = age_ms = segment.age_timestamp_ms()
+                segment.close()
+                if age_ms >= self._oldest_ms:
+                    break
+        except FileNotFoundError:
+            return  # It was removed or replaced meanwhile: those before it are known.
+        except OSError as error:
+            raise self._log.fail(error) from error
+
+    def is_expired(self, segment: Segment) -> bool:
+        if segment.has_open_indexes:
+            return segment.age_timestamp_ms() < self._oldest_ms
+        return self._found.get(segment.base_offset, self._oldest_ms) < self._oldest_ms
+
+
+def expired_segments(log: PartitionLog, high_watermark: int, ages: Ages) -> list[Segment]:
     """The segments from the oldest on that may go, in order."""
     candidates = _below(log, high_watermark)
     config = log.config
     count = 0
     if config.delete and config.retention_ms >= 0:
-        while count < len(candidates) and now_ms - candidates[count].age_timestamp_ms() > config.retention_ms:
+        while count < len(candidates) and ages.is_expired(candidates[count]):
             count += 1
     if config.delete and config.retention_bytes >= 0:
         excess = log.size_bytes() - config.retention_bytes - sum(segment.size_bytes for segment in candidates[:count])

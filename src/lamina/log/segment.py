@@ -8,17 +8,20 @@ or replace itself; ``positions`` finds a batch in it, ``segment_end`` counts and
 import errno
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
 from lamina.log.aborted import AbortedIndex
 from lamina.log.descriptors import is_temporary
-from lamina.log.files import TEMPORARY, Bytes, Disk, File
+from lamina.log.files import Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
+from lamina.log.index_rebuild import IndexesLost, IndexRebuild
 from lamina.log.lease import Lease
 from lamina.log.scan import headers
-from lamina.records.batch import NO_TIMESTAMP, BatchHeader
+from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
@@ -42,6 +45,7 @@ class Segment:
         "_indexes",
         "_is_preallocated",
         "_reader",
+        "_rebuild",
         "_shape",
         "_stem",
         "_writer",
@@ -72,6 +76,8 @@ class Segment:
         """The max timestamp of its first batch: what rolling by time goes by."""
         self._writer: File | None = None
         self._reader: File | None = None
+        self._rebuild: IndexRebuild | None = None
+        """Under way on a thread."""
         self.leases = 0
         """Ranges of its file that readers hold."""
         self.aborted = AbortedIndex(disk, self.path(ABORTED_INDEX), exists=False)
@@ -250,10 +256,14 @@ class Segment:
         return self._indexes
 
     def _confirms(self, pair: IndexPair) -> bool:
-        """Whether the log goes on from the last entry, and nothing there is younger than the time index says."""
+        """Whether the log goes on from the last entry, and nothing there is younger than the time index says.
+
+        No more batches may follow than fit between two entries: an index with fewer entries is made again.
+        """
+        most = self._shape.interval_bytes // HEADER_BYTES + 2
         try:
-            tail = self.headers(pair.offsets.last_entry.position, self.size_bytes)
-            return all(header.max_timestamp <= pair.largest.timestamp for _, header in tail)
+            tail = list(islice(self.headers(pair.offsets.last_entry.position, self.size_bytes), most + 1))
+            return len(tail) <= most and all(header.max_timestamp <= pair.largest.timestamp for _, header in tail)
         except CorruptMessage:
             return False
 
@@ -266,17 +276,45 @@ class Segment:
     def rebuild_indexes(self) -> IndexPair:
         """Write both indexes again from the batch headers in the log, as far as those can be read.
 
-        Synced before they take their names: below the recovery point nothing will check them after a crash.
+        Where a thread does it, it is begun and :class:`IndexesLost` is raised until it is done.
         """
+        rebuilds = self._shape.rebuilds
+        if rebuilds.run is None:
+            rebuild = self._begin_rebuild()
+            rebuild.work()
+            return self._install(rebuild)
+        if self._rebuild is None:
+            self._rebuild = rebuild = self._begin_rebuild()
+            rebuilds.run(rebuild.work, partial(self._rebuilt, rebuild))
+        raise IndexesLost(f"the indexes of {self.path()} are being made again")
+
+    def _begin_rebuild(self) -> IndexRebuild:
+        shape = self._shape.for_another_thread()
+        return IndexRebuild(self._disk, self._stem, self.path(), self.base_offset, self.size_bytes, shape)
+
+    def _rebuilt(self, rebuild: IndexRebuild, error: OSError | None) -> None:
+        self._rebuild = None
+        try:
+            if error is not None:
+                raise error
+            if rebuild.size_bytes <= self.size_bytes:  # else it was cut meanwhile: whoever asks again begins anew
+                self._install(rebuild)
+        except FileNotFoundError:
+            return  # The partition is gone.
+        except OSError as failure:
+            if self._shape.rebuilds.fail is not None:
+                self._shape.rebuilds.fail(failure)
+
+    def _install(self, rebuild: IndexRebuild) -> IndexPair:
+        """Use new indexes from now on, with what was appended while they were made."""
+        indexes = rebuild.pair
+        assert indexes is not None
+        with suppress(CorruptMessage):
+            for position, header in self.headers(rebuild.size_bytes, self.size_bytes):
+                indexes.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
         was_appending = self._writer is not None
         self.close()
-        indexes = IndexPair.new(self._disk, self._stem, self.suffix + TEMPORARY, self.base_offset, self._shape)
-        with suppress(CorruptMessage):
-            for position, header in self.headers(0, self.size_bytes):
-                self.require_fit(header)
-                indexes.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
-        indexes.seal()
-        indexes.install(self._disk, self._stem, self.suffix)
+        indexes.install(self._disk, self._stem, self.suffix, self._shape.maps)
         self._indexes = indexes
         if was_appending:
             self.open_for_append()
@@ -299,6 +337,11 @@ class Segment:
     def largest_timestamp(self) -> TimestampOffset:
         """The largest timestamp of its batches and the last offset of the first batch that had it."""
         return self.indexes.largest
+
+    @property
+    def has_open_indexes(self) -> bool:
+        """Whether they can be asked without reading anything."""
+        return self._indexes is not None
 
     def age_timestamp_ms(self) -> int:
         """What retention goes by: the largest timestamp, or the file's age where there is none (fact 16)."""

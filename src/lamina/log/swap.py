@@ -13,6 +13,13 @@ from lamina.log.segment import LOG, Segment
 from lamina.log.snapshots import snapshot_path
 
 
+def remove_earlier_attempts(disk: Disk, directory: str) -> None:
+    """Remove ``.cleaned`` files before new ones are written: after a crash they would undo a later swap (fact 82)."""
+    for entry in disk.scan(directory):
+        if entry.name.endswith(CLEANED) and not entry.is_dir:
+            disk.unlink(f"{directory}/{entry.name}")
+
+
 class Swap:
     """``new`` segments, written and sealed under ``.cleaned`` names, and the names that they get one after the other.
 
@@ -33,7 +40,6 @@ class Swap:
         """Make the new segments durable under ``.swap`` names: from here on a crash leaves them in place."""
         # Held to the end: once names have changed, nothing may stop for want of a descriptor.
         self._names = names = self._disk.open_dir(self._directory)
-        self._remove_earlier_attempts()
         for segment in self._new:
             for path in segment.paths():
                 sync_file(self._disk, path)
@@ -42,14 +48,6 @@ class Swap:
         for segment in reversed(self._new):
             segment.rename(SWAP)
             names.fsync()
-
-    def _remove_earlier_attempts(self) -> None:
-        """Remove ``.cleaned`` files of an earlier attempt: after a crash they would undo this one (fact 82)."""
-        ours = {path for segment in self._new for path in segment.paths()}
-        for entry in self._disk.scan(self._directory):
-            path = f"{self._directory}/{entry.name}"
-            if entry.name.endswith(CLEANED) and not entry.is_dir and path not in ours:
-                self._disk.unlink(path)
 
     def rename_old(self, old: Sequence[Segment]) -> None:
         """Take the names of the segments that were replaced away."""

@@ -8,7 +8,6 @@ thread while the log is read. Must not know the log, nor its checkpoints, which 
 from collections.abc import Callable
 
 from lamina.errors import CorruptMessage
-from lamina.log.entries import OpenMaps
 from lamina.log.files import TEMPORARY, Disk, File, copy_file
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import DELETED
@@ -134,7 +133,7 @@ class Truncation:
     ) -> None:
         """Note what ``rebuild_producers`` has to read."""
         extents = [segment.extent() for segment in segments]
-        shape = self._shape._replace(maps=OpenMaps())
+        shape = self._shape.for_another_thread()
 
         def replay() -> None:
             save_epochs()

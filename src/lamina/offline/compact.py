@@ -198,9 +198,6 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
         if isinstance(answer, Failure):
             return Result(*key, None, answer.reason, is_failure=True)
         if not wish.dry_run:
-            if key not in directory.remembered.cleaner_offsets:
-                # Recovery takes a gap for a cleaner's only where one was at work, whatever the topic's policy is then.
-                _checkpoint(directory, key, taken.plan.first_dirty_offset)
             for step in installing(log, taken.plan.topic_id, taken, answer, now_ms):
                 step()
             _finish(directory, log, key, answer)
@@ -225,14 +222,10 @@ def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int,
 
 def _finish(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
     """Write the checkpoint, which speaks of partitions that are not open here too; nobody reads the old files."""
-    _checkpoint(directory, key, manifest.end_offset)
+    existing = set(directory.partitions())
+    directory.write_checkpoints(directory.remembered.of_cleaner_offsets({key: manifest.end_offset}, existing))
     for path in log.take_due_paths(LONG_MAX):
         directory.disk.unlink(path)
-
-
-def _checkpoint(directory: LogDirectory, key: TopicPartition, offset: int) -> None:
-    existing = set(directory.partitions())
-    directory.write_checkpoints(directory.remembered.of_cleaner_offsets({key: offset}, existing))
 
 
 def _last_stable_offset(directory: LogDirectory, log: PartitionLog, *, is_replicated: bool) -> int:

@@ -174,9 +174,6 @@ class Passes:
 
     async def _install(self, one: Pass, manifest: Manifest) -> bool:
         try:
-            if one.key not in one.directory.remembered.cleaner_offsets:
-                # Recovery takes a gap for a cleaner's only where one was at work, whatever the topic's policy is then.
-                await self.checkpoints.write(one.partition, one.plan.first_dirty_offset)
             await self._put_in_place(one, manifest)
             if manifest.end_offset >= one.plan.first_dirty_offset and not one.plan.only_expired:
                 await self.checkpoints.write(one.partition, manifest.end_offset)
