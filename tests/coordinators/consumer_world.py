@@ -28,6 +28,7 @@ from lamina.coordinators.topic_partitions import NamePartitions
 from lamina.errors import KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
+from tests.coordinators.snapshots import snapshot
 
 GROUP = "g"
 CLIENT = Client("client", "/127.0.0.1")
@@ -77,6 +78,8 @@ class World:
         self.image = Image("cluster")
         self.image_version = 0
         self._waiter = 0
+        self._known: object = None
+        """What the group knew after the last decision."""
         self._incarnations: dict[str, int] = {}
         for name, count in topics.items():
             self.make_topic(name, count)
@@ -123,6 +126,7 @@ class World:
     # Decisions
 
     def carry_out(self, decision: GroupDecision) -> list[GroupRecord]:
+        assert self._known in (None, snapshot(self.group)) or not decision.is_refusable, "deciding changes nothing"
         for record in decision.records:
             self.log.append(record)
             self.group.replay(record)
@@ -139,6 +143,7 @@ class World:
                     self.asked.append(regexes)
                 case Reply(waiter, response):
                     self.replies[waiter] = response
+        self._known = snapshot(self.group)
         return decision.records
 
     def pass_time(self, milliseconds: int) -> None:
@@ -153,6 +158,7 @@ class World:
     def load(self) -> None:
         """Lose everything but the log and read that."""
         self.group = ConsumerGroup(GROUP)
+        self._known = None
         self.timers.clear()
         self.asked.clear()
         for record in self.log:

@@ -36,6 +36,7 @@ from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
+from tests.coordinators.snapshots import snapshot
 
 GROUP = "g"
 CLIENT = Client("client", "/127.0.0.1")
@@ -145,12 +146,15 @@ class ShardWorld:
         """The answer, which is raised if it is an error, or what waits for it."""
         self._count += 1
         waiting = self._waiting[self._count] = Waiting()
+        known = snapshot(self.shard)
         try:
             decision = decide(self._count)
         except KafkaError:
             del self._waiting[self._count]
+            assert snapshot(self.shard) == known, "a refusal changes nothing"
             assert durable(self.loaded()) == durable(self.shard)
             raise
+        assert snapshot(self.shard) == known or not decision.is_refusable, "deciding changes nothing"
         self.carry_out(decision)
         return waiting.response if waiting.responses else waiting
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.coordinators.consumer import ConsumerGroup
+from lamina.coordinators.consumer import ConsumerGroup, GroupDecision
 from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import Client, ConsumerHeartbeatResponse, GroupListing
 from lamina.coordinators.reconciliation import MemberState
@@ -525,7 +525,7 @@ def test_tombstones_of_what_is_not_there_are_ignored() -> None:
 def test_partition_metadata_that_an_earlier_version_wrote_is_removed_with_the_next_epoch() -> None:
     world = World(a=1)
     world.join("m", "a")
-    world.group.replay(GroupRecord(PartitionMetadataKey(GROUP), PartitionMetadataValue()))
+    world.carry_out(GroupDecision([GroupRecord(PartitionMetadataKey(GROUP), PartitionMetadataValue())]))
     world.make_topic("b", 1)
     assert "-PartitionMetadataKey" in kinds(world.beat("m", 1, topics=("a", "b"))[1])
     assert "-PartitionMetadataKey" not in kinds(world.beat("m", 2, topics=("a",))[1])
@@ -535,7 +535,7 @@ def test_a_member_in_a_state_of_a_later_version_has_to_join_again() -> None:
     world = World(a=1)
     world.join("m", "a")
     strange = CurrentAssignmentValue(1, 1, 99, world.ids(a=(0,)), {})
-    world.group.replay(GroupRecord(CurrentAssignmentKey(GROUP, "m"), strange))
+    world.carry_out(GroupDecision([GroupRecord(CurrentAssignmentKey(GROUP, "m"), strange)]))
     with pytest.raises(FencedMemberEpoch, match="unknown state"):
         world.beat("m", 1, owned=world.ids(a=(0,)))
     assert world.join("m", "a") == ConsumerHeartbeatResponse("m", 1, 5_000, world.ids(a=(0,)))

@@ -360,7 +360,7 @@ def test_a_group_whose_members_have_no_protocol_in_common_stays_a_consumer_group
     subscription = world.group.state.members["old"].subscription
     assert subscription.classic is not None
     other = subscription._replace(classic=subscription.classic._replace(protocols=(("sticky", b""),)))
-    world.group.replay(GroupRecord(ConsumerMemberKey(GROUP, "older"), other))
+    world.carry_out(GroupDecision([GroupRecord(ConsumerMemberKey(GROUP, "older"), other)]))
     world.beat("new", -1)
     assert set(world.group.state.members) == {"old", "older"}
 

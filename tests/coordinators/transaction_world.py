@@ -21,6 +21,7 @@ from lamina.coordinators.transaction_requests import (
 )
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import KafkaError
+from tests.coordinators.snapshots import snapshot
 
 ID = "tx"
 TIMEOUT_MS = 60_000
@@ -49,6 +50,7 @@ class World:
     def start(self) -> None:
         """Start again with nothing but the log, read from its bytes."""
         self.lives += 1
+        self._known: object = None
         self.timers: dict[TimerName, int] = {}
         self.to_send: list[SendMarkers] = []
         self.shard = TransactionShard(lambda: self.settings, coordinator_epoch=self.lives)
@@ -69,6 +71,7 @@ class World:
             self.crash_at = ""
             self.start()
             raise Crash
+        assert self._known in (None, snapshot(self.shard)) or not decision.is_refusable, "deciding changes nothing"
         for record in decision.records:
             self._check_epoch(record)
             self.log.append(record)
@@ -85,6 +88,7 @@ class World:
                 assert isinstance(effect, Reply)
                 assert effect.waiter == WAITER
                 response = effect.response
+        self._known = snapshot(self.shard)
         if isinstance(response, KafkaError):
             raise response
         return response
