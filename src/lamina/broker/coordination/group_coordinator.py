@@ -108,8 +108,8 @@ class GroupCoordinator(Follower):
         return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
 
     @property
-    def partitions(self) -> int:
-        """Of the topic, whether they can be used or not."""
+    def existing_partition_count(self) -> int:
+        """Partitions of the topic, whether they can be used or not; 0 before it is created."""
         topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         return 0 if topic is None else len(topic.partitions)
 
@@ -147,7 +147,7 @@ class GroupCoordinator(Follower):
         )
 
     def partition_count(self) -> int:
-        """Of the topic as it is, or as it would be created."""
+        """Partitions of the topic as it is, or as it would be created."""
         topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         return self._metadata.settings[OFFSETS_TOPIC_NUM_PARTITIONS] if topic is None else len(topic.partitions)
 

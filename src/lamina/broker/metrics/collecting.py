@@ -171,7 +171,7 @@ def _groups(sources: MetricSources, tally: GroupTally) -> Iterator[tuple[Metric,
     yield groups.GROUP_OFFSETS, _one(tally.offsets)
     yield groups.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
     yield groups.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
-    failed = max(sources.groups.partitions - active - loading, 0)
+    failed = max(sources.groups.existing_partition_count - active - loading, 0)
     yield groups.COORDINATOR_PARTITIONS, _by_reason(active=active, loading=loading, failed=failed)
     yield groups.COORDINATOR_LOAD, _histogram(sources.counters.coordinator_loads)
 

@@ -57,7 +57,6 @@ async def handle(
 
 def _failed(error: KafkaError) -> dict[str, Any]:
     return {
-        "throttle_time": 0,
         "error_code": error.code,
         "error_message": str(error),
         "node_id": _NOBODY,
