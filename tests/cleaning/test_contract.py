@@ -92,7 +92,7 @@ def test_a_newer_version_is_refused_with_what_to_do() -> None:
         ({"producers": [{"producer_id": 7, "epoch": 0}]}, r"producers\[0\].last_data_offset is missing"),
         ({"throttle_bytes_per_second": "fast"}, 'throttle_bytes_per_second is "fast", not a number'),
         ({"only_expired": 1}, "only_expired is 1, not true or false"),
-        ({"colour": "red"}, "colour is a field that nobody knows"),
+        ({"colour": "red"}, "colour is an unknown field"),
         ({"version": None}, "it has no version"),
         ({"version": 0}, "it has no version"),
     ],

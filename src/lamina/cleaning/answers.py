@@ -25,7 +25,7 @@ class Failure:
     plan_id: str
     reason: str
     is_uncleanable: bool = False
-    """The log itself is the reason, such as a damaged batch: trying again will not help until somebody repairs it."""
+    """The log itself is the reason, such as a damaged batch: trying again does not help until it is repaired."""
 
 
 Answer = Manifest | Failure
@@ -59,5 +59,5 @@ def load_line(line: bytes) -> Progress | Answer:
         if set(value) == {"failure"}:
             return load_value(Failure, value["failure"])
     except NotThatJson as error:
-        raise ContractError(f"a cleaning job said something that nobody understands: {error}") from None
+        raise ContractError(f"the answer of a cleaning job is not valid: {error}") from None
     return load(Manifest, line)

@@ -58,7 +58,7 @@ class AbortedEntry:
 @dataclass(frozen=True, slots=True)
 class Plan:
     plan_id: str
-    """In the pass folder's name and in every output's: nobody installs what another plan made."""
+    """In the pass folder's name and in every output's: the result of another plan is never installed."""
     topic: str
     topic_id: bytes
     partition: int
@@ -185,7 +185,7 @@ class Manifest:
     before: Counts
     after: Counts
     keys: int
-    """Distinct keys among the dirty records; 0 where nobody counted them."""
+    """Distinct keys among the dirty records; 0 where they were not counted."""
     dropped: Dropped
     horizons: Horizons
     bytes_read: int

@@ -9,7 +9,7 @@ class CleaningFailed(Exception):
 
 
 class CorruptLog(CleaningFailed):
-    """A batch that is not what its header or its CRC says: nobody may rewrite around it (fact 93).
+    """A batch that is not what its header or its CRC says: it must not be rewritten (fact 93).
 
     ``path`` is the segment's name in the partition's directory, ``offset`` the first that the bad batch should hold.
     """
@@ -30,7 +30,7 @@ class SourceLost(CleaningFailed):
 
 
 class NoRoom(CleaningFailed):
-    """The disk has too little room for the pass; the sentence has the figures."""
+    """The disk has too little free space for the pass; the sentence has the figures."""
 
 
 class EngineMissing(CleaningFailed):
@@ -38,7 +38,7 @@ class EngineMissing(CleaningFailed):
 
 
 class Cancelled(CleaningFailed):
-    """Nobody wants the result any more."""
+    """The result is no longer wanted."""
 
 
 class TooManyKeys(CleaningFailed):

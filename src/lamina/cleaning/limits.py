@@ -124,7 +124,7 @@ def throttle_of(plan: Plan) -> Throttle | None:
 def check_free_space(disk: Disk, plan: Plan, size_bytes: int) -> None:
     """Raises :class:`NoRoom` if writing so much would leave too little free.
 
-    There was enough when the pass was planned; whoever fills the disk meanwhile must not find it full of a pass.
+    There was enough when the pass was planned; a pass must not take the last space that others need meanwhile.
     """
     free_bytes = disk.free_bytes(plan.pass_folder)
     if free_bytes - size_bytes < plan.keep_free_bytes:

@@ -41,7 +41,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nobody wants the result of this plan any more."""
+    """The result of this plan is no longer wanted."""
 
     plan_id: str
 
@@ -82,7 +82,7 @@ def load_order(line: bytes) -> Order:
             raise NotThatJson("it is no order")
         order: Order = load_value(_KINDS[name], value[name])
     except NotThatJson as error:
-        raise ContractError(f"the engine was told what nobody understands: {error}") from None
+        raise ContractError(f"the order to the engine is not valid: {error}") from None
     return order
 
 
@@ -97,4 +97,4 @@ def load_said(line: bytes) -> Said:
     try:
         return load_value(Started, parse_object(line)["started"])
     except NotThatJson as error:
-        raise ContractError(f"the engine said what nobody understands: {error}") from None
+        raise ContractError(f"the answer of the engine is not valid: {error}") from None

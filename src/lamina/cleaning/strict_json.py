@@ -68,7 +68,7 @@ def _load_dataclass(kind: Any, value: Any, place: str) -> Any:
     names = {field.name for field in fields(kind)}
     for name in value:
         if name not in names:
-            raise NotThatJson(f"{prefix}{name} is a field that nobody knows")
+            raise NotThatJson(f"{prefix}{name} is an unknown field")
     found = {}
     for field in fields(kind):
         if field.name in value:

@@ -1,7 +1,8 @@
 """``python -m lamina.pipeline.archiving DIRECTORY``: run Spark once so that Java can write its class archive.
 
-Takes half a minute and gives way to everything else; begun when an engine was stopped for want of work. Ends with its
-standard input, leaving nothing. Must not know the broker's settings: which classes Spark loads does not depend on them.
+Takes half a minute and gives way to everything else; started when an idle engine was stopped. Exits when its standard
+input is closed, leaving nothing. Must not know the broker's settings: the classes that Spark loads do not depend on
+them.
 """
 
 import os

@@ -49,7 +49,7 @@ class Backlog:
         self._waiting[plan.plan_id] = plan
 
     def drop(self, plan_id: str) -> bool:
-        """Nobody wants it any more. Returns whether it had not begun."""
+        """Its result is no longer wanted. Returns whether it had not begun."""
         return self._waiting.pop(plan_id, None) is not None
 
     def take(self, slots: int) -> Work:
@@ -62,7 +62,7 @@ class Backlog:
         target_bytes = min(max(waiting_bytes // (2 * slots), _FEWEST_BYTES), _MOST_BYTES)
         taken_bytes = taken[0].source_bytes
         for plan in waiting[1:]:
-            # Plans of one task have one limit, unless somebody has changed it between them.
+            # Plans of one task have one limit, unless the setting has changed between them.
             if (
                 taken_bytes + plan.source_bytes <= target_bytes
                 and plan.memory_limit_bytes == taken[0].memory_limit_bytes

@@ -55,7 +55,7 @@ class Compaction:
             self._changed.notify()
 
     def drop(self, plan_id: str) -> bool:
-        """Nobody wants it any more. Returns whether it had not begun."""
+        """Its result is no longer wanted. Returns whether it had not begun."""
         with self._changed:
             return self._backlog.drop(plan_id)
 

@@ -1,7 +1,7 @@
 """The keys of a log as packed columns that Spark can sort by their hash: for logs with more keys than a task may hold.
 
-A row that Spark moves holds the keys of one stretch of one segment that fall into one bucket: 21 bytes a record, no key
-and no value. Keys are told apart by 128 bits of a hash with a secret key: of n keys two collide with odds of about
+A row that Spark moves holds the keys of one range of one segment that fall into one bucket: 21 bytes a record, no key
+and no value. Keys are compared by 128 bits of a hash with a secret key: of n keys two collide with odds of about
 n² / 2^129, for a thousand million keys 1 in 10^21; then the older of the two is lost. Must not know Spark.
 """
 
@@ -20,21 +20,21 @@ ENTRY_BYTES = 8 + 8 + 4 + 1
 _REDUCE_BYTES = 96
 """What a record takes while a bucket is reduced: its packed columns twice, and slots of a table."""
 _SCAN_BYTES = 400
-"""What a record of a stretch may take while it is scanned, with the rows that Spark holds back before it sends them."""
-_FEWEST_STRETCH_RECORDS = 1 << 14
+"""What a record may take while its range is scanned, with the rows that Spark buffers before it sends them."""
+_FEWEST_RANGE_RECORDS = 1 << 14
 _LEAST_BUCKET_BYTES = 1 << 20
 """A task for less memory than this costs more than it saves."""
 _MOST_BUCKETS = 1 << 14
 
 Ordinals = npt.NDArray[np.uint32]
 Packed = tuple[int, int, bytes]
-"""Segment, stretch in it, and columns; with no stretch (-1), the numbers of records that are superseded already."""
+"""Segment, range in it, and columns; without a range (-1), the numbers of records that are superseded already."""
 Superseded = tuple[int, bytes]
 """Segment and the numbers of its superseded records."""
 
-SETTLED = -1
+SUPERSEDED_ALREADY = -1
 FAILED = -2
-"""In place of a stretch, and later of a segment: then the bytes say why a task came to nothing."""
+"""In place of a range, and later of a segment: then the bytes say why a task failed."""
 KEYS = -1
 """In place of a segment: then the bytes are how many keys a bucket had."""
 
@@ -74,15 +74,15 @@ def unpack(data: bytes) -> Columns:
 def scan_into_buckets(
     plan: Plan, number: int, verdicts: SegmentVerdicts, bits: int, meter: Meter = unmetered
 ) -> Iterator[tuple[int, Packed]]:
-    """The keys of one segment by bucket. What is superseded inside a stretch is settled here and not sorted, so that a
-    key of which there are many is no burden to its bucket."""
-    most_records = max(plan.memory_limit_bytes // _SCAN_BYTES, _FEWEST_STRETCH_RECORDS)
-    for stretch, keys in enumerate(scan_segment(plan, number, verdicts, most_records=most_records, meter=meter)):
-        settled = find_superseded(keys.firsts, keys.seconds, keys.is_dirty)
-        if settled.any():
-            yield number & ((1 << bits) - 1), (number, SETTLED, keys.ordinals[settled].tobytes())
-        for bucket, columns in _divide(keys, ~settled, bits):
-            yield bucket, (number, stretch, pack(columns))
+    """The keys of one segment by bucket. What is superseded inside a range is found here and not sorted, so that a key
+    of which there are many does not fill its bucket."""
+    most_records = max(plan.memory_limit_bytes // _SCAN_BYTES, _FEWEST_RANGE_RECORDS)
+    for part, keys in enumerate(scan_segment(plan, number, verdicts, most_records=most_records, meter=meter)):
+        superseded = find_superseded(keys.firsts, keys.seconds, keys.is_dirty)
+        if superseded.any():
+            yield number & ((1 << bits) - 1), (number, SUPERSEDED_ALREADY, keys.ordinals[superseded].tobytes())
+        for bucket, columns in _divide(keys, ~superseded, bits):
+            yield bucket, (number, part, pack(columns))
 
 
 def _divide(keys: SegmentKeys, stays: npt.NDArray[np.bool_], bits: int) -> Iterator[tuple[int, Columns]]:
@@ -103,7 +103,7 @@ def reduce_bucket(rows: Iterable[Packed], group_of: Sequence[int]) -> Iterator[t
     """Which records of a bucket are superseded, for the groups that they are in; and how many keys it had."""
     packed: list[Packed] = []
     for row in rows:
-        if row[1] == SETTLED:
+        if row[1] == SUPERSEDED_ALREADY:
             yield group_of[row[0]], (row[0], row[2])
         elif row[1] == FAILED:
             yield 0, (FAILED, row[2])

@@ -1,4 +1,4 @@
-"""What goes back over HTTP: JSON, an error in one shape, lists in pages.
+"""HTTP as the routes see it: small bodies come in; JSON, errors in one shape and lists in pages go out.
 
 Owns the shape ``{"error": …, "message": …}`` and how a page is asked for and made, a few rows at a time so that the
 loop goes on. Must not know what the rows are.
@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from lamina.clocks import Clocks
@@ -19,6 +19,7 @@ T = TypeVar("T")
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _TURN_NS = 1_000_000
 """After so long the loop is left to others."""
+_LARGEST_BODY_BYTES = 16 * 1024
 _USUAL_LIMIT = 100
 _LARGEST_LIMIT = 1000
 
@@ -57,6 +58,19 @@ def encode(value: Any) -> bytes:
 
 def _answer(body: bytes, status: int = 200) -> Response:
     return Response(body, status, _HEADERS, media_type="application/json")
+
+
+async def read_body(request: Request) -> bytes:
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > _LARGEST_BODY_BYTES:
+                # What follows is not read: the connection ends with the answer.
+                raise Refused(413, "too_large", f"a body may have {_LARGEST_BODY_BYTES} bytes", {"Connection": "close"})
+    except ClientDisconnect:
+        raise bad_request("the body did not come whole") from None
+    return bytes(body)
 
 
 # Pages

@@ -15,10 +15,10 @@ from lamina.broker.admin.answers import (
     json_answer,
     not_found,
     page,
+    read_body,
     whole_number,
     window,
 )
-from lamina.broker.admin.bodies import read_body
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.topics import find_topic
 from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanable

@@ -11,7 +11,7 @@ from lamina.broker.admin.subject import Subject
 
 
 async def alive(_subject: Subject, _request: Request) -> Response:
-    """Told on the loop that serves Kafka clients: whoever hears it knows that the loop turns."""
+    """Answered on the loop that serves Kafka clients: an answer shows that the loop turns."""
     return json_answer({"status": "alive"})
 
 

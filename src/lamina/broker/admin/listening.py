@@ -1,8 +1,8 @@
-"""The admin listener's sockets, and what answers on them, fetched when somebody first connects.
+"""The admin listener's sockets, and the application that answers on them, loaded at the first connection.
 
 Owns the ports, taken with the broker's own so that a port in use stops the start; the way from the first connection
 to an application that serves it; and the end. Starlette and uvicorn are imported on a thread, so that the loop goes
-on and a broker that nobody asks never pays for them. Must not know routes.
+on and a broker without admin clients never pays for them. Must not know routes.
 """
 
 import asyncio
@@ -84,13 +84,13 @@ class AdminListening:
         self._loop = subject.loop
         self._task: asyncio.Task[Serving | None] | None = None
         for one in bound:
-            self._loop.add_reader(one.socket.fileno(), self._somebody_came)
+            self._loop.add_reader(one.socket.fileno(), self._first_connection)
 
-    def _somebody_came(self) -> None:
-        self._wait_no_more()
+    def _first_connection(self) -> None:
+        self._stop_waiting()
         self._task = self._loop.create_task(self._serve())
 
-    def _wait_no_more(self) -> None:
+    def _stop_waiting(self) -> None:
         for one in self._bound:
             self._loop.remove_reader(one.socket.fileno())
 
@@ -107,9 +107,9 @@ class AdminListening:
         return serving
 
     async def stop(self) -> None:
-        """Nobody new; what is under way may end, but not for long."""
+        """Accept no more connections; running requests may end, but not for long."""
         if self._task is None:
-            self._wait_no_more()
+            self._stop_waiting()
         else:
             serving = await self._task
             if serving is not None:
@@ -119,7 +119,7 @@ class AdminListening:
         self._subject.scan_pool.close()
 
     def _load(self) -> Serving:
-        """On a thread: import what nobody needed so far and make the application, while the loop gets its turns."""
+        """On a thread: import what was not needed so far and make the application, while the loop gets its turns."""
         was_collecting = gc.isenabled()
         gc.disable()
         try:

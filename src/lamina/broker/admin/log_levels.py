@@ -10,8 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin.answers import bad_request, json_answer, not_found
-from lamina.broker.admin.bodies import read_body
+from lamina.broker.admin.answers import bad_request, json_answer, not_found, read_body
 from lamina.broker.admin.subject import Subject
 from lamina.broker.loggers import effective_level, has_own_level, logger_names, set_level
 

@@ -73,7 +73,7 @@ class EngineChild:
             while line := await self._process.stdout.readline():
                 self._take(await asyncio.get_running_loop().run_in_executor(None, load_said, line))
         except (ContractError, ValueError) as error:
-            self._reason = self._reason or f"the engine gave an answer that is not valid: {error}"
+            self._reason = self._reason or f"the engine failed: {error}"
             _kill(self._process)
         finally:
             self._process.stdin.close()

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lamina.broker.cleaner.history import Outcome
-from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.definitions import compaction as m
-from lamina.broker.metrics.sample import Sample, Samples
+from lamina.broker.metrics.metric import Metric, Sample, Samples
 from lamina.broker.metrics.sources import MetricSources
 
 _PHASES = ("gather", "engine", "install", "verdicts", "keys", "rewrite", "throttled")

@@ -14,11 +14,10 @@ from lamina import __version__
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import BOUNDS_NS, Counters, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.cleaning import collect_cleaning
-from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.definitions import broker, connections, groups, logs, process, requests, topics, transactions
 from lamina.broker.metrics.group_tally import GroupTally
 from lamina.broker.metrics.machine import Machine
-from lamina.broker.metrics.sample import Sample, Samples
+from lamina.broker.metrics.metric import Metric, Sample, Samples
 from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.network.connection import Ended
 from lamina.broker.network.listening import Listening

@@ -6,7 +6,7 @@ Owns the page's words and tables. Must not know anything that a definition does 
 from collections.abc import Sequence
 
 from lamina.broker.counters import BOUNDS_NS
-from lamina.broker.metrics.definition import Metric
+from lamina.broker.metrics.metric import Metric
 from lamina.broker.metrics.sections import SECTIONS
 
 INTRODUCTION = """\

@@ -14,10 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lamina.broker.metrics.collecting import collect
-from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.group_tally import tally_groups
 from lamina.broker.metrics.machine import Machine, measure_machine
-from lamina.broker.metrics.sample import Sample, Samples
+from lamina.broker.metrics.metric import Metric, Sample, Samples
 from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.threads import giving_way
 

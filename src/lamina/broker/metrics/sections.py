@@ -6,7 +6,6 @@ what is there is. Must not know where values come from.
 
 from types import ModuleType
 
-from lamina.broker.metrics.definition import Metric
 from lamina.broker.metrics.definitions import (
     broker,
     compaction,
@@ -18,6 +17,7 @@ from lamina.broker.metrics.definitions import (
     topics,
     transactions,
 )
+from lamina.broker.metrics.metric import Metric
 
 
 def _defined_in(section: ModuleType) -> tuple[Metric, ...]:

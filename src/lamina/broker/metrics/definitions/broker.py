@@ -1,6 +1,6 @@
 """The broker as a whole."""
 
-from lamina.broker.metrics.definition import counter, gauge
+from lamina.broker.metrics.metric import counter, gauge
 
 BUILD_INFO = gauge(
     "lamina_build_info", "1; the labels say what runs here.", "version", "python", kafka="kafka.server:type=app-info"

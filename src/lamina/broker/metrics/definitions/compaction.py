@@ -1,6 +1,6 @@
 """Compaction (facts 99, 100 and 102)."""
 
-from lamina.broker.metrics.definition import counter, gauge
+from lamina.broker.metrics.metric import counter, gauge
 
 _CLEANER = "kafka.log:type=LogCleaner,name={}"
 _CLEANER_MANAGER = "kafka.log:type=LogCleanerManager,name={}"

@@ -1,6 +1,6 @@
 """Connections, their bytes, and the memory of requests that arrive."""
 
-from lamina.broker.metrics.definition import counter, gauge
+from lamina.broker.metrics.metric import counter, gauge
 
 _SOCKETS = "kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*, {}"
 

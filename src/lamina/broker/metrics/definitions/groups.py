@@ -1,6 +1,6 @@
 """Groups, their offsets, and the partitions that hold them."""
 
-from lamina.broker.metrics.definition import counter, gauge, histogram
+from lamina.broker.metrics.metric import counter, gauge, histogram
 
 _GROUPS = "kafka.server:type=group-coordinator-metrics, {}"
 

@@ -1,6 +1,6 @@
 """Partition logs and the directories that they lie in."""
 
-from lamina.broker.metrics.definition import gauge, histogram
+from lamina.broker.metrics.metric import gauge, histogram
 
 _LOG = "kafka.log:type=Log,name={},topic=*,partition=*"
 _REPLICAS = "kafka.server:type=ReplicaManager,name={}"

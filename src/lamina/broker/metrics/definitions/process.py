@@ -1,6 +1,6 @@
 """The loop, its threads, and what the process takes of the machine."""
 
-from lamina.broker.metrics.definition import counter, gauge, histogram
+from lamina.broker.metrics.metric import counter, gauge, histogram
 
 EVENT_LOOP_LAG = histogram(
     "lamina_event_loop_lag_seconds",

@@ -1,6 +1,6 @@
 """Requests and their times, parked fetches and fetch sessions."""
 
-from lamina.broker.metrics.definition import counter, gauge, histogram
+from lamina.broker.metrics.metric import counter, gauge, histogram
 
 _REQUEST = "kafka.network:type=RequestMetrics,name={},request=*"
 _SESSIONS = "kafka.server:type=FetchSessionCache,name={}"

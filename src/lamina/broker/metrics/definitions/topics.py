@@ -1,6 +1,6 @@
 """What producers and consumers do, by topic."""
 
-from lamina.broker.metrics.definition import counter
+from lamina.broker.metrics.metric import counter
 
 _TOPIC = "kafka.server:type=BrokerTopicMetrics,name={},topic=*"
 

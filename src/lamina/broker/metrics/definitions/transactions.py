@@ -1,6 +1,6 @@
 """Transactions and their markers."""
 
-from lamina.broker.metrics.definition import counter, gauge
+from lamina.broker.metrics.metric import counter, gauge
 
 TRANSACTIONS = gauge("lamina_transactions", "Transactional ids that this broker coordinates, by their state.", "state")
 TRANSACTIONS_TIMED_OUT = counter(

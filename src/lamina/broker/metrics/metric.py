@@ -1,10 +1,12 @@
-"""One metric: its name, its kind, its labels, what it says, and what Kafka calls it.
+"""One metric: its name, its kind, its labels, what it means, and what Kafka calls it; and one sample of it.
 
-Owns the shape of a definition. Must not know which metrics exist, nor where their values come from.
+Owns the shape of both. Must not know which metrics exist, nor where their values come from.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -31,6 +33,19 @@ class Metric:
         if self.kind is Kind.HISTOGRAM:
             return (f"{self.name}_bucket", f"{self.name}_sum", f"{self.name}_count")
         return (self.name,)
+
+
+class Sample(NamedTuple):
+    """One value of a metric, with its labels."""
+
+    labels: tuple[str, ...]
+    value: float
+    suffix: str = ""
+    bound: str | None = None
+    """Of a bucket: its upper end."""
+
+
+Samples = Iterable[Sample]
 
 
 def counter(name: str, help_text: str, *labels: str, kafka: str = "") -> Metric:
