@@ -1,7 +1,7 @@
 """The body of every request in every version that the broker offers: what is read is written and read again alike."""
 
 from fuzz.choices import Choices
-from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.api_table import APIS
 from lamina.wire.codec import encode_entity, parse_request
 from lamina.wire.primitives import MalformedRequest
 

@@ -9,7 +9,7 @@ from typing import Any
 from fuzz.choices import Choices
 from fuzz.files import scratch
 from fuzz.targets.requests import OFFERED
-from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.api_table import APIS
 from lamina.broker.requests.request import CloseConnection
 from lamina.wire.codec import parse_request, parse_response
 from lamina.wire.headers import start_request

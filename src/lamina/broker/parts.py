@@ -25,7 +25,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.readiness import Readiness
-from lamina.broker.requests.apis import HandlerParts, table
+from lamina.broker.requests.api_table import HandlerParts, table
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.request_watch import RequestWatch

@@ -7,7 +7,7 @@
   an authenticated connection.
 - `view`: what Metadata and leader hints told about the cluster; `retries`: which errors pass by themselves, and how
   long to wait before the next attempt. Both pure. `target`: which broker a request is for, by its role.
-- `connections`: those that are open, by address. `routes`: who has a role, and the connection there.
+- `connection_pool`: those that are open, by address. `routes`: who has a role, and the connection there.
 - `cluster`: all of this as one object: `ClusterClient.request`, `fetch`, `produce`, `list_offset`.
 - `fetching`, `producing`, `listing`: the calls on raw batches and offsets.
 - `blocking`: the way in for code that has no event loop.

@@ -14,7 +14,7 @@ from typing import TypeVar
 from lamina.errors import KafkaError, RequestTimedOut, error_from_code
 from lamina.peer.addresses import Address
 from lamina.peer.call import Call
-from lamina.peer.connections import Connections
+from lamina.peer.connection_pool import ConnectionPool
 from lamina.peer.connector import Connector
 from lamina.peer.fetching import READ_UNCOMMITTED, Fetched, fetch_one, fetched, partition_fetched
 from lamina.peer.limits import Limits
@@ -52,7 +52,7 @@ class ClusterClient:
         random: Callable[[], float],
         limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> None:
-        self._routes = Routes(tuple(bootstrap), Connections(connector, limits))
+        self._routes = Routes(tuple(bootstrap), ConnectionPool(connector, limits))
         self._backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, random)
         self._limits = limits
         self._is_closed = False

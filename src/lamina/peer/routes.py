@@ -13,7 +13,7 @@ from lamina.errors import MalformedResponse, NetworkError, error_from_code
 from lamina.peer.addresses import Address
 from lamina.peer.call import MessageCall
 from lamina.peer.connection import Connection
-from lamina.peer.connections import Connections
+from lamina.peer.connection_pool import ConnectionPool
 from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, Leader, Target
 from lamina.peer.view import ClusterView, with_broker, with_leader, with_metadata
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
@@ -31,7 +31,7 @@ class LeaderRoute(NamedTuple):
 
 
 class Routes:
-    def __init__(self, bootstrap: tuple[Address, ...], connections: Connections) -> None:
+    def __init__(self, bootstrap: tuple[Address, ...], connections: ConnectionPool) -> None:
         self._bootstrap = bootstrap
         self._connections = connections
         self._view = ClusterView()

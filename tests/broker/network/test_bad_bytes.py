@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.api_table import APIS
 from lamina.errors import ErrorCode
 from lamina.wire.headers import start_request
 from lamina.wire.versions import request_schema

@@ -7,7 +7,7 @@ from tests.broker.process import SOURCES
 
 CODE = """
 import sys
-from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.api_table import APIS
 from lamina.broker.requests.warming import warm
 from lamina.wire.versions import request_schema, response_schema
 before = request_schema.cache_info().currsize + response_schema.cache_info().currsize

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 
 from lamina.broker.cleaner.candidates import CandidateSearch
 from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses
-from lamina.broker.partitions.expiry import expire_segments
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError
+from lamina.log.retention import delete_expired
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +59,18 @@ class Retention:
             return
         self._states.pause(key)
         try:
-            await expire_segments(self._threads, partition, self._clocks.now_ms())
+            await self._delete_expired(partition)
         except KafkaError as error:
             logger.warning("%s", error)
         finally:
             if self._search.is_served(partition):
                 self._states.resume(key)
+
+    async def _delete_expired(self, partition: Partition) -> None:
+        """Names are synced on threads (fact 95). Raises :class:`StorageError` when the disk does not take it."""
+        log = partition.log
+        before = len(log.segments)
+        for step in delete_expired(log, self._clocks.now_ms(), partition.high_watermark):
+            await self._threads.run(step)
+        if len(log.segments) < before:
+            logger.info("%s: %d segments expired", log.name, before - len(log.segments))

@@ -15,7 +15,7 @@ from lamina.peer.limits import Limits
 from lamina.peer.retries import is_retriable
 
 
-class Connections:
+class ConnectionPool:
     def __init__(self, connector: Connector, limits: Limits) -> None:
         self._connector = connector
         self._limits = limits

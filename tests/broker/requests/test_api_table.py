@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.apis import APIS
+from lamina.broker.requests.api_table import APIS
 from lamina.broker.requests.router import Router
 from lamina.errors import ErrorCode
 from lamina.wire.fields import Entity, fields_of
