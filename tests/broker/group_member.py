@@ -111,7 +111,9 @@ class KafkaPython:
         self._consumer.subscribe(topics, listener=Listener())
 
     def poll(self) -> None:
-        found = self._consumer.poll(timeout_ms=int(POLL_SECONDS * 1000))
+        # Not POLL_SECONDS: kafka-python 3.0.12 forgets an assignment that comes just when a poll times out. It asks for
+        # metadata, which makes it join again, after as long.
+        found = self._consumer.poll(timeout_ms=1000)
         values = [record.value.decode() for records in found.values() for record in records]
         if values:
             tell("records", values=values)

@@ -29,5 +29,5 @@ def _alive() -> Counter[str]:
     return Counter(
         f"{type(one).__module__}.{type(one).__qualname__}"
         for one in gc.get_objects()
-        if type(one).__module__.startswith("lamina.")
+        if str(type(one).__module__).startswith("lamina.")
     )

@@ -204,6 +204,7 @@ def a_job_in_the_middle_of_a_pass(broker: BrokerProcess) -> int:
     """The process of a pass that does not end by itself, for it may only move a thousand bytes a second."""
     assert SLOWLY in broker.arguments
     eventually(lambda: any(row["phase"] == "cleaning" for row in get(broker, "/v1/cleaner")["partitions"]), SECONDS)
+    eventually(lambda: job_of(broker) is not None, SECONDS)
     job = job_of(broker)
     assert job is not None
     return job

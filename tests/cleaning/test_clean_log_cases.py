@@ -448,7 +448,7 @@ def test_a_disk_that_fills_up_meanwhile_fails_the_pass_before_others_find_it_ful
             return 1000
 
     plan = a_plan(tmp_path, keep_free_bytes=999)
-    with pytest.raises(NoRoom, match=r"1000 bytes are free, and 999 are to stay so"):
+    with pytest.raises(NoRoom, match=r"1000 bytes are free, and 999 must stay free"):
         run_pass(plan, disk=FillingDisk())
     assert outputs(plan) == []
 

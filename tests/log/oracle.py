@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 
+from lamina.errors import CorruptMessage
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.partition_log import PartitionLog
@@ -85,11 +86,14 @@ def _batches_on_disk(log: PartitionLog) -> list[Batch]:
         data, end = path.read_bytes(), 0
         next_offset = int(path.name[:20])
         assert not found or found[-1].last_offset < next_offset, "segments overlap"
-        for position, header in walk(data):
-            check_crc(data, position, header)
-            assert header.base_offset >= next_offset
-            next_offset, end = header.next_offset, position + header.size_bytes
-            found.append(Batch(header.base_offset, header.last_offset, data[position:end]))
+        try:
+            for position, header in walk(data):
+                check_crc(data, position, header)
+                assert header.base_offset >= next_offset
+                next_offset, end = header.next_offset, position + header.size_bytes
+                found.append(Batch(header.base_offset, header.last_offset, data[position:end]))
+        except CorruptMessage as error:
+            raise AssertionError(f"{path} is damaged at position {end}") from error
         assert end == len(data), f"{path} ends inside a batch"
     return found
 

@@ -14,6 +14,7 @@ from lamina.log.files import sync_file
 from lamina.log.flushing import Flush
 from lamina.log.partition_log import PartitionLog, Steps, run_steps
 from lamina.log.segment import Segment
+from lamina.log.swap import Swap
 from tests.log import story as story_module
 from tests.log.disk import RecordingDisk
 from tests.log.oracle import check_reopening, moment_at
@@ -126,7 +127,7 @@ def _no_steps(*_: object) -> Steps:
 def _rename_all(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
     """A replacement that does not wait for the disk between its steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log.disk, "sync_dir", _nothing)
+        patch.setattr(Swap, "_sync_names", _nothing)
         run_steps(log.replace(new, old, now_ms))
 
 

@@ -59,6 +59,7 @@ def test_an_error_at_any_operation_takes_the_directory_offline(tmp_path: Path, s
         (nth, error, False)
         for nth in range(len(operations))
         for error in (ERRORS if seed == 0 else ERRORS[nth % 3 : nth % 3 + 1])
+        if not (error == errno.ENOSPC and is_of_a_checkpoint(operations, nth))
     ]
     faults += [(nth, 0, True) for nth, name in enumerate(operations) if name.startswith("write") and ".log" in name]
     for nth, error, is_short in faults:
@@ -75,6 +76,12 @@ def test_an_error_at_any_operation_takes_the_directory_offline(tmp_path: Path, s
             failure.add_note(f"operation {nth} ({operations[nth]}) of {step}: {errno.errorcode.get(error, 'short')}")
             raise
         shutil.rmtree(path)
+
+
+def is_of_a_checkpoint(operations: list[str], nth: int) -> bool:
+    """One of the directory's own: a full disk spoils none, for the old file stays, and what it says is still true."""
+    name, before = operations[nth], operations[nth - 1] if nth else ""
+    return "-offset-checkpoint" in name or (name.startswith("sync_dir") and "-offset-checkpoint" in before)
 
 
 def check_offline(story: Story, disk: FaultyDisk, told: list[LogDirectory]) -> None:
@@ -196,9 +203,9 @@ def test_a_batch_that_was_cut_off_is_not_reported_as_flushed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("act", [Lease.read, Lease.load, lambda lease: lease.send_to(-1)], ids=["read", "load", "send"])
 def test_an_error_under_a_reader_takes_the_directory_offline(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Lease], object]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Lease], object]
 ) -> None:
-    _, story, told = tell(quick_path / "faulty", "append", 0)
+    _, story, told = tell(tmp_path / "faulty", "append", 0)
     lease = story.log.read(story.log.log_start_offset, 1)
     assert lease is not None
 

@@ -73,7 +73,7 @@ def test_a_key_that_is_everywhere_is_no_burden_to_its_bucket(tmp_path: Path) -> 
 
 
 def test_stretches_keep_the_memory_of_a_scan_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffle, "_FEWEST_STRETCH_RECORDS", 1)
+    monkeypatch.setattr(shuffle, "_FEWEST_RANGE_RECORDS", 1)
     monkeypatch.setattr("lamina.cleaning.slices.SLICE_BYTES", 2000)
     assert superseded_records(tmp_path, 2000) == (6000, 2000, 6000)
 

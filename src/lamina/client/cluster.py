@@ -34,6 +34,8 @@ _REFUSED_SECONDS = 1.0
 _GONE_SECONDS = 3.0
 """How long a cluster whose every broker went away in the middle may take to come back."""
 _POLL_SECONDS = 0.05
+_LOST = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE")
+"""librdkafka's names for a connection that is gone or never was."""
 _UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "(?P<name>[^"]+)"')
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
@@ -147,15 +149,18 @@ class Cluster:
     def answer(self, future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
         """What the admin client was answered; raises Unreachable when all brokers go away meanwhile."""
         self._await(future, _GONE_SECONDS, seconds)
-        return answer_of(future, 0)
+        return self._answer_or_unreachable(future, _LOST)
 
     def _reach(self, admin: "AdminClient") -> None:
         answer = admin.describe_cluster(request_timeout=_REACH_SECONDS)
         self._await(answer, _REFUSED_SECONDS, _REACH_SECONDS + 1)
+        self._answer_or_unreachable(answer, (*_LOST, "_TIMED_OUT"))
+
+    def _answer_or_unreachable(self, future: "Future[T]", lost: tuple[str, ...]) -> T:
         try:
-            answer_of(answer, 0)
+            return answer_of(future, 0)
         except Refused as error:
-            if error.name in ("_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"):
+            if error.name in lost:
                 raise self.unreachable() from error
             raise
 

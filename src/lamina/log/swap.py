@@ -39,15 +39,15 @@ class Swap:
     def take_names(self) -> None:
         """Make the new segments durable under ``.swap`` names: from here on a crash leaves them in place."""
         # Held to the end: once names have changed, nothing may stop for want of a descriptor.
-        self._names = names = self._disk.open_dir(self._directory)
+        self._names = self._disk.open_dir(self._directory)
         for segment in self._new:
             for path in segment.paths():
                 sync_file(self._disk, path)
                 self._disk.set_modified_ms(path, segment.modified_ms)
-        names.fsync()
+        self._sync_names()
         for segment in reversed(self._new):
             segment.rename(SWAP)
-            names.fsync()
+            self._sync_names()
 
     def rename_old(self, old: Sequence[Segment]) -> None:
         """Take the names of the segments that were replaced away."""

@@ -34,13 +34,13 @@ def reason(cleaning: CleaningBroker) -> str:
 
 
 def test_a_disk_without_names_fails_the_install_and_nothing_else(cleaning: CleaningBroker, disk: SmallDisk) -> None:
-    """ENOSPC for the checkpoint before the first install; that of fact 90 finds the names that the pass gave back."""
+    """ENOSPC for the names of the rewritten segments; the checkpoint of fact 90 finds those that the pass gave back."""
     cleaning.compacted()
     made: list[Path] = []
     cleaning.engine.meanwhile = lambda: made.extend(disk.use_up_names())
     assert not cleaning.clean()
     assert "No space left on device" in reason(cleaning)
-    assert f"{disk.path}/logs/cleaner-offset-checkpoint" in reason(cleaning)
+    assert f"{disk.path}/logs/t-0/" in reason(cleaning)
     assert cleaning.parts.directories[0].failure is None
     assert cleaning.texts() == DIRTY
     assert cleaning.folders() == []

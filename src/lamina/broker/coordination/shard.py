@@ -87,9 +87,9 @@ class Shard(Generic[R, M]):
         """The machine failed. One that fails again and again gets ever more time."""
         self.load(self._reloads.next_delay_ms(self._clocks.monotonic_ms()))
 
-    def _give_up_or_load_again(self) -> None:
-        """Nobody coordinates what lives in a log that is offline. Other trouble goes by, as a lack of files does."""
-        if self.log.partition.log.failure is not None:
+    def _give_up_or_load_again(self, error: StorageError | NotLeaderOrFollower) -> None:
+        """Nobody coordinates in a log that is offline or led elsewhere. Other trouble goes by."""
+        if isinstance(error, NotLeaderOrFollower) or self.log.partition.log.failure is not None:
             self.close()
         else:
             self._load_again()
@@ -127,7 +127,7 @@ class Shard(Generic[R, M]):
         except (StorageError, NotLeaderOrFollower) as error:
             logger.error("%s cannot be loaded: %s", log.name, error)
             self._loading = None
-            self._give_up_or_load_again()
+            self._give_up_or_load_again(error)
             return
         except Exception as error:
             # The log cannot be read: no coordinator is better than one that has lost state.
@@ -215,11 +215,8 @@ class Shard(Generic[R, M]):
             raise
         try:
             self._carry_out_or_replace(machine, decision, verification)
-        except StorageError as error:
-            self._give_up_or_load_again()
-            raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
-        except NotLeaderOrFollower as error:
-            self.close()
+        except (StorageError, NotLeaderOrFollower) as error:
+            self._give_up_or_load_again(error)
             raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
         except MessageTooLarge as error:
             if decision.is_refusable:
@@ -276,7 +273,7 @@ class Shard(Generic[R, M]):
 
         def committed(error: StorageError | None) -> None:
             if error is not None:
-                self._give_up_or_load_again()
+                self._give_up_or_load_again(error)
             else:
                 self._finish(machine, replies, others)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from errno import EBADF
 
 _READ_BYTES = 1 << 20
-_WAIT_SECONDS = 0.1
+_WAIT_MS = 100
 
 
 class TooLong(Exception):
@@ -64,9 +64,10 @@ def lines_of(
 
     Raises TooLong behind the lines before the one that is.
     """
-    splitter = LineSplitter(max_line_bytes)
+    splitter, readable = LineSplitter(max_line_bytes), select.poll()
+    readable.register(descriptor, select.POLLIN)
     while not is_stopped():
-        if not select.select([descriptor], [], [], _WAIT_SECONDS)[0]:
+        if not readable.poll(_WAIT_MS):
             idle()
             continue
         data = os.read(descriptor, _READ_BYTES)

@@ -1,4 +1,5 @@
-"""Running out of descriptors fails what was asked for, takes nothing offline, and is over when some are free again."""
+"""Running out of descriptors, or of room for a checkpoint, fails what was asked for, takes nothing offline, and is over
+when there is enough again."""
 
 import errno
 import os
@@ -14,7 +15,7 @@ from tests.log.building import a_log, batches_of
 from tests.log.faulty import FaultyDisk
 from tests.log.oracle import check_reopening
 from tests.log.story import NOW_MS, Known, Moment, Story
-from tests.log.test_faults import prepare, tell
+from tests.log.test_faults import is_of_a_checkpoint, prepare, tell
 
 STEPS = "append roll flush move_log_start expire clean write_checkpoints"
 NEEDS_A_DESCRIPTOR = ("open", "open_dir", "sync_dir")
@@ -32,16 +33,19 @@ def check_online(story: Story, told: list[object]) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS.split())
-def test_what_fails_for_want_of_a_descriptor_can_be_done_again(quick_path: Path, step: str) -> None:
-    disk, story, _ = tell(quick_path / "good", step, 1)
-    action = prepare(story, step)
-    disk.arm(-1, 0)
-    story.do(step, action)
-    shortages = each_shortage(disk)
-    assert shortages, "the step opens nothing"
+def test_what_fails_for_want_of_a_descriptor_can_be_done_again(tmp_path: Path, step: str) -> None:
+    seed, shortages = 0, list[int]()
+    while not shortages:  # Not every append rolls.
+        seed += 1
+        assert seed < 10, "the step opens nothing"
+        disk, story, _ = tell(tmp_path / f"good-{seed}", step, seed)
+        action = prepare(story, step)
+        disk.arm(-1, 0)
+        story.do(step, action)
+        shortages = each_shortage(disk)
     for nth in shortages:
-        path = quick_path / "short"
-        disk, story, told = tell(path, step, 1)
+        path = tmp_path / "short"
+        disk, story, told = tell(path, step, seed)
         action = prepare(story, step)
         disk.arm(nth, errno.EMFILE)
         with pytest.raises(StorageError, match="cannot open files for now"):
@@ -58,20 +62,33 @@ def test_what_fails_for_want_of_a_descriptor_can_be_done_again(quick_path: Path,
         shutil.rmtree(path)
 
 
+def each_checkpoint(disk: FaultyDisk) -> list[int]:
+    return [nth for nth in range(len(disk.ops)) if is_of_a_checkpoint(disk.ops, nth)]
+
+
+SHORTAGES = {
+    "descriptors": (errno.ENFILE, each_shortage, "cannot open files for now"),
+    "room for a checkpoint": (errno.ENOSPC, each_checkpoint, "a checkpoint of .* cannot be written"),
+}
+
+
+@pytest.mark.parametrize("of", SHORTAGES)
 @pytest.mark.parametrize("fully", [False, True])
-def test_a_truncation_that_fails_for_want_of_a_descriptor_can_be_done_again(quick_path: Path, fully: bool) -> None:
-    disk, story, _ = tell(quick_path / "good", "truncate", 1)
+def test_a_truncation_that_fails_for_want_of_something_can_be_done_again(tmp_path: Path, fully: bool, of: str) -> None:
+    error, moments, said = SHORTAGES[of]
+    disk, story, _ = tell(tmp_path / "good", "truncate", 1)
     offset = story.log.log_start_offset + 5
     cut = story.directory.truncate_fully if fully else story.directory.truncate
     disk.arm(-1, 0)
     run_steps(cut(story.log, offset, NOW_MS))
-    for nth in each_shortage(disk):
-        path = quick_path / "short"
+    assert moments(disk)
+    for nth in moments(disk):
+        path = tmp_path / "short"
         disk, story, told = tell(path, "truncate", 1)
         cut = story.directory.truncate_fully if fully else story.directory.truncate
         left = [] if fully else [batch for batch in story.known.present if batch.last_offset < offset]
-        disk.arm(nth, errno.ENFILE)
-        with pytest.raises(StorageError, match="cannot open files for now"):
+        disk.arm(nth, error)
+        with pytest.raises(StorageError, match=said):
             run_steps(cut(story.log, offset, NOW_MS))
         check_online(story, list(told))
         disk.arm(-1, 0)
@@ -84,6 +101,22 @@ def test_a_truncation_that_fails_for_want_of_a_descriptor_can_be_done_again(quic
         shutil.rmtree(path / "other-0")
         check_reopening(str(path), FaultyDisk(), Moment("append", 0, 0, story.known, story.known), story.config)
         shutil.rmtree(path)
+
+
+def test_a_checkpoint_that_finds_no_room_is_written_later(tmp_path: Path) -> None:
+    disk, story, _ = tell(tmp_path / "good", "write_checkpoints", 1)
+    disk.arm(-1, 0)
+    story.do("write_checkpoints", story.write_checkpoints)
+    for nth in each_checkpoint(disk):
+        disk, story, told = tell(tmp_path / "full", "write_checkpoints", 1)
+        disk.arm(nth, errno.ENOSPC)
+        with pytest.raises(StorageError, match=r"a checkpoint of .* cannot be written"):
+            story.do("write_checkpoints", story.write_checkpoints)
+        check_online(story, list(told))
+        disk.arm(-1, 0)
+        story.do("write_checkpoints", story.write_checkpoints)
+        story.directory.close()
+        shutil.rmtree(tmp_path / "full")
 
 
 def test_an_abort_marker_for_which_no_index_can_be_opened_is_not_written(tmp_path: Path) -> None:
