@@ -6,6 +6,7 @@ renewed. Must not know what a timer is for.
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 
 from lamina.coordinators.decision import TimerName
 
@@ -19,6 +20,8 @@ class ShardTimers:
         self._monotonic_ms = monotonic_ms
         self._due = due
         self._timers: dict[TimerName, tuple[int, asyncio.TimerHandle]] = {}
+        self._context = Context()
+        """What a timer does is no part of the request that happened to set it."""
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -36,7 +39,7 @@ class ShardTimers:
 
     def _arm(self, name: TimerName, at_ms: int) -> None:
         delay_ms = max(at_ms - self._monotonic_ms(), 0)
-        self._timers[name] = (at_ms, self._loop.call_later(delay_ms / 1000, self._fire, name))
+        self._timers[name] = (at_ms, self._loop.call_later(delay_ms / 1000, self._fire, name, context=self._context))
 
     def _fire(self, name: TimerName) -> None:
         at_ms, _ = self._timers[name]

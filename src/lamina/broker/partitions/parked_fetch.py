@@ -5,6 +5,7 @@ Must not know how the fetch reads; it is told of growth and wakes its owner.
 
 import asyncio
 from collections.abc import Iterable
+from contextvars import Context
 
 from lamina.broker.partitions.partition import Partition
 
@@ -25,7 +26,8 @@ class ParkedFetch:
         waited_for = list(partitions)
         for partition in waited_for:
             partition.park(self)
-        timer = self._loop.call_at(deadline, self.stop_waiting)
+        # The loop drops a timer that was cancelled late; until then it is not to hold on to the request's own context.
+        timer = self._loop.call_at(deadline, self.stop_waiting, context=Context())
         try:
             return await self._future
         finally:
