@@ -48,7 +48,7 @@ from lamina.coordinators.records.transaction_records import Status, TransactionK
 from lamina.image.changes import register_broker
 from lamina.image.image import Broker, ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic, new_partition
-from lamina.log.aborted import AbortedTransaction, pack_aborted
+from lamina.log.transaction_index import AbortedTransaction, pack_aborted
 from lamina.records.batch import HEADER_BYTES, Codec
 from lamina.records.codecs import compress
 from lamina.records.record import Record, build_batch

@@ -2,10 +2,10 @@
 
 from fuzz.choices import Choices
 from fuzz.files import scratch, unpack_files
-from lamina.log.aborted import AbortedIndex, pack_aborted
 from lamina.log.entries import OpenMaps
 from lamina.log.files import Disk
 from lamina.log.index_pair import IndexPair, IndexRebuilds, IndexShape
+from lamina.log.transaction_index import TransactionIndex, pack_aborted
 
 STEM = "00000000000000000010"
 BASE_OFFSET = int(STEM)
@@ -25,7 +25,7 @@ def one(data: bytes) -> None:
         pair = IndexPair.load(Disk(), f"{root}/{STEM}", "", BASE_OFFSET, shape, log_bytes)
         if pair is not None:
             _use(pair, log_bytes, asked)
-        _use_aborted(AbortedIndex(Disk(), f"{root}/{NAMES[2]}", exists=NAMES[2] in files), files.get(NAMES[2], b""))
+        _use_aborted(TransactionIndex(Disk(), f"{root}/{NAMES[2]}", exists=NAMES[2] in files), files.get(NAMES[2], b""))
 
 
 def _use(pair: IndexPair, log_bytes: int, asked: int) -> None:
@@ -40,7 +40,7 @@ def _use(pair: IndexPair, log_bytes: int, asked: int) -> None:
     pair.close()
 
 
-def _use_aborted(aborted: AbortedIndex, content: bytes) -> None:
+def _use_aborted(aborted: TransactionIndex, content: bytes) -> None:
     if not aborted.exists:
         return
     if aborted.is_sound(BASE_OFFSET):

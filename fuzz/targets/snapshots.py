@@ -2,7 +2,7 @@
 
 from fuzz.choices import Choices
 from fuzz.sealing import seal_snapshot
-from lamina.log.producers import ProducerStates
+from lamina.log.producer_states import ProducerStates
 from lamina.log.snapshots import pack_snapshot, unpack_snapshot
 
 

@@ -7,11 +7,11 @@ import pytest
 from lamina.errors import StorageError
 from lamina.image.changes import create_topic, set_configs
 from lamina.image.image import ConfigResource, ResourceType
-from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
 from lamina.storage import METADATA_DB, StartError
 from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
+from lamina.topic_partition import TopicPartition
 from tests.broker.broken_disk import break_paths
 from tests.broker.in_process import InProcessBroker
 

@@ -10,7 +10,7 @@ from lamina.cleaning.clean_log import clean_log, groups_to_rewrite, make_manifes
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Manifest, OutputGroup, Plan, Seconds, SourceSegment
 from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
 from lamina.cleaning.rewriting import rewrite_group
-from lamina.log.aborted import unpack_aborted
+from lamina.log.transaction_index import unpack_aborted
 from lamina.pipeline.shuffle import Gathered, Packed, gather_group, reduce_bucket, scan_into_buckets
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.record import read_records

@@ -82,8 +82,8 @@ def check(root: str, before: Offsets, after: Offsets, latest: dict[bytes, bytes 
     left = [path.name for path in Path(log.path).iterdir()]
     assert not [name for name in left if name.endswith((".cleaned", ".swap", ".deleted", ".tmp"))], left
     assert not [name for name in left if name.startswith(PASS_FOLDER_PREFIX)], left
-    if ("t", 0) in directory.remembered.cleaner_offsets:
-        assert directory.remembered.cleaner_offsets["t", 0] == SEGMENTS * 3
+    if ("t", 0) in directory.offset_checkpoints.cleaner_offsets:
+        assert directory.offset_checkpoints.cleaner_offsets["t", 0] == SEGMENTS * 3
         assert found == after, "the checkpoint came before what it speaks of"
     assert log.log_end_offset == SEGMENTS * 3 + 1
     clean(directory, log, "p2")

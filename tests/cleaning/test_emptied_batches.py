@@ -65,7 +65,7 @@ def test_fact_75_a_marker_of_which_only_the_header_is_left_ends_nothing(tmp_path
     recover(builder)
     producer = builder.log.producers.producers.get(7)
     if not is_known:
-        assert producer is None or (producer.open_since, producer.last_sequence) == (None, -1)
+        assert producer is None or (producer.current_txn_first_offset, producer.last_sequence) == (None, -1)
     else:
         assert producer is not None
         assert (producer.epoch, producer.last_sequence) == (3, 40)

@@ -2,7 +2,7 @@
 
 from lamina.compaction.retain import NEVER_MS
 from lamina.compaction.verdicts import DISCARD_RECORDS, DISCARDABLE, RETAIN_EMPTY, BatchSummary, LastData, Verdicts
-from lamina.log.aborted import AbortedTransaction
+from lamina.log.transaction_index import AbortedTransaction
 from lamina.records.marker import ControlType
 
 NOW = 1000

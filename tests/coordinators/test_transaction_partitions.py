@@ -109,7 +109,7 @@ def test_while_markers_are_written_the_next_transaction_waits(version: int) -> N
         world.add(after if version == BUMPING else producer, B, version=version)
 
 
-# Verification
+# VerificationGuard
 
 
 def test_a_partition_of_the_open_transaction_is_verified() -> None:

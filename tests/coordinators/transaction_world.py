@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lamina.coordinators.decision import Now, Producer, Reply, SendMarkers, SetTimer, TimerName
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
-from lamina.coordinators.records.transaction_records import TopicPartition, TransactionRecord, TransactionValue
+from lamina.coordinators.records.transaction_records import TransactionRecord, TransactionValue
 from lamina.coordinators.transaction_requests import (
     BUMPING,
     AddOffsetsRequest,
@@ -21,6 +21,7 @@ from lamina.coordinators.transaction_requests import (
 )
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import KafkaError
+from lamina.topic_partition import TopicPartition
 from tests.coordinators.snapshots import snapshot
 
 ID = "tx"

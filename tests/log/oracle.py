@@ -10,7 +10,7 @@ from lamina.log.files import Disk
 from lamina.log.partition_log import PartitionLog
 from lamina.log.producer import Producer
 from lamina.log.producer_replay import record_producer
-from lamina.log.producers import ProducerStates
+from lamina.log.producer_states import ProducerStates
 from lamina.log.segment import Segment
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.marker import read_marker
@@ -165,7 +165,7 @@ def _fields(producer: Producer) -> tuple[int | None, ...]:
         producer.last_data_offset,
         producer.coordinator_epoch,
         producer.last_timestamp,
-        producer.open_since,
+        producer.current_txn_first_offset,
     )
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from lamina.errors import StorageError
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.flushing import Flusher, flush
 from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import PartitionLog, run_steps
 from lamina.log.segment import Segment
+from lamina.log.transaction_index import AbortedTransaction
 from lamina.records.batch import Codec, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
@@ -187,7 +187,7 @@ class Story:
         self.now_ms += self.rng.randint(-20, 40)
         producer_id = self.rng.choice([-1, -1, 1, 2, 3])
         producer = self.log.producers.producers.get(producer_id)
-        if producer is not None and producer.open_since is not None and self.rng.random() < 0.5:
+        if producer is not None and producer.current_txn_first_offset is not None and self.rng.random() < 0.5:
             return build_marker(
                 self.rng.choice([ControlType.COMMIT, ControlType.ABORT]),
                 offset=0,

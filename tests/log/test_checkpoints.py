@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.log.checkpoints import (
-    CheckpointError,
-    TopicPartition,
-    format_offsets,
-    parse_offsets,
-    read_offsets,
-    write_offsets,
-)
+from lamina.log.checkpoints import CheckpointError, format_offsets, parse_offsets, read_offsets, write_offsets
 from lamina.log.files import Disk
+from lamina.topic_partition import TopicPartition
 
 topics = st.text("abcXYZ0189._-", min_size=1, max_size=20)
 offsets = st.dictionaries(st.tuples(topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**63 - 1), max_size=10)

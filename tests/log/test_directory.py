@@ -131,7 +131,7 @@ def test_a_bad_checkpoint_is_taken_for_empty_with_a_warning(
     (tmp_path / "log-start-offset-checkpoint").write_text(text)
     with caplog.at_level(logging.WARNING):
         directory = opened(tmp_path)
-    assert directory.remembered.log_starts == {}
+    assert directory.offset_checkpoints.log_starts == {}
     assert "taken for empty" in caplog.text
     directory.release()
 
@@ -144,7 +144,7 @@ def test_a_clean_stop_leaves_a_mark_that_the_next_start_takes_away(tmp_path: Pat
     again = opened(tmp_path)
     assert again.was_clean
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
-    assert again.remembered.recovery_points == {("topic", 0): 3}
+    assert again.offset_checkpoints.recovery_points == {("topic", 0): 3}
     again.release()
 
 
@@ -209,7 +209,7 @@ def test_a_deleted_partition_leaves_the_checkpoints_and_waits_under_another_name
     gone = directory.delete_partition("topic", 0)
     assert gone is not None
     assert directory.deleted_directories() == [gone]
-    assert (directory.partitions(), directory.logs, directory.remembered.recovery_points) == ([], {}, {})
+    assert (directory.partitions(), directory.logs, directory.offset_checkpoints.recovery_points) == ([], {}, {})
     with pytest.raises(StorageError, match="was deleted"):
         append(log, 1)
     assert directory.delete_partition("topic", 0) is None
@@ -368,8 +368,8 @@ def test_cutting_a_log_lowers_the_cleaners_checkpoint_to_its_active_segment(tmp_
     directory.write_cleaner_offsets({("topic", 0): 5})
     run_steps(directory.truncate_fully(log, 1, NOW_MS)) if fully else run_steps(directory.truncate(log, 4, NOW_MS))
     assert log.segments.active.base_offset == (1 if fully else 3)
-    assert directory.remembered.cleaner_offsets == {("topic", 0): 1 if fully else 3}
+    assert directory.offset_checkpoints.cleaner_offsets == {("topic", 0): 1 if fully else 3}
     directory.close()
     again = opened(tmp_path)
-    assert again.remembered.cleaner_offsets == {("topic", 0): 1 if fully else 3}
+    assert again.offset_checkpoints.cleaner_offsets == {("topic", 0): 1 if fully else 3}
     again.close()

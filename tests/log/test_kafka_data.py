@@ -158,11 +158,13 @@ def test_opening_and_closing_changes_nothing_that_kafka_wrote(clean: DirectoryTr
 def test_the_identity_the_checkpoints_and_the_topic_ids_are_kafkas(clean: DirectoryTruth) -> None:
     directory = open_all(clean)
     assert (directory.identity.cluster_id, directory.identity.node_id) == (CLUSTER_ID, 1)
-    assert directory.remembered.log_starts == {("trimmed", 0): 68}
-    assert directory.remembered.cleaner_offsets == {("compacted", 0): CLEANER_CHECKPOINT}
+    assert directory.offset_checkpoints.log_starts == {("trimmed", 0): 68}
+    assert directory.offset_checkpoints.cleaner_offsets == {("compacted", 0): CLEANER_CHECKPOINT}
     for key, log in directory.logs.items():
         assert (
-            directory.remembered.recovery_points[key] == directory.remembered.high_watermarks[key] == log.log_end_offset
+            directory.offset_checkpoints.recovery_points[key]
+            == directory.offset_checkpoints.high_watermarks[key]
+            == log.log_end_offset
         )
         topic_id = read_topic_id(directory.disk, log.path)
         assert topic_id is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lamina.log.files import Disk
-from lamina.log.leftovers import settle
+from lamina.log.leftovers import complete_swap_operations
 from tests.log.building import LogBuilder, a_log
 
 PARTS = (".log", ".index", ".timeindex")
@@ -31,9 +31,9 @@ def rename(builder: LogBuilder, base_offset: int, old: str, new: str, parts: tup
 
 
 def offsets_after_a_crash(builder: LogBuilder) -> list[int]:
-    settle(builder.disk, str(builder.path))
+    complete_swap_operations(builder.disk, str(builder.path))
     once = builder.names()
-    settle(builder.disk, str(builder.path))
+    complete_swap_operations(builder.disk, str(builder.path))
     assert builder.names() == once
     assert not any(name.endswith((".cleaned", ".swap", ".deleted", ".tmp")) for name in once)
     builder.reopen(clean=False, recovery_point=0)
@@ -86,7 +86,7 @@ def test_snapshots_in_the_replaced_range_go_too(tmp_path: Path) -> None:
     builder, _, _ = before_and_after(tmp_path)
     rename(builder, 0, ".cleaned", ".swap")
     assert builder.file(3, ".snapshot").exists()
-    settle(builder.disk, str(builder.path))
+    complete_swap_operations(builder.disk, str(builder.path))
     assert not builder.file(3, ".snapshot").exists()
     assert builder.file(6, ".snapshot").exists()
 
@@ -96,11 +96,11 @@ def test_an_index_without_its_log_is_nobodys(tmp_path: Path) -> None:
     for extension in (".index", ".timeindex", ".txnindex", ".snapshot"):
         (tmp_path / f"{5:020d}{extension}").touch()
     (tmp_path / "partition.metadata").touch()
-    settle(Disk(), str(tmp_path))
+    complete_swap_operations(Disk(), str(tmp_path))
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [f"{5:020d}.snapshot", "partition.metadata"]
 
 
 def test_directories_are_none_of_its_business(tmp_path: Path) -> None:
     (tmp_path / f"{5:020d}.log.cleaned").mkdir()
-    settle(Disk(), str(tmp_path))
+    complete_swap_operations(Disk(), str(tmp_path))
     assert (tmp_path / f"{5:020d}.log.cleaned").is_dir()

@@ -22,10 +22,10 @@ from lamina.cleaning.kernels.index_entries import (
     index_batches,
 )
 from lamina.cleaning.limits import check_free_space
-from lamina.log.aborted import AbortedTransaction, pack_aborted
 from lamina.log.files import Bytes, Disk, File, write_fully
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.segment import ABORTED_INDEX, LOG
+from lamina.log.transaction_index import AbortedTransaction, pack_aborted
 
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])

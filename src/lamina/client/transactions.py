@@ -15,6 +15,7 @@ from lamina.errors import ErrorCode, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Broker, Coordinator, CoordinatorType, Leader
+from lamina.topic_partition import TopicPartition
 
 _WRITE_TXN_MARKERS, _MARKERS_VERSIONS = 27, range(1, 2)
 _DESCRIBE_PRODUCERS, _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 61, 65, 66
@@ -23,7 +24,6 @@ _METADATA_SECONDS = 30.0
 _REFUSAL = "transactions cannot be reached through TLS or SASL; name a listener without them"
 
 T = TypeVar("T")
-TopicPartition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

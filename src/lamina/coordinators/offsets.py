@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import KafkaError, OffsetMetadataTooLarge, UnstableOffsetCommit
+from lamina.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 _STORED_MAX_BYTES = 2**15 - 1
 """No longer text fits into a record, whatever is allowed."""
 _NOTHING: Mapping[TopicPartition, Any] = {}

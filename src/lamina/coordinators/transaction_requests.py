@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lamina.coordinators.decision import Producer
-from lamina.coordinators.records.transaction_records import TopicPartition
 from lamina.errors import (
     CoordinatorLoadInProgress,
     InvalidProducerEpoch,
@@ -17,6 +16,7 @@ from lamina.errors import (
     KafkaError,
     ProducerFenced,
 )
+from lamina.topic_partition import TopicPartition
 
 NO_PRODUCER = Producer(-1, -1)
 

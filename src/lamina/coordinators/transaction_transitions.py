@@ -5,14 +5,9 @@ makes a new value out of an old one; whether a client may ask for it is decided 
 """
 
 from lamina.coordinators.decision import Producer
-from lamina.coordinators.records.transaction_records import (
-    NO_PRODUCER_ID,
-    NOT_STARTED_MS,
-    Status,
-    TopicPartition,
-    TransactionValue,
-)
+from lamina.coordinators.records.transaction_records import NO_PRODUCER_ID, NOT_STARTED_MS, Status, TransactionValue
 from lamina.coordinators.transaction_requests import BUMPING, CLASSIC
+from lamina.topic_partition import TopicPartition
 
 MAX_EPOCH = 2**15 - 1
 LAST_CLIENT_EPOCH = MAX_EPOCH - 1

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lamina.image.image import Broker, ConfigResource, Features, Image, ResourceType
-from lamina.image.topic import Partition, Topic, TopicPartition, new_partition
+from lamina.image.topic import Partition, Topic, new_partition
+from lamina.topic_partition import TopicPartition
 
 K = TypeVar("K")
 V = TypeVar("V")

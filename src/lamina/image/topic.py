@@ -6,9 +6,6 @@ in it are its log's facts.
 
 from dataclasses import dataclass
 
-TopicPartition = tuple[str, int]
-"""A topic's name and a partition's index."""
-
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 
 from lamina.log.files import Disk, read_file, write_new_file
 from lamina.settings.log_config import LONG_MAX
+from lamina.topic_partition import TopicPartition
 
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK = "replication-offset-checkpoint"
 LOG_START = "log-start-offset-checkpoint"
 CLEANER = "cleaner-offset-checkpoint"
 
-TopicPartition = tuple[str, int]
 
 _VERSION = "0"
 _NUMBER = re.compile(r"[0-9]{1,19}")

@@ -14,7 +14,6 @@ from functools import partial
 from uuid import uuid4
 
 from lamina.errors import StorageError
-from lamina.log.checkpoints import TopicPartition
 from lamina.log.clean_shutdown import NO_BROKER_EPOCH, read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from lamina.log.descriptors import is_temporary
 from lamina.log.entries import OpenMaps
@@ -24,11 +23,12 @@ from lamina.log.identity import Identity, IdentityError, identify, read_topic_id
 from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
+from lamina.log.offset_checkpoints import Checkpoints, OffsetCheckpoints
 from lamina.log.partition_log import PartitionLog, Steps, initial_segment_bytes
 from lamina.log.recovery import Opening, open_log
-from lamina.log.remembered import Checkpoints, Remembered
-from lamina.log.strays import set_stray_aside
+from lamina.log.unknown_directories import set_unknown_directory_aside
 from lamina.settings.log_config import DAY_MS, LogConfig
+from lamina.topic_partition import TopicPartition
 
 LOCK = ".lock"
 KRAFT_METADATA = "__cluster_metadata"
@@ -55,7 +55,7 @@ class LogDirectory:
         self.on_failure: Callable[[LogDirectory], None] | None = None
         """Told once when the directory goes offline, on whichever thread found out."""
         self._failing = threading.Lock()
-        self.remembered = Remembered(disk, path)
+        self.offset_checkpoints = OffsetCheckpoints(disk, path)
         self._lock = lock
 
     # Opening
@@ -154,7 +154,7 @@ class LogDirectory:
         self._require_online()
         try:
             for topic, partition, topic_id in partitions:
-                set_stray_aside(self.disk, self.path, topic, partition, topic_id)
+                set_unknown_directory_aside(self.disk, self.path, topic, partition, topic_id)
                 path = f"{self.path}/{partition_directory(topic, partition)}"
                 self.disk.make_dir(path)
                 write_topic_id(self.disk, path, topic_id, sync=False)
@@ -186,7 +186,7 @@ class LogDirectory:
 
         A power cut may have taken the id of such a one.
         """
-        if self.failure is not None or self.remembered.recovery_points.get((topic, partition)) != 0:
+        if self.failure is not None or self.offset_checkpoints.recovery_points.get((topic, partition)) != 0:
             return False
         try:
             write_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}", topic_id)
@@ -201,12 +201,12 @@ class LogDirectory:
         """Open and recover a log. May run on any thread: it is not counted here before ``adopt``."""
         path = f"{self.path}/{partition_directory(topic, partition)}"
         key = (topic, partition)
-        log_start_offset = self.remembered.log_starts.get(key, 0)
+        log_start_offset = self.offset_checkpoints.log_starts.get(key, 0)
         opening = Opening(
             clean=self.was_clean,
-            recovery_point=self.remembered.recovery_points.get(key, log_start_offset),
+            recovery_point=self.offset_checkpoints.recovery_points.get(key, log_start_offset),
             log_start_offset=log_start_offset,
-            high_watermark=self.remembered.high_watermarks.get(key),
+            high_watermark=self.offset_checkpoints.high_watermarks.get(key),
             may_have_gaps=self._may_have_gaps(key, config),
             now_ms=now_ms,
             producer_expiration_ms=producer_expiration_ms,
@@ -232,7 +232,7 @@ class LogDirectory:
 
         Without any checkpoint nothing says that a gap was not there when the batches were flushed.
         """
-        known = self.remembered
+        known = self.offset_checkpoints
         return config.compact or key in known.cleaner_offsets or key not in known.recovery_points
 
     def adopt(self, log: PartitionLog) -> PartitionLog:
@@ -268,13 +268,13 @@ class LogDirectory:
         key = (log.topic, log.partition)
         log.begin_truncation(offset, fully=True)
         yield from self._lower_checkpoints(log)
-        yield partial(self.write_checkpoints, self.remembered.log_start_at(key, offset))
+        yield partial(self.write_checkpoints, self.offset_checkpoints.log_start_at(key, offset))
         yield from log.finish_truncation(now_ms)
         yield from self._lower_checkpoints(log)
 
     def _lower_checkpoints(self, log: PartitionLog) -> Steps:
         """Make sure that no checkpoint on disk speaks of anything above the end of a log."""
-        changed = self.remembered.lowered_to(log)
+        changed = self.offset_checkpoints.lowered_to(log)
         if changed:
             yield partial(self.write_checkpoints, changed)
 
@@ -314,7 +314,7 @@ class LogDirectory:
 
     def forget(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
         """Drop what the checkpoints say of partitions that are gone or new; what has to be written for it."""
-        return self.remembered.without(partitions)
+        return self.offset_checkpoints.without(partitions)
 
     def deleted_directories(self) -> list[str]:
         """Directories that were renamed away and not removed yet."""
@@ -331,20 +331,20 @@ class LogDirectory:
 
     def collect_recovery_points(self) -> Checkpoints:
         self._require_online()
-        return self.remembered.of_recovery_points(self.logs)
+        return self.offset_checkpoints.of_recovery_points(self.logs)
 
     def write_log_starts(self) -> None:
         self.write_checkpoints(self.collect_log_starts())
 
     def collect_log_starts(self) -> Checkpoints:
         self._require_online()
-        return self.remembered.of_log_starts(self.logs)
+        return self.offset_checkpoints.of_log_starts(self.logs)
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self.write_checkpoints(self.remembered.of_high_watermarks(high_watermarks))
+        self.write_checkpoints(self.offset_checkpoints.of_high_watermarks(high_watermarks))
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self.write_checkpoints(self.remembered.of_cleaner_offsets(offsets, self.logs))
+        self.write_checkpoints(self.offset_checkpoints.of_cleaner_offsets(offsets, self.logs))
 
     def write_checkpoints(self, changed: Checkpoints) -> None:
         """Write some of the four files whole. May run on any thread, one at a time for each file."""
@@ -352,7 +352,7 @@ class LogDirectory:
             return
         self._require_online()
         try:
-            self.remembered.write(changed)
+            self.offset_checkpoints.write(changed)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 # The old file is whole, and what it says is still true; it only makes more work after a crash.

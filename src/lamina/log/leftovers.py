@@ -17,7 +17,7 @@ SWAP = ".swap"
 DELETED = ".deleted"
 
 
-def settle(disk: Disk, directory: str) -> None:
+def complete_swap_operations(disk: Disk, directory: str) -> None:
     """Finish or undo an interrupted replacement, and remove files that are not part of a log any more."""
     remove_pass_folders(disk, directory)
     names = _file_names(disk, directory)

@@ -14,7 +14,6 @@ from functools import partial
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.descriptors import is_temporary
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
@@ -24,15 +23,16 @@ from lamina.log.lease import Lease
 from lamina.log.leftovers import DELETED
 from lamina.log.positions import lease_batches
 from lamina.log.producer_replay import record_producer
-from lamina.log.producers import Origin, ProducerStates
+from lamina.log.producer_states import Origin, ProducerStates
 from lamina.log.rolling import is_due
 from lamina.log.segment import Segment
 from lamina.log.segment_end import cut_indexes
-from lamina.log.segments import Segments
+from lamina.log.segment_list import SegmentList
 from lamina.log.snapshots import snapshot_path, write_snapshot
 from lamina.log.swap import Swap
+from lamina.log.transaction_index import AbortedTransaction
 from lamina.log.truncation import Truncation
-from lamina.log.verification import Verification
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, BatchHeader, Buffer, stamp, walk
 from lamina.records.marker import ControlType, Marker, read_marker
 from lamina.settings.log_config import LogConfig
@@ -59,7 +59,7 @@ def run_steps(steps: Steps) -> None:
 class LogState:
     """What is true of a log when it is opened; recovery finds it out."""
 
-    segments: Segments
+    segments: SegmentList
     producers: ProducerStates
     epochs: LeaderEpochs
     log_start_offset: int
@@ -139,7 +139,7 @@ class PartitionLog:
         return self._config
 
     @property
-    def segments(self) -> Segments:
+    def segments(self) -> SegmentList:
         """To be read: only the log itself changes it."""
         return self._segments
 
@@ -182,7 +182,7 @@ class PartitionLog:
         leader_epoch: int,
         now_ms: int,
         origin: Origin = Origin.CLIENT,
-        verification: Verification | None = None,
+        verification: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> Appended:
         """Append one batch as the leader: it gets the next offsets and is stamped in place.

@@ -35,7 +35,7 @@ class Producer:
     epoch: int = NO_PRODUCER_EPOCH
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = -1
-    open_since: int | None = None
+    current_txn_first_offset: int | None = None
     """First offset of its open transaction."""
     batches: deque[BatchPlace] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
@@ -53,7 +53,7 @@ class Producer:
             header.producer_epoch == self.epoch
             and bool(self.batches)
             and header.base_sequence == (self.batches[-1].last_sequence + 1) & MAX_SEQUENCE
-            and (self.open_since is not None) == header.is_transactional
+            and (self.current_txn_first_offset is not None) == header.is_transactional
         )
 
     def find_duplicate(self, header: BatchHeader) -> BatchPlace | None:

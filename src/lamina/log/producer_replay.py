@@ -9,13 +9,13 @@ Must not know why it is asked.
 from contextlib import suppress
 
 from lamina.errors import CorruptMessage
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.files import Disk
 from lamina.log.positions import find
-from lamina.log.producers import ProducerStates
+from lamina.log.producer_states import ProducerStates
 from lamina.log.segment import Segment
-from lamina.log.segments import Segments
+from lamina.log.segment_list import SegmentList
 from lamina.log.snapshots import read_snapshot, snapshot_offsets, snapshot_path
+from lamina.log.transaction_index import AbortedTransaction
 from lamina.records.batch import CONTROL_BIT, BatchHeader
 from lamina.records.marker import ControlType, Marker, read_marker
 
@@ -35,7 +35,7 @@ def record_producer(
 def rebuild_producers(
     disk: Disk,
     directory: str,
-    segments: Segments,
+    segments: SegmentList,
     producers: ProducerStates,
     log_start_offset: int,
     end_offset: int,
@@ -66,7 +66,7 @@ def _restore_newest(disk: Disk, directory: str, producers: ProducerStates, newes
             continue
         for producer in restored:
             producers.note_id(producer.producer_id)
-            if since_ms is None or producer.open_since is not None or producer.last_timestamp > since_ms:
+            if since_ms is None or producer.current_txn_first_offset is not None or producer.last_timestamp > since_ms:
                 producers.restore(producer)
         return offset
     return 0
@@ -83,7 +83,7 @@ def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset:
             record_producer(producers, header, header.base_offset, marker_at(segment, position, header))
 
 
-def rebuild_aborted(disk: Disk, directory: str, segments: Segments, segment: Segment, log_start_offset: int) -> None:
+def rebuild_aborted(disk: Disk, directory: str, segments: SegmentList, segment: Segment, log_start_offset: int) -> None:
     """Write a segment's aborted-transaction index again: from its markers, and what was open where it begins."""
     producers = ProducerStates()
     rebuild_producers(disk, directory, segments, producers, log_start_offset, segment.base_offset)

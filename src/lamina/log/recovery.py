@@ -13,14 +13,14 @@ from lamina.errors import CorruptMessage
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
 from lamina.log.index_pair import IndexShape
-from lamina.log.leftovers import segment_logs, settle
+from lamina.log.leftovers import complete_swap_operations, segment_logs
 from lamina.log.partition_log import LogState
 from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, record_producer
-from lamina.log.producers import ProducerStates
+from lamina.log.producer_states import ProducerStates
 from lamina.log.scan import BadBatch, checked_batches
 from lamina.log.segment import ABORTED_INDEX, Segment
 from lamina.log.segment_end import count_tail
-from lamina.log.segments import Segments
+from lamina.log.segment_list import SegmentList
 from lamina.log.snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from lamina.records.marker import read_marker
 
@@ -60,7 +60,7 @@ class Report:
 def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> tuple[LogState, Report]:
     """The state of the log in ``directory``, which is made sound first."""
     report = Report()
-    settle(disk, directory)
+    complete_swap_operations(disk, directory)
     segments = _load_segments(disk, directory, shape, opening)
     epochs = LeaderEpochs.load(disk, directory)
     producers = ProducerStates()
@@ -93,7 +93,7 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     return state, report
 
 
-def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> Segments:
+def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> SegmentList:
     entries = disk.scan(directory)
     names = {entry.name for entry in entries}
     segments = [
@@ -112,7 +112,7 @@ def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Openi
         segment.next_offset = following.base_offset
     if not segments:
         segments = [_empty_segment(disk, directory, shape, opening)]
-    return Segments(segments)
+    return SegmentList(segments)
 
 
 def _count_tail(segment: Segment) -> bool:
@@ -124,7 +124,7 @@ def _count_tail(segment: Segment) -> bool:
     return True
 
 
-def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: Segments, opening: Opening) -> Segments:
+def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: SegmentList, opening: Opening) -> SegmentList:
     """Fact 87: a log that ends below its own start holds nothing that anybody may read."""
     for offset in snapshot_offsets(disk, directory):
         disk.unlink(snapshot_path(directory, offset))
@@ -132,7 +132,7 @@ def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: Segment
         _remove_segment(disk, segment)
     first = _empty_segment(disk, directory, shape, opening)
     disk.sync_dir(directory)
-    return Segments([first])
+    return SegmentList([first])
 
 
 def _empty_segment(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> Segment:
@@ -155,7 +155,7 @@ def _remove_segment(disk: Disk, segment: Segment) -> None:
 def _recover(
     disk: Disk,
     directory: str,
-    segments: Segments,
+    segments: SegmentList,
     epochs: LeaderEpochs,
     producers: ProducerStates,
     opening: Opening,
@@ -208,7 +208,7 @@ def _gap_before(following: Segment, segment: Segment) -> BadBatch | None:
     return BadBatch(segment.size_bytes, f"offset {segment.next_offset} is missing before {following.base_offset}")
 
 
-def _cut_after(disk: Disk, directory: str, segments: Segments, segment: Segment, later: list[Segment]) -> None:
+def _cut_after(disk: Disk, directory: str, segments: SegmentList, segment: Segment, later: list[Segment]) -> None:
     """End the log behind what ``segment`` has of good batches.
 
     The segments after it go first, the last one first: a crash in between leaves a longer log, never a hole.
@@ -247,7 +247,7 @@ def _recover_segment(segment: Segment, epochs: LeaderEpochs, producers: Producer
     return bad
 
 
-def _read_missing_epochs(segments: Segments, epochs: LeaderEpochs, log_start_offset: int, end_offset: int) -> None:
+def _read_missing_epochs(segments: SegmentList, epochs: LeaderEpochs, log_start_offset: int, end_offset: int) -> None:
     """Read from the batch headers what the checkpoint does not tell of ``[log_start_offset, end_offset)``.
 
     It did not survive, or was cut for a log start that did not.
@@ -267,7 +267,7 @@ def _read_missing_epochs(segments: Segments, epochs: LeaderEpochs, log_start_off
         epochs.assign(entry.epoch, entry.start_offset)
 
 
-def _remove_stray_snapshots(disk: Disk, directory: str, segments: Segments) -> None:
+def _remove_stray_snapshots(disk: Disk, directory: str, segments: SegmentList) -> None:
     """Snapshots belong to the start of a segment; one may lie above the last base, at most at the end.
 
     Any other belonged to a segment that is gone: the batches between it and the next segment cannot be replayed.

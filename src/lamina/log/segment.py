@@ -13,7 +13,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
-from lamina.log.aborted import AbortedIndex
 from lamina.log.descriptors import is_temporary
 from lamina.log.files import Bytes, Disk, File
 from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
@@ -21,6 +20,7 @@ from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.index_rebuild import IndexesLost, IndexRebuild
 from lamina.log.lease import Lease
 from lamina.log.scan import headers
+from lamina.log.transaction_index import TransactionIndex
 from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
 
 LOG = ".log"
@@ -80,7 +80,7 @@ class Segment:
         """Under way on a thread."""
         self.leases = 0
         """Ranges of its file that readers hold."""
-        self.aborted = AbortedIndex(disk, self.path(ABORTED_INDEX), exists=False)
+        self.aborted = TransactionIndex(disk, self.path(ABORTED_INDEX), exists=False)
 
     @classmethod
     def create(
@@ -133,7 +133,7 @@ class Segment:
         segment = cls(disk, directory, base_offset, shape, suffix)
         segment.size_bytes = size_bytes
         segment.created_ms = segment.modified_ms = modified_ms
-        segment.aborted = AbortedIndex(disk, segment.path(ABORTED_INDEX), exists=has_aborted)
+        segment.aborted = TransactionIndex(disk, segment.path(ABORTED_INDEX), exists=has_aborted)
         return segment
 
     def extent(self) -> Extent:

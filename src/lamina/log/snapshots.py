@@ -34,7 +34,7 @@ def pack_snapshot(producers: Iterable[Producer]) -> bytes:
             producer.batches[-1].offset_delta if producer.batches else 0,
             producer.last_timestamp,
             producer.coordinator_epoch,
-            -1 if producer.open_since is None else producer.open_since,
+            -1 if producer.current_txn_first_offset is None else producer.current_txn_first_offset,
         )
         for producer in producers
     ]
@@ -67,12 +67,19 @@ def _producer(
     offset_delta: int,
     timestamp: int,
     coordinator_epoch: int,
-    open_since: int,
+    current_txn_first_offset: int,
 ) -> Producer:
     batches: deque[BatchPlace] = deque(maxlen=REMEMBERED_BATCHES)
     if last_offset >= 0:
         batches.append(BatchPlace(last_sequence, last_offset, offset_delta, timestamp))
-    return Producer(producer_id, epoch, coordinator_epoch, timestamp, open_since if open_since >= 0 else None, batches)
+    return Producer(
+        producer_id,
+        epoch,
+        coordinator_epoch,
+        timestamp,
+        current_txn_first_offset if current_txn_first_offset >= 0 else None,
+        batches,
+    )
 
 
 def write_snapshot(disk: Disk, directory: str, offset: int, producers: Iterable[Producer], *, sync: bool) -> str:

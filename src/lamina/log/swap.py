@@ -1,7 +1,7 @@
 """The work on files that putting rewritten segments in the place of others takes (facts 78-80).
 
-Owns the order on disk; ``leftovers.settle`` owns what it means when it is interrupted. The directory is synced after
-everything that the next part relies on, so that no reordering of names by the disk can lose a batch or bring one back.
+Owns the order on disk; ``leftovers`` owns what it means when it is interrupted. The directory is synced after all
+that the next part relies on, so that no reordering of names by the disk can lose a batch or bring one back.
 Must not know the log, nor why segments are replaced.
 """
 

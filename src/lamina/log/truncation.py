@@ -12,10 +12,10 @@ from lamina.log.files import TEMPORARY, Disk, File, copy_file
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import DELETED
 from lamina.log.producer_replay import rebuild_producers
-from lamina.log.producers import ProducerStates
+from lamina.log.producer_states import ProducerStates
 from lamina.log.scan import headers
 from lamina.log.segment import LOG, Segment, cut_file
-from lamina.log.segments import Segments
+from lamina.log.segment_list import SegmentList
 from lamina.log.snapshots import snapshot_offsets, snapshot_path
 
 
@@ -129,7 +129,7 @@ class Truncation:
     # What its batches say
 
     def prepare_producers(
-        self, segments: Segments, log_start_offset: int, end_offset: int, save_epochs: Callable[[], None]
+        self, segments: SegmentList, log_start_offset: int, end_offset: int, save_epochs: Callable[[], None]
     ) -> None:
         """Note what ``rebuild_producers`` has to read."""
         extents = [segment.extent() for segment in segments]
@@ -140,7 +140,7 @@ class Truncation:
             for snapshot in snapshot_offsets(self._disk, self._directory):
                 if snapshot > end_offset:
                     self._disk.unlink(snapshot_path(self._directory, snapshot))
-            left = Segments([Segment.of_extent(self._disk, self._directory, extent, shape) for extent in extents])
+            left = SegmentList([Segment.of_extent(self._disk, self._directory, extent, shape) for extent in extents])
             rebuild_producers(self._disk, self._directory, left, self.producers, log_start_offset, end_offset)
             for segment in left:
                 segment.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class Verification:
+class VerificationGuard:
     """A producer that wants to begin a transaction here; itself, not its fields, is what an append has to show."""
 
     epoch: int

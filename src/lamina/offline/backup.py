@@ -27,7 +27,7 @@ from lamina.image.image import Image
 from lamina.log.backup.copier import BackupError, Copier, Step
 from lamina.log.backup.directory import LOGS, DirectoryBackup, TakenPartition, checkpoint_contents
 from lamina.log.backup.manifest import MANIFEST, Manifest, dump_manifest
-from lamina.log.checkpoints import TopicPartition, write_offsets
+from lamina.log.checkpoints import write_offsets
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN, NO_BROKER_EPOCH, write_clean_shutdown
 from lamina.log.files import Disk, File
 from lamina.log.identity import META_PROPERTIES, Identity, IdentityError, new_id, write_meta_properties
@@ -40,6 +40,7 @@ from lamina.store.interface import StoreError
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
 from lamina.store.sqlite import SqliteStore
+from lamina.topic_partition import TopicPartition
 
 PARTIAL = ".partial"
 _LOCK = ".backup.lock"
@@ -196,8 +197,8 @@ class _Taking:
                 elif not topic.is_being_deleted and (
                     key not in places
                     or (
-                        key in directory.remembered.recovery_points
-                        and key not in directories[places[key]].remembered.recovery_points
+                        key in directory.offset_checkpoints.recovery_points
+                        and key not in directories[places[key]].offset_checkpoints.recovery_points
                     )
                 ):
                     places[key] = number

@@ -23,7 +23,6 @@ from lamina.clocks import SYSTEM_CLOCKS
 from lamina.compaction.eligibility import Cleanable
 from lamina.errors import StorageError
 from lamina.image.image import ConfigResource, ResourceType
-from lamina.log.checkpoints import TopicPartition
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk
 from lamina.log.identity import IdentityError, read_meta_properties, read_topic_id
@@ -34,6 +33,7 @@ from lamina.settings.log_config import LONG_MAX, LogConfig
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.topic_config import check_overrides, topic_config
 from lamina.storage import METADATA_DB, StartError, open_storage
+from lamina.topic_partition import TopicPartition
 
 Clean = Callable[[Plan], Answer]
 """Does one plan."""
@@ -179,7 +179,7 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
     if wish.roll and not wish.dry_run and log.segments.active.size_bytes:
         log.roll(now_ms)
     stable = _last_stable_offset(directory, log, is_replicated=opened.is_replicated)
-    _, cleanable = inspect_log(log, stable, directory.remembered.cleaner_offsets.get(key), now_ms)
+    _, cleanable = inspect_log(log, stable, directory.offset_checkpoints.cleaner_offsets.get(key), now_ms)
     held_back = _held_back(log, cleanable, stable, now_ms)
     if not cleanable.cleanable_bytes:
         return Result(*key, None, why_nothing_is_cleanable(cleanable, held_back), held_back=held_back)
@@ -223,7 +223,7 @@ def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int,
 def _finish(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
     """Write the checkpoint, which speaks of partitions that are not open here too; nobody reads the old files."""
     existing = set(directory.partitions())
-    directory.write_checkpoints(directory.remembered.of_cleaner_offsets({key: manifest.end_offset}, existing))
+    directory.write_checkpoints(directory.offset_checkpoints.of_cleaner_offsets({key: manifest.end_offset}, existing))
     for path in log.take_due_paths(LONG_MAX):
         directory.disk.unlink(path)
 

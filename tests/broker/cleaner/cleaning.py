@@ -67,7 +67,7 @@ class CleaningBroker(InProcessBroker):
         return [(one.key or b"") + (b"" if one.value is None else b"=" + one.value) for one in records_of(log)]
 
     def checkpoint(self, name: str = "t") -> int | None:
-        return self.parts.directories[0].remembered.cleaner_offsets.get((name, 0))
+        return self.parts.directories[0].offset_checkpoints.cleaner_offsets.get((name, 0))
 
     def folders(self, name: str = "t") -> list[str]:
         return [found for found in os.listdir(self.partition(name).log.path) if found.startswith(".lamina-pass-")]

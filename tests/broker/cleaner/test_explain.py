@@ -62,7 +62,11 @@ class Explaining:
         ]
         aborted = [entry for segment in segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
-        open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
+        open_since = {
+            one.producer_id: one.current_txn_first_offset
+            for one in producers
+            if one.current_txn_first_offset is not None
+        }
         clock = count(1.0)
         search = RecordSearch(ranges, aborted, open_since, LIMIT_BYTES, lambda: next(clock) > deadline)
         found = search.at(wanted) if isinstance(wanted, int) else search.last_of(wanted)

@@ -58,7 +58,7 @@ def test_a_slow_request_is_told_in_one_line_with_its_parts(
 ) -> None:
     slow = request(arriving=10, queued=20, elapsed=170, parked=50, threads=80)
     slow.failed(2)
-    watch.settle([slow], sent(slow, 5))
+    watch.answered([slow], sent(slow, 5))
     (line,) = caplog.messages
     assert line == (
         "slow request: Produce version 9 of 10.0.0.1:4242 (connection 7, client id 'app'), correlation id 42, "
@@ -72,7 +72,7 @@ def test_a_slow_request_is_told_in_one_line_with_its_parts(
 
 def test_the_parts_of_a_request_are_counted_apart(watch: RequestWatch) -> None:
     made = request(arriving=10, queued=20, elapsed=170, parked=50, threads=80)
-    watch.settle([made], sent(made, 5))
+    watch.answered([made], sent(made, 5))
     parts = {part: seconds_of(made, part) for part in ("arrival", "queue", "local", "threads", "remote", "send")}
     assert parts == {
         "arrival": 0.010,
@@ -89,7 +89,7 @@ def test_the_parts_of_a_request_are_counted_apart(watch: RequestWatch) -> None:
 def test_quick_requests_are_in_the_first_bucket_of_every_time(watch: RequestWatch) -> None:
     made = request()
     made.ended_ns = 20_000
-    watch.settle([made, made], 30_000)
+    watch.answered([made, made], 30_000)
     for part in ("duration", "arrival", "queue", "local", "threads", "remote", "send"):
         histogram = made.counters.histogram(part)
         assert histogram.counts[0] == sum(histogram.counts) == made.counters.requests == 2
@@ -99,7 +99,7 @@ def test_quick_requests_are_in_the_first_bucket_of_every_time(watch: RequestWatc
 
 def test_what_a_request_did_not_wait_for_counts_as_no_time_at_all(watch: RequestWatch) -> None:
     made = request(elapsed=3)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert made.counters.histogram("remote").counts[0] == 1
     assert made.counters.histogram("local").counts[0] == 0
 
@@ -108,14 +108,14 @@ def test_a_fetch_that_waits_as_its_client_wished_is_not_slow(
     watch: RequestWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     parked = request(elapsed=30_050, parked=30_000)
-    watch.settle([parked], sent(parked))
+    watch.answered([parked], sent(parked))
     assert not caplog.messages
     assert not watch.slow_requests
 
 
 def test_what_threads_did_at_the_same_time_is_not_counted_twice(watch: RequestWatch) -> None:
     made = request(elapsed=50, threads=120)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert seconds_of(made, "threads") == 0.050
     assert seconds_of(made, "local") == 0
 
@@ -123,13 +123,13 @@ def test_what_threads_did_at_the_same_time_is_not_counted_twice(watch: RequestWa
 def test_the_limit_can_change_and_be_taken_away(watch: RequestWatch, caplog: pytest.LogCaptureFixture) -> None:
     made = request(elapsed=5000)
     watch.configure(-1)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert not caplog.messages
     watch.configure(5000)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert len(caplog.messages) == 1
     watch.configure(5001)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert len(caplog.messages) == 1
 
 
@@ -138,19 +138,19 @@ def test_many_slow_requests_get_few_lines_and_the_last_ones_are_remembered(
 ) -> None:
     made = request(elapsed=200)
     for _ in range(REMEMBERED + 50):
-        watch.settle([made], sent(made))
+        watch.answered([made], sent(made))
     assert len(caplog.messages) == 10
     assert len(watch.slow_requests) == REMEMBERED
     assert watch.slow_total == REMEMBERED + 50
     clock.monotonic_ms = 101_000
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert caplog.messages[10] == f"{REMEMBERED + 40} more slow requests had no line"
     assert len(caplog.messages) == 12
 
 
 def test_a_client_cannot_fill_the_log_with_its_name(watch: RequestWatch) -> None:
     made = request(elapsed=200, client_id="x" * 30_000)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert watch.slow_requests[0].client_id == "x" * 80
 
 
@@ -160,7 +160,7 @@ def test_each_request_of_a_followed_connection_is_logged(
 ) -> None:
     watch.follow(who)
     made: Any = request(elapsed=2)
-    watch.settle([made, made], sent(made))
+    watch.answered([made, made], sent(made))
     assert (
         caplog.messages
         == [
@@ -171,14 +171,14 @@ def test_each_request_of_a_followed_connection_is_logged(
     )
     assert watch.unfollow(who)
     assert not watch.unfollow(who)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert len(caplog.messages) == 2
 
 
 def test_others_are_not_logged(watch: RequestWatch, caplog: pytest.LogCaptureFixture) -> None:
     watch.follow("another")
     made = request(elapsed=2)
-    watch.settle([made], sent(made))
+    watch.answered([made], sent(made))
     assert not caplog.messages
 
 

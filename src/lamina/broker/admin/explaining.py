@@ -80,7 +80,11 @@ async def _find(subject: Subject, scan: Scan, partition: Partition, wanted: int 
         ]
         aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
-        open_since = {one.producer_id: one.open_since for one in producers if one.open_since is not None}
+        open_since = {
+            one.producer_id: one.current_txn_first_offset
+            for one in producers
+            if one.current_txn_first_offset is not None
+        }
         limit_bytes = subject.metadata.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
         search = RecordSearch(ranges, aborted, open_since, limit_bytes, scan.is_over)
         leases = undo.pop_all()

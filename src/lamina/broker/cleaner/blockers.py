@@ -35,7 +35,9 @@ def find_blockers(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> list[
     first = cleanable.first_uncleanable_offset
     closed = [one for one in log.segments if one.base_offset >= first and one is not active]
     if closed and (open_since := _open_since(log)) is not None and open_since < active.base_offset:
-        producer_id = next(one.producer_id for one in log.producers.producers.values() if one.open_since == open_since)
+        producer_id = next(
+            one.producer_id for one in log.producers.producers.values() if one.current_txn_first_offset == open_since
+        )
         sentence = (
             f"producer {producer_id} has a transaction open since offset {open_since}: nothing from offset {first} on, "
             f"where that segment begins, can be removed before it ends"
@@ -59,7 +61,11 @@ def find_blockers(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> list[
 
 
 def _open_since(log: PartitionLog) -> int | None:
-    opened = [one.open_since for one in log.producers.producers.values() if one.open_since is not None]
+    opened = [
+        one.current_txn_first_offset
+        for one in log.producers.producers.values()
+        if one.current_txn_first_offset is not None
+    ]
     return min(opened, default=None)
 
 

@@ -26,11 +26,11 @@ from lamina.compaction.eligibility import (
     find_cleanable,
     find_first_dirty,
 )
-from lamina.log.checkpoints import TopicPartition
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
 from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, read_header
 from lamina.settings.log_config import LONG_MAX, LogConfig
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class CandidateSearch:
     def inspect(self, partition: Partition) -> CleaningCandidate:
         """What could be cleaned of a partition now. Raises for one whose files cannot be read."""
         key = (partition.topic, partition.index)
-        checkpoint = self._directories.of[key].remembered.cleaner_offsets.get(key)
+        checkpoint = self._directories.of[key].offset_checkpoints.cleaner_offsets.get(key)
         return inspect(partition, checkpoint, self._clocks.now_ms())
 
     async def find_candidates(self, may_be_cleaned: Callable[[TopicPartition], bool]) -> list[CleaningCandidate]:

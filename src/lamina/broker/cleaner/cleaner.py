@@ -33,9 +33,9 @@ from lamina.broker.threads import Threads
 from lamina.cleaning.answers import Answer, Failure
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
-from lamina.log.checkpoints import TopicPartition
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE, LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 from lamina.settings.values import BrokerSettings
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

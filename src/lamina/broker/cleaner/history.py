@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lamina.cleaning.contract import Manifest, Plan
-from lamina.log.checkpoints import TopicPartition
+from lamina.topic_partition import TopicPartition
 
 REMEMBERED_PASSES = 1000
 _MB = 1024 * 1024

@@ -8,7 +8,7 @@ job has answered. Must not know passes.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from lamina.log.checkpoints import TopicPartition
+from lamina.topic_partition import TopicPartition
 
 
 class State(StrEnum):

@@ -30,12 +30,12 @@ from lamina.cleaning.gather import PassLimits, Taken, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
-from lamina.log.checkpoints import TopicPartition
 from lamina.log.directory import LogDirectory
-from lamina.log.remembered import Checkpoints
+from lamina.log.offset_checkpoints import Checkpoints
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
 from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS
 from lamina.settings.cleaner_limits import cleaner_limits
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -229,7 +229,7 @@ class Passes:
 
     async def _checkpoint_failure(self, one: Pass) -> None:
         """Fact 90: the log is dirty from where it was. Nothing is written where the checkpoint says so already."""
-        if one.directory.remembered.cleaner_offsets.get(one.key) != one.plan.first_dirty_offset:
+        if one.directory.offset_checkpoints.cleaner_offsets.get(one.key) != one.plan.first_dirty_offset:
             with suppress(StorageError):
                 await self.checkpoints.write(one.partition, one.plan.first_dirty_offset)
 
@@ -319,15 +319,15 @@ class CleanerCheckpoints:
                 for partition, offset in self._offsets.pop(directory.path).items()
                 if self._partitions.find(partition.topic, partition.index) is partition
             }
-            added.update(offsets.keys() - directory.remembered.cleaner_offsets.keys())
-            return directory.remembered.of_cleaner_offsets(offsets, directory.logs)
+            added.update(offsets.keys() - directory.offset_checkpoints.cleaner_offsets.keys())
+            return directory.offset_checkpoints.of_cleaner_offsets(offsets, directory.logs)
 
         try:
             await self._directories.checkpoint(directory, collect)
         except StorageError:
             # What is not on disk does not tell a start that a cleaner was at work in a log.
             for key in added:
-                directory.remembered.cleaner_offsets.pop(key, None)
+                directory.offset_checkpoints.cleaner_offsets.pop(key, None)
             raise
         finally:
             # It may have failed before it came to that.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.lease import Lease
 from lamina.log.scan import headers
+from lamina.log.transaction_index import AbortedTransaction
 from lamina.records.batch import BatchHeader
 from lamina.records.record import Record, read_records
 

@@ -30,7 +30,7 @@ from lamina.errors import (
     StorageError,
     UnknownServerError,
 )
-from lamina.log.verification import Verification
+from lamina.log.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class Shard(Generic[R, M]):
         return look(self._require())
 
     def ask(
-        self, decide: Callable[[M, Waiter, Now], Decision[R]], verification: Verification | None = None
+        self, decide: Callable[[M, Waiter, Now], Decision[R]], verification: VerificationGuard | None = None
     ) -> Response:
         """Raises what forbids that anything is decided.
 
@@ -204,7 +204,9 @@ class Shard(Generic[R, M]):
     def _now(self) -> Now:
         return Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
 
-    def _turn(self, machine: M, decide: Callable[[Now], Decision[R]], verification: Verification | None = None) -> None:
+    def _turn(
+        self, machine: M, decide: Callable[[Now], Decision[R]], verification: VerificationGuard | None = None
+    ) -> None:
         """Decide and carry out. After any failure but a refusal, the soft state cannot be trusted."""
         try:
             decision = decide(self._now())
@@ -230,7 +232,7 @@ class Shard(Generic[R, M]):
             self._load_again()
             raise
 
-    def _carry_out_or_replace(self, machine: M, decision: Decision[R], verification: Verification | None) -> None:
+    def _carry_out_or_replace(self, machine: M, decision: Decision[R], verification: VerificationGuard | None) -> None:
         try:
             self._carry_out(machine, decision, verification)
         except MessageTooLarge as error:
@@ -239,7 +241,7 @@ class Shard(Generic[R, M]):
             logger.warning("%s", error)
             self._carry_out(machine, decision.if_too_large())
 
-    def _carry_out(self, machine: M, decision: Decision[R], verification: Verification | None = None) -> None:
+    def _carry_out(self, machine: M, decision: Decision[R], verification: VerificationGuard | None = None) -> None:
         records = decision.records
         if records:
             now_ms = self._clocks.now_ms()

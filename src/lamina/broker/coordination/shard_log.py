@@ -12,7 +12,7 @@ from lamina.broker.threads import Threads
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.replaying import Decode, History
 from lamina.errors import CorruptMessage, MessageTooLarge, StorageError
-from lamina.log.verification import Verification
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Codec
 from lamina.records.record import Record, build_batch
 
@@ -49,7 +49,7 @@ class ShardLog(Generic[R]):
         records: Sequence[R],
         producer: Producer | None,
         now_ms: int,
-        verification: Verification | None = None,
+        verification: VerificationGuard | None = None,
         *,
         is_atomic: bool = True,
     ) -> None:

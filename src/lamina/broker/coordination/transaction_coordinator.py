@@ -45,7 +45,7 @@ from lamina.errors import (
 )
 from lamina.image.diff import Changes
 from lamina.image.features import TRANSACTION_VERSION, level_of
-from lamina.image.topic import TRANSACTION_STATE, TopicPartition
+from lamina.image.topic import TRANSACTION_STATE
 from lamina.records.batch import NO_SEQUENCE
 from lamina.settings.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
@@ -57,6 +57,7 @@ from lamina.settings.transactions import (
     TRANSACTION_STATE_LOG_SEGMENT_BYTES,
     TRANSACTIONAL_ID_EXPIRATION_MS,
 )
+from lamina.topic_partition import TopicPartition
 
 Q = TypeVar("Q", InitRequest, EndRequest)
 

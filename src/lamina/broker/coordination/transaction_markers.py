@@ -19,7 +19,7 @@ from lamina.coordinators.decision import SendMarkers
 from lamina.coordinators.records.transaction_records import TransactionRecord
 from lamina.coordinators.transactions import TransactionShard
 from lamina.errors import InvalidProducerEpoch, NotLeaderOrFollower, StorageError, TransactionCoordinatorFenced
-from lamina.image.topic import TopicPartition
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.image.image import Image
-from lamina.image.topic import Topic, TopicPartition
+from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
 from lamina.log.names import partition_directory
+from lamina.topic_partition import TopicPartition
 
 
 @dataclass(slots=True)
@@ -70,7 +71,10 @@ def _place(
 
 def _was_made_in(directory: LogDirectory, other: LogDirectory, partition: TopicPartition) -> bool:
     """Whether a partition that two directories have is this one's: the other failed before it was made there."""
-    return partition in directory.remembered.recovery_points and partition not in other.remembered.recovery_points
+    return (
+        partition in directory.offset_checkpoints.recovery_points
+        and partition not in other.offset_checkpoints.recovery_points
+    )
 
 
 def _path(directory: LogDirectory, partition: TopicPartition) -> str:

@@ -22,12 +22,13 @@ from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Partition as PartitionState
-from lamina.image.topic import Topic, TopicPartition
+from lamina.image.topic import Topic
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
 from lamina.settings.log_config import LogConfig
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.topic_config import topic_config
 from lamina.settings.values import BrokerSettings
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
-from lamina.image.topic import Topic, TopicPartition
+from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import PartitionLog
@@ -30,6 +30,7 @@ from lamina.settings.broker import (
 )
 from lamina.settings.log_config import LogConfig
 from lamina.settings.values import BrokerSettings
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError, StorageError
-from lamina.image.topic import TopicPartition
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from heapq import heapify, heapreplace
 from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.threads import Threads
 from lamina.errors import PolicyViolation
-from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
-from lamina.log.remembered import Checkpoints
+from lamina.log.offset_checkpoints import Checkpoints
+from lamina.topic_partition import TopicPartition
 
 
 class LogDirectories:

@@ -21,8 +21,8 @@ from lamina.errors import (
 from lamina.log.epochs import EpochStart
 from lamina.log.flushing import Flusher, Waiter
 from lamina.log.partition_log import Appended, PartitionLog
-from lamina.log.producers import FIRST_WITH_EPOCH_BUMP, Origin
-from lamina.log.verification import Verification
+from lamina.log.producer_states import FIRST_WITH_EPOCH_BUMP, Origin
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
@@ -130,7 +130,7 @@ class Partition:
     def check_in_sync(self) -> None:
         self._require_leader().check_in_sync(self.log.name, self.log.config.min_insync_replicas)
 
-    def append(self, prepared: PreparedBatch, now_ms: int, verification: Verification | None = None) -> Appended:
+    def append(self, prepared: PreparedBatch, now_ms: int, verification: VerificationGuard | None = None) -> Appended:
         """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time.
 
         One that begins a transaction needs its verification: ``log.producers`` says which, and whether.
@@ -149,7 +149,7 @@ class Partition:
             self._advance(len(batch))
         return appended
 
-    def append_own(self, batch: bytearray, now_ms: int, verification: Verification | None = None) -> Appended:
+    def append_own(self, batch: bytearray, now_ms: int, verification: VerificationGuard | None = None) -> Appended:
         """Append a coordinator's records. Nobody has to check them; their producer's epoch counts, sequences do not."""
         header = read_header(batch)
         appended = self.log.append(batch, header, self.leader_epoch, now_ms, Origin.COORDINATOR, verification)

@@ -11,7 +11,7 @@ from uuid import UUID
 from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import StorageError, UnknownTopicId, UnknownTopicOrPartition
-from lamina.image.topic import TopicPartition
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

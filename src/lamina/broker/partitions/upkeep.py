@@ -15,10 +15,10 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
-from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
-from lamina.log.remembered import Checkpoints
+from lamina.log.offset_checkpoints import Checkpoints
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Upkeep:
 
     async def write_high_watermarks(self) -> None:
         await self._checkpoint(
-            lambda directory: directory.remembered.of_high_watermarks(self.high_watermarks(directory))
+            lambda directory: directory.offset_checkpoints.of_high_watermarks(self.high_watermarks(directory))
         )
 
     def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:

@@ -90,9 +90,9 @@ class RequestWatch(Follower):
         self._followed.discard(who)
         return True
 
-    # Settling
+    # Counting
 
-    def settle(self, requests: Iterable[Request], sent_ns: int) -> None:
+    def answered(self, requests: Iterable[Request], sent_ns: int) -> None:
         """These were answered: the last byte of their answers went to the socket at ``sent_ns``."""
         for request in requests:
             counters = request.counters
@@ -103,13 +103,13 @@ class RequestWatch(Follower):
                 counters.local_ns += ended_ns - began_ns
                 counters.send_ns += sent_ns - ended_ns
             else:
-                self._settle_parts(request, sent_ns)
+                self._count_parts(request, sent_ns)
             if request.error_code:
                 counters.failed += 1
             if self._followed:
                 self._log_followed(request, sent_ns)
 
-    def _settle_parts(self, request: Request, sent_ns: int) -> None:
+    def _count_parts(self, request: Request, sent_ns: int) -> None:
         times = request.counters.times
         if times is None:
             times = request.counters.times = RequestTimes()

@@ -102,7 +102,7 @@ class Router:
 
     def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
         """The responses of these went out."""
-        self._request_watch.settle(requests, sent_ns)
+        self._request_watch.answered(requests, sent_ns)
 
     def connection_failed(self) -> None:
         """A fault of ours cost a connection."""

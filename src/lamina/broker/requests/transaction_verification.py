@@ -24,14 +24,14 @@ from lamina.errors import (
     KafkaError,
     NotEnoughReplicas,
 )
-from lamina.image.topic import TopicPartition
-from lamina.log.verification import Verification
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 from lamina.settings.transactions import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
     TRANSACTION_PARTITION_VERIFICATION_ENABLE,
 )
+from lamina.topic_partition import TopicPartition
 from lamina.wire.produce import ProduceRequest
 
 _FIRST_PRODUCE_WITH_ABORTABLE = 11
@@ -47,7 +47,7 @@ _TRY_AGAIN = frozenset(
     }
 )
 
-Verified = Mapping[TopicPartition, Verification | KafkaError]
+Verified = Mapping[TopicPartition, VerificationGuard | KafkaError]
 """By partition: what lets its batch begin a transaction, or why it may not."""
 
 NOTHING_TO_VERIFY: Verified = {}
@@ -60,7 +60,7 @@ class Unverified(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    verifications: dict[TopicPartition, Verification]
+    verifications: dict[TopicPartition, VerificationGuard]
 
 
 class TransactionVerification:
@@ -83,7 +83,7 @@ class TransactionVerification:
     def begin(self, api_version: int, message: ProduceRequest) -> Unverified | None:
         """What has to be verified; ``None`` where each batch is part of a transaction that is open in its partition."""
         producers: set[tuple[int, int]] = set()
-        verifications: dict[TopicPartition, Verification] = {}
+        verifications: dict[TopicPartition, VerificationGuard] = {}
         for topic, _, partitions in message.topics:
             if topic is None:
                 continue
@@ -116,7 +116,7 @@ class TransactionVerification:
         answers = await self._ask_coordinator(
             transactional_id, unverified.producer_id, unverified.producer_epoch, list(verifications), may_add=may_add
         )
-        verified: dict[TopicPartition, Verification | KafkaError] = {}
+        verified: dict[TopicPartition, VerificationGuard | KafkaError] = {}
         for key, verification in verifications.items():
             refusal = answers[key]
             verified[key] = verification if refusal is None else _told_to_producer(refusal, api_version)
@@ -148,7 +148,7 @@ class TransactionVerification:
                 return answers
             await asyncio.sleep(self._metadata.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000)
 
-    async def verify_commit(self, partition: Partition, commit: TransactionalCommitRequest) -> Verification | None:
+    async def verify_commit(self, partition: Partition, commit: TransactionalCommitRequest) -> VerificationGuard | None:
         """What the offsets are appended with; raises why they may not be."""
         verification = partition.log.producers.begin_verification(
             commit.producer_id, commit.producer_epoch, 0, self._clocks.now_ms(), begins_at_zero=False

@@ -6,10 +6,10 @@ from struct import Struct
 from lamina.cli.dump.listing import Listing, Unreadable, column, read_small
 from lamina.cli.printing.tables import Row
 from lamina.cli.printing.text import time_text
-from lamina.log.aborted import unpack_aborted
 from lamina.log.files import Disk
 from lamina.log.index import OffsetIndex, TimeIndex
 from lamina.log.snapshots import unpack_snapshot
+from lamina.log.transaction_index import unpack_aborted
 from lamina.log.verify.entries import EntryReader
 
 _ABORTED_ENTRY_BYTES = 34
@@ -96,5 +96,5 @@ def _producer_rows(disk: Disk, path: str) -> Iterator[Row]:
             "timestamp": producer.last_timestamp,
             "time": time_text(producer.last_timestamp),
             "coordinator_epoch": producer.coordinator_epoch,
-            "transaction_since": producer.open_since,
+            "transaction_since": producer.current_txn_first_offset,
         }

@@ -7,11 +7,11 @@ and reads them.
 from enum import IntEnum
 from typing import NamedTuple
 
+from lamina.topic_partition import TopicPartition
+
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NOT_STARTED_MS = -1
-
-TopicPartition = tuple[str, int]
 
 
 class Status(IntEnum):

@@ -14,13 +14,13 @@ from itertools import pairwise
 from lamina.log import checkpoints
 from lamina.log.backup.copier import BackupError, Copier, Step
 from lamina.log.backup.partition import TRIES, Source, TakenLog, TakenSegment, take_partition
-from lamina.log.checkpoints import TopicPartition
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN, NO_BROKER_EPOCH, read_clean_shutdown
 from lamina.log.directory import KRAFT_METADATA, LOCK
 from lamina.log.files import Disk, Entry
 from lamina.log.identity import Identity, read_meta_properties
 from lamina.log.names import parse_partition_directory, partition_directory
-from lamina.log.remembered import Remembered
+from lamina.log.offset_checkpoints import OffsetCheckpoints
+from lamina.topic_partition import TopicPartition
 
 LOGS = "logs"
 """Where a backup has its partitions, whichever log directory they are from."""
@@ -68,7 +68,7 @@ class DirectoryBackup:
         entries = disk.scan(path)
         self.identity: Identity | None = read_meta_properties(disk, path)
         self._mark = self._find_mark(entries)
-        self.remembered = Remembered(disk, path)
+        self.offset_checkpoints = OffsetCheckpoints(disk, path)
         found = (parse_partition_directory(entry.name) for entry in entries if entry.is_dir)
         self.partitions = [key for key in found if key is not None and key[0] != KRAFT_METADATA]
         self.broker_epoch = NO_BROKER_EPOCH if self._mark is None else read_clean_shutdown(disk, path)
@@ -93,7 +93,7 @@ class DirectoryBackup:
         total_bytes = sum(entry.size_bytes for entry in logs)
         linked_bytes = 0
         if may_link:
-            safe = self.remembered.recovery_points.get(key, 0)
+            safe = self.offset_checkpoints.recovery_points.get(key, 0)
             linked_bytes = sum(
                 entry.size_bytes for entry, following in pairwise(logs) if int(following.name[:20]) < safe
             )
@@ -112,19 +112,19 @@ class DirectoryBackup:
                 if one is not None:
                     taken[key] = one
             yield Step("partitions", self.path)
-            before, self.remembered = self.remembered, Remembered(self._disk, self.path)
+            before, self.offset_checkpoints = self.offset_checkpoints, OffsetCheckpoints(self._disk, self.path)
             todo = [key for key in taken if self._was_cut(before, key)]
             if not todo:
                 return taken
         raise BackupError(f"{self.path}: its logs were cut again and again: try again later")
 
-    def _was_cut(self, before: Remembered, key: TopicPartition) -> bool:
-        return self.remembered.recovery_points.get(key, 0) < before.recovery_points.get(key, 0)
+    def _was_cut(self, before: OffsetCheckpoints, key: TopicPartition) -> bool:
+        return self.offset_checkpoints.recovery_points.get(key, 0) < before.recovery_points.get(key, 0)
 
     def _take_one(
         self, copier: Copier, key: TopicPartition, topic_id: bytes
     ) -> Generator[Step, None, TakenPartition | None]:
-        recovery_point = self.remembered.recovery_points.get(key, 0)
+        recovery_point = self.offset_checkpoints.recovery_points.get(key, 0)
         is_still = self.is_still()
         source = Source(self._disk, self._path_of(key), topic_id, recovery_point, is_still, self.is_running)
         log = yield from take_partition(source, copier, f"{LOGS}/{partition_directory(*key)}", self._pause)
@@ -132,15 +132,15 @@ class DirectoryBackup:
 
     def _with_offsets(self, key: TopicPartition, topic_id: bytes, log: TakenLog, *, is_still: bool) -> TakenPartition:
         """What the checkpoints said, made to fit what was taken."""
-        log_start = self.remembered.log_starts.get(key, 0)
+        log_start = self.offset_checkpoints.log_starts.get(key, 0)
         first = log.segments[0].base_offset if log.segments else log_start
         end_offset = max(log.end_offset, first)
-        recovery_point = self.remembered.recovery_points.get(key, log_start)
+        recovery_point = self.offset_checkpoints.recovery_points.get(key, log_start)
         if not is_still and log.segments:
             # The active segment has no indexes here: it is recovered from its beginning.
             recovery_point = min(recovery_point, log.segments[-1].base_offset)
-        high_watermark = self.remembered.high_watermarks.get(key)
-        cleaner_offset = self.remembered.cleaner_offsets.get(key)
+        high_watermark = self.offset_checkpoints.high_watermarks.get(key)
+        cleaner_offset = self.offset_checkpoints.cleaner_offsets.get(key)
         return TakenPartition(
             *key,
             topic_id,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lamina.log import checkpoints
-from lamina.log.checkpoints import TopicPartition, parse_lines, parse_offsets
+from lamina.log.checkpoints import parse_lines, parse_offsets
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN
 from lamina.log.directory import LOCK
 from lamina.log.files import Disk, parent, read_file
@@ -18,6 +18,7 @@ from lamina.log.leftovers import segment_logs
 from lamina.log.names import parse_partition_directory
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
 from lamina.log.verify.partition import AT_START, Extent, PartitionCheck
+from lamina.topic_partition import TopicPartition
 
 _METADATA = "__cluster_metadata-0"
 """KRaft's own log, which is in no checkpoint."""

@@ -11,13 +11,13 @@ from functools import partial
 from typing import TypeVar
 
 from lamina.errors import KafkaError, MessageTooLarge
-from lamina.log.aborted import AbortedTransaction, unpack_aborted
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk, File, read_file
 from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.scan import BadBatch
 from lamina.log.segment import ABORTED_INDEX, LOG
+from lamina.log.transaction_index import AbortedTransaction, unpack_aborted
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
 from lamina.log.verify.indexes import Fault, OffsetIndexCheck, Tail, TimeIndexCheck
 from lamina.log.verify.records import record_fault

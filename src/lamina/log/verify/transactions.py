@@ -7,10 +7,10 @@ the batches are believed only as far as they contradict. Must not know files.
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.producer import Producer
 from lamina.log.producer_replay import record_producer
-from lamina.log.producers import ProducerStates
+from lamina.log.producer_states import ProducerStates
+from lamina.log.transaction_index import AbortedTransaction
 from lamina.records.batch import BatchHeader
 from lamina.records.marker import ControlType, Marker
 
@@ -47,7 +47,8 @@ class ProducerHistory:
     def disagreement(self, offset: int, producers: Iterable[Producer]) -> str | None:
         """What a snapshot at ``offset`` says that the batches below it contradict."""
         for said in producers:
-            reached = max(said.last_data_offset, -1 if said.open_since is None else said.open_since)
+            began = said.current_txn_first_offset
+            reached = said.last_data_offset if began is None else max(said.last_data_offset, began)
             if reached >= offset:
                 return f"producer {said.producer_id} is said to have written offset {reached}"
             seen = self._states.producers.get(said.producer_id)
@@ -65,8 +66,9 @@ def _disagreement(said: Producer, seen: Producer) -> str | None:
             return f"ends at offset {said.last_data_offset}, the log has a batch that ends at {seen.last_data_offset}"
         if seen.last_data_offset == said.last_data_offset and seen.last_sequence != said.last_sequence:
             return f"has sequence {said.last_sequence}, the log has {seen.last_sequence} at {seen.last_data_offset}"
-    if said.open_since is not None and seen.open_since is not None and said.open_since > seen.open_since:
-        return f"is said to have a transaction open since {said.open_since}, the log has one since {seen.open_since}"
+    began, began_in_log = said.current_txn_first_offset, seen.current_txn_first_offset
+    if began is not None and began_in_log is not None and began > began_in_log:
+        return f"is said to have a transaction open since {began}, the log has one since {began_in_log}"
     return None
 
 

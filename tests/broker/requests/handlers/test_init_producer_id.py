@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from lamina.errors import ErrorCode
-from lamina.log.producers import PRODUCER_ID_CEILING
+from lamina.log.producer_states import PRODUCER_ID_CEILING
 from lamina.records.record import Record, build_batch
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker
 

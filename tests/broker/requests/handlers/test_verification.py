@@ -16,12 +16,12 @@ from lamina.errors import (
     ProducerFenced,
     TransactionAbortable,
 )
-from lamina.image.topic import TopicPartition
 from lamina.records.record import Record, build_batch
 from lamina.settings.transactions import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
+from lamina.topic_partition import TopicPartition
 from tests.broker.in_process import InProcessBroker
 
 PRODUCE = 0

@@ -15,7 +15,7 @@ from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import CLASSIC, AddPartitionsRequest
 from lamina.errors import ErrorCode, KafkaError
-from lamina.image.topic import TopicPartition
+from lamina.topic_partition import TopicPartition
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 24

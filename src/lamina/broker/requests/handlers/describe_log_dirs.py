@@ -18,8 +18,8 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.threads import Threads
 from lamina.errors import ErrorCode, KafkaError
-from lamina.image.topic import TopicPartition
 from lamina.log.directory import LogDirectory
+from lamina.topic_partition import TopicPartition
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 35

@@ -52,7 +52,9 @@ def _partition(partitions: Partitions, shape: Shape, topic: str, index: int) -> 
                 last_sequence=producer.last_sequence,
                 last_timestamp=producer.last_timestamp,
                 coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=_NONE if producer.open_since is None else producer.open_since,
+                current_txn_start_offset=_NONE
+                if producer.current_txn_first_offset is None
+                else producer.current_txn_first_offset,
             )
             for producer in partition.log.producers.producers.values()
         ),

@@ -20,7 +20,7 @@ from lamina.broker.requests.request import Request
 from lamina.broker.requests.turns import in_turns
 from lamina.coordinators.group_requests import FetchedOffset, OffsetFetchRequest
 from lamina.errors import ErrorCode, KafkaError, UnknownTopicId
-from lamina.image.topic import TopicPartition
+from lamina.topic_partition import TopicPartition
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 9

@@ -45,7 +45,7 @@ from lamina.errors import (
     UnsupportedCompression,
 )
 from lamina.image.topic import INTERNAL_TOPICS
-from lamina.log.verification import Verification
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
 from lamina.records.codecs import DEFAULT_LEVELS
 from lamina.records.prepare import PreparedBatch, prepare_batch
@@ -192,7 +192,7 @@ class Produce:
         prepared: PreparedBatch | KafkaError | None,
         now_ms: int,
         uncommitted: list[Partition],
-        verification: Verification | None = None,
+        verification: VerificationGuard | None = None,
     ) -> PartitionProduced:
         """Append what was sent to one partition; its error is that partition's alone."""
         index, records = sent

@@ -18,7 +18,7 @@ from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.coordinators.transaction_requests import CLASSIC
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
-from lamina.image.topic import TopicPartition
+from lamina.topic_partition import TopicPartition
 from lamina.wire.building import response_shape
 
 API_KEY = 27

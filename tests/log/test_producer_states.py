@@ -15,9 +15,9 @@ from lamina.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from lamina.log.producers import Origin, ProducerStates
+from lamina.log.producer_states import Origin, ProducerStates
 from lamina.log.snapshots import pack_snapshot, unpack_snapshot
-from lamina.log.verification import Verification
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import MAX_SEQUENCE, NO_SEQUENCE, BatchHeader, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
@@ -49,7 +49,7 @@ class ModelProducer:
     written: list[tuple[list[int], int]] = field(default_factory=list)
     """Every batch of this epoch: the sequence of each record, and the first offset."""
     coordinator_epoch: int = -1
-    open_since: int | None = None
+    current_txn_first_offset: int | None = None
 
 
 class Model:
@@ -77,7 +77,7 @@ class Model:
             expected = 0 if last == MAX_SEQUENCE else last + 1
         if sequences[0] != expected:
             return OutOfOrderSequence
-        if producer.open_since is not None and not header.is_transactional:
+        if producer.current_txn_first_offset is not None and not header.is_transactional:
             return InvalidTransactionState
         return None
 
@@ -122,7 +122,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         producer_id = choose.draw(st.sampled_from(ids))
         producer = self.model.producers[producer_id]
         sequences, _ = producer.written[-min(back, len(producer.written))]
-        transactional = producer.open_since is not None
+        transactional = producer.current_txn_first_offset is not None
         header = data(producer_id, sequences[0], len(sequences), producer.epoch, transactional=transactional)
         self.send(header, len(sequences))
 
@@ -142,8 +142,8 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         if producer.epoch != header.producer_epoch:
             producer.epoch, producer.written = header.producer_epoch, []
         producer.written.append((sequences, self.offset))
-        if header.is_transactional and producer.open_since is None:
-            producer.open_since = self.offset
+        if header.is_transactional and producer.current_txn_first_offset is None:
+            producer.current_txn_first_offset = self.offset
             self.model.open.append((self.offset, header.producer_id))
         self.offset += count
 
@@ -159,7 +159,12 @@ class ProducersAgainstModel(RuleBasedStateMachine):
     ) -> None:
         header = marker(producer_id, epoch)
         producer = self.model.producers.get(producer_id)
-        is_late = producer is not None and version == 2 and epoch == producer.epoch and producer.open_since is not None
+        is_late = (
+            producer is not None
+            and version == 2
+            and epoch == producer.epoch
+            and producer.current_txn_first_offset is not None
+        )
         if producer is not None and (epoch < producer.epoch or is_late):
             with pytest.raises(InvalidProducerEpoch):
                 self.states.check_marker(header, coordinator_epoch, version)
@@ -175,7 +180,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         if producer.epoch != epoch:
             producer.epoch, producer.written = epoch, []
         producer.coordinator_epoch = coordinator_epoch
-        first, producer.open_since = producer.open_since, None
+        first, producer.current_txn_first_offset = producer.current_txn_first_offset, None
         if first is not None:
             self.model.open.remove((first, producer_id))
             self.model.ended.append((first, self.offset))
@@ -248,7 +253,7 @@ def test_a_coordinator_writes_for_a_producer_whatever_its_sequences(sequence: in
     assert states.check(again, Origin.COORDINATOR) is None
     states.record_batch(again, 2)
     producer = states.producers[1]
-    assert (producer.last_data_offset, producer.open_since) == (3, 0)
+    assert (producer.last_data_offset, producer.current_txn_first_offset) == (3, 0)
     with pytest.raises(InvalidProducerEpoch):
         recorded(data(1, sequence, 1, 3)).check(data(1, sequence, 1, 2), Origin.COORDINATOR)
     with pytest.raises(InvalidTransactionState):
@@ -293,7 +298,7 @@ def test_a_late_marker_of_version_2_does_not_end_the_next_transaction() -> None:
     states.check_marker(marker(1, epoch=6), 0, 2)
 
 
-# Verification
+# VerificationGuard
 
 
 def verifying(*headers: BatchHeader) -> ProducerStates:
@@ -304,7 +309,7 @@ def verifying(*headers: BatchHeader) -> ProducerStates:
 
 def begin(
     states: ProducerStates, header: BatchHeader, now_ms: int = 0, *, begins_at_zero: bool = False
-) -> Verification | None:
+) -> VerificationGuard | None:
     return states.begin_verification(
         header.producer_id, header.producer_epoch, header.base_sequence, now_ms, begins_at_zero=begins_at_zero
     )
@@ -314,7 +319,7 @@ def test_a_transaction_begins_only_with_the_verification_that_was_made_for_it() 
     states, first = verifying(), data(1, 0, transactional=True)
     verification = begin(states, first)
     assert verification is not None
-    for shown in (None, Verification(0, 0, begins_at_zero=False, began_ms=0)):
+    for shown in (None, VerificationGuard(0, 0, begins_at_zero=False, began_ms=0)):
         with pytest.raises(InvalidTransactionState):
             states.check(first, verification=shown)
     with pytest.raises(InvalidTransactionState):

@@ -15,7 +15,7 @@ from lamina.log.segment import LOG
 logger = logging.getLogger(__name__)
 
 
-def set_stray_aside(disk: Disk, directory: str, topic: str, partition: int, topic_id: bytes) -> None:
+def set_unknown_directory_aside(disk: Disk, directory: str, topic: str, partition: int, topic_id: bytes) -> None:
     """Make the name of a partition of this topic free. What an interrupted attempt to make it left may stay."""
     path = f"{directory}/{partition_directory(topic, partition)}"
     if disk.exists(path) and _is_strange(disk, path, topic_id):

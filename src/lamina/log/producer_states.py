@@ -13,9 +13,9 @@ from lamina.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.producer import BatchPlace, Producer
-from lamina.log.verification import Verification
+from lamina.log.transaction_index import AbortedTransaction
+from lamina.log.verification import VerificationGuard
 from lamina.records.batch import (
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
@@ -52,11 +52,11 @@ class ProducerStates:
         """The highest producer id below the ceiling that the log ever spoke of, forgotten ones too."""
         self.invented_id: int | None = None
         """An id from the ceiling on that the log spoke of: nobody was given it, so it is good for this log only."""
-        self._open: dict[int, int] = {}
+        self._ongoing_txns: dict[int, int] = {}
         """Producer id by first offset of its open transaction, in offset order."""
-        self._ended: dict[int, int] = {}
+        self._unreplicated_txns: dict[int, int] = {}
         """Marker offset by first offset of transactions that ended at or above the high watermark."""
-        self._verifications: dict[int, Verification] = {}
+        self._verifications: dict[int, VerificationGuard] = {}
         """Producers whose next transaction here has not begun yet, by id."""
         self.verifies_transactions = False
         """Whether a transaction may begin here only with a verification; a broker that leads the log says so."""
@@ -64,7 +64,7 @@ class ProducerStates:
     # Deciding
 
     def check(
-        self, header: BatchHeader, origin: Origin = Origin.CLIENT, verification: Verification | None = None
+        self, header: BatchHeader, origin: Origin = Origin.CLIENT, verification: VerificationGuard | None = None
     ) -> BatchPlace | None:
         """Whether a data batch may be appended. Returns the place of the batch it duplicates, if any."""
         producer = self.producers.get(header.producer_id)
@@ -80,13 +80,13 @@ class ProducerStates:
             _check_epoch(producer, header.producer_epoch)
         if origin is Origin.CLIENT:
             self._check_sequence(producer, header)
-        if producer is not None and producer.open_since is not None and not header.is_transactional:
+        if producer is not None and producer.current_txn_first_offset is not None and not header.is_transactional:
             raise InvalidTransactionState(
                 f"producer {header.producer_id} has a transaction open and sent a batch that is not part of it"
             )
         return None
 
-    def _check_verified(self, header: BatchHeader, verification: Verification | None) -> None:
+    def _check_verified(self, header: BatchHeader, verification: VerificationGuard | None) -> None:
         if not self.verifies_transactions or self.has_open(header.producer_id, header.producer_epoch):
             return
         if verification is None or self._verifications.get(header.producer_id) is not verification:
@@ -126,7 +126,7 @@ class ProducerStates:
         if (
             transaction_version >= FIRST_WITH_EPOCH_BUMP
             and header.producer_epoch == producer.epoch
-            and producer.open_since is not None
+            and producer.current_txn_first_offset is not None
         ):
             raise InvalidProducerEpoch(
                 f"a marker for producer {producer.producer_id} has epoch {header.producer_epoch}, in which its open "
@@ -143,21 +143,21 @@ class ProducerStates:
     def has_open(self, producer_id: int, epoch: int) -> bool:
         """Whether a batch of this producer in this epoch belongs to a transaction that is open here."""
         producer = self.producers.get(producer_id)
-        return producer is not None and producer.open_since is not None and producer.epoch == epoch
+        return producer is not None and producer.current_txn_first_offset is not None and producer.epoch == epoch
 
     def has_any_open(self, producer_id: int) -> bool:
         """Whether the producer has a transaction open here, in whichever epoch."""
         producer = self.producers.get(producer_id)
-        return producer is not None and producer.open_since is not None
+        return producer is not None and producer.current_txn_first_offset is not None
 
     def has_ended(self, producer_id: int, epoch: int) -> bool:
         """Whether the log has seen this epoch of the producer and no transaction is open."""
         producer = self.producers.get(producer_id)
-        return producer is not None and producer.open_since is None and producer.epoch == epoch
+        return producer is not None and producer.current_txn_first_offset is None and producer.epoch == epoch
 
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, begins_at_zero: bool
-    ) -> Verification | None:
+    ) -> VerificationGuard | None:
         """What to append a batch with, once the coordinator has said that it is part of a transaction.
 
         ``None`` where nobody has to be asked: the transaction is open here.
@@ -166,7 +166,7 @@ class ProducerStates:
             return None
         verification = self._verifications.get(producer_id)
         if verification is None:
-            verification = Verification(epoch, sequence, begins_at_zero, now_ms)
+            verification = VerificationGuard(epoch, sequence, begins_at_zero, now_ms)
             self._verifications[producer_id] = verification
         else:
             verification.take_in(epoch, sequence)
@@ -183,9 +183,9 @@ class ProducerStates:
         last_sequence = NO_SEQUENCE if sequence == NO_SEQUENCE else (sequence + delta) & MAX_SEQUENCE
         producer.batches.append(_new_tuple(BatchPlace, (last_sequence, base_offset + delta, delta, timestamp)))
         producer.last_timestamp = timestamp
-        if attributes & TRANSACTIONAL_BIT and producer.open_since is None:
-            producer.open_since = base_offset
-            self._open[base_offset] = producer_id
+        if attributes & TRANSACTIONAL_BIT and producer.current_txn_first_offset is None:
+            producer.current_txn_first_offset = base_offset
+            self._ongoing_txns[base_offset] = producer_id
         if self._verifications and attributes & TRANSACTIONAL_BIT:
             self._verifications.pop(producer_id, None)
 
@@ -198,24 +198,24 @@ class ProducerStates:
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = header.max_timestamp
         self._verifications.pop(header.producer_id, None)
-        first_offset, producer.open_since = producer.open_since, None
+        first_offset, producer.current_txn_first_offset = producer.current_txn_first_offset, None
         if first_offset is None:
             return None
-        self._open.pop(first_offset, None)
-        self._ended[first_offset] = offset
+        self._ongoing_txns.pop(first_offset, None)
+        self._unreplicated_txns[first_offset] = offset
         if not is_abort:
             return None
-        return AbortedTransaction(header.producer_id, first_offset, offset, next(iter(self._open), offset + 1))
+        return AbortedTransaction(header.producer_id, first_offset, offset, next(iter(self._ongoing_txns), offset + 1))
 
     def restore(self, producer: Producer) -> None:
         """Take over a producer from a snapshot."""
         self.note_id(producer.producer_id)
         self.producers[producer.producer_id] = producer
-        if producer.open_since is not None:
-            in_order = not self._open or next(reversed(self._open)) < producer.open_since
-            self._open[producer.open_since] = producer.producer_id
+        if producer.current_txn_first_offset is not None:
+            in_order = not self._ongoing_txns or next(reversed(self._ongoing_txns)) < producer.current_txn_first_offset
+            self._ongoing_txns[producer.current_txn_first_offset] = producer.producer_id
             if not in_order:
-                self._open = dict(sorted(self._open.items()))
+                self._ongoing_txns = dict(sorted(self._ongoing_txns.items()))
 
     def _new(self, producer_id: int) -> Producer:
         producer = self.producers[producer_id] = Producer(producer_id)
@@ -233,16 +233,18 @@ class ProducerStates:
 
     def first_unstable_offset(self) -> int | None:
         """First offset of the oldest transaction that is open, or that ended above the high watermark."""
-        first_open = next(iter(self._open), None)
-        if not self._ended:
+        first_open = next(iter(self._ongoing_txns), None)
+        if not self._unreplicated_txns:
             return first_open
-        first_ended = min(self._ended)
+        first_ended = min(self._unreplicated_txns)
         return first_ended if first_open is None else min(first_open, first_ended)
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker every reader may see."""
-        if self._ended:
-            self._ended = {first: last for first, last in self._ended.items() if last >= high_watermark}
+        if self._unreplicated_txns:
+            self._unreplicated_txns = {
+                first: last for first, last in self._unreplicated_txns.items() if last >= high_watermark
+            }
 
     # Forgetting
 
@@ -251,7 +253,7 @@ class ProducerStates:
         for producer_id in [
             producer.producer_id
             for producer in self.producers.values()
-            if producer.open_since is None and now_ms - producer.last_timestamp >= expiration_ms
+            if producer.current_txn_first_offset is None and now_ms - producer.last_timestamp >= expiration_ms
         ]:
             del self.producers[producer_id]
         for producer_id in [
@@ -267,16 +269,16 @@ class ProducerStates:
         Ids that the log ever spoke of stay known, and so do transactions that ended between high watermark and cut:
         a snapshot does not tell of them.
         """
-        ended = {first: marker for first, marker in self._ended.items() if marker < end_offset}
+        ended = {first: marker for first, marker in self._unreplicated_txns.items() if marker < end_offset}
         self.clear()
         self.producers.update(other.producers)
-        self._open.update(other._open)
-        self._ended.update(ended | other._ended)
+        self._ongoing_txns.update(other._ongoing_txns)
+        self._unreplicated_txns.update(ended | other._unreplicated_txns)
 
     def clear(self) -> None:
         self.producers.clear()
-        self._open.clear()
-        self._ended.clear()
+        self._ongoing_txns.clear()
+        self._unreplicated_txns.clear()
         self._verifications.clear()
 
 

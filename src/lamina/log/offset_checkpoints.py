@@ -8,9 +8,10 @@ import logging
 from collections.abc import Container, Iterable, Mapping
 
 from lamina.log import checkpoints
-from lamina.log.checkpoints import CheckpointError, TopicPartition, read_offsets, write_offsets
+from lamina.log.checkpoints import CheckpointError, read_offsets, write_offsets
 from lamina.log.files import Disk
 from lamina.log.partition_log import PartitionLog
+from lamina.topic_partition import TopicPartition
 
 Checkpoints = dict[str, dict[TopicPartition, int]]
 """Contents of checkpoint files by their names."""
@@ -20,7 +21,7 @@ Logs = Mapping[TopicPartition, PartitionLog]
 logger = logging.getLogger(__name__)
 
 
-class Remembered:
+class OffsetCheckpoints:
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self._path = path

@@ -2,15 +2,15 @@
 
 from lamina.log.files import Disk
 from lamina.log.segment import Segment
-from lamina.log.segments import Segments
+from lamina.log.segment_list import SegmentList
 from tests.log.building import SMALL, shape_of
 
 
-def of(*bases: int) -> Segments:
-    return Segments(Segment(Disk(), "/nowhere", base, shape_of(SMALL)) for base in bases)
+def of(*bases: int) -> SegmentList:
+    return SegmentList(Segment(Disk(), "/nowhere", base, shape_of(SMALL)) for base in bases)
 
 
-def bases(segments: list[Segment] | Segments) -> list[int]:
+def bases(segments: list[Segment] | SegmentList) -> list[int]:
     return [segment.base_offset for segment in segments]
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
 
-from lamina.log.aborted import AbortedTransaction
 from lamina.log.lease import Lease
 from lamina.log.positions import end_of
 from lamina.log.segment import Segment
+from lamina.log.transaction_index import AbortedTransaction
 
 _marker_offset = attrgetter("last_offset")
 
 
-class Segments:
+class SegmentList:
     __slots__ = ("_bases", "_items", "active")
 
     def __init__(self, segments: Iterable[Segment]) -> None:

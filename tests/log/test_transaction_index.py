@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.log.aborted import AbortedIndex, AbortedTransaction, pack_aborted, unpack_aborted
 from lamina.log.files import Disk
+from lamina.log.transaction_index import AbortedTransaction, TransactionIndex, pack_aborted, unpack_aborted
 
 V7 = bytes.fromhex("000000000000000000010000000000000008000000000000000a000000000000000b")
 
@@ -34,8 +34,8 @@ def test_malformed_input_is_a_value_error(data: bytes) -> None:
         assert "transaction index" in str(error)
 
 
-def an_index(path: Path, *, exists: bool = False) -> AbortedIndex:
-    return AbortedIndex(Disk(), str(path / "txnindex"), exists=exists)
+def an_index(path: Path, *, exists: bool = False) -> TransactionIndex:
+    return TransactionIndex(Disk(), str(path / "txnindex"), exists=exists)
 
 
 def test_the_file_is_made_at_the_first_abort(tmp_path: Path) -> None:

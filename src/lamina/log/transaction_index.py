@@ -39,7 +39,7 @@ def unpack_aborted(data: bytes) -> list[AbortedTransaction]:
     return entries
 
 
-class AbortedIndex:
+class TransactionIndex:
     """The entries of one segment, in memory once asked for: aborts are few."""
 
     __slots__ = ("_disk", "_entries", "_file", "path")
