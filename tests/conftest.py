@@ -6,8 +6,10 @@ nobody waits for a disk: that files are durable is shown by power cuts on a reco
 One broker serves all tests of a worker that leave it as it was; others start their own.
 """
 
+import gc
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from hypothesis import settings
 
 from tests.broker.process import BrokerProcess
 
-settings.register_profile("lamina", derandomize=True, deadline=None)
+settings.register_profile("lamina", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("faults", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("lamina")
 
@@ -34,6 +36,22 @@ sys.dont_write_bytecode = False
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES:
     os.environ.setdefault("TMPDIR", str(_MEMORY))
     tempfile.tempdir = None  # Whoever asked before has to ask again.
+
+_KERNELS = ("lamina.cleaning.kernels.rewrite", "lamina.records.kernel, lamina.cleaning.kernels.keys")
+"""What takes numba longest to compile, in two halves."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile once what each of the workers would compile, on a machine that has never done so."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        compilers = [subprocess.Popen([sys.executable, "-c", f"import {modules}"]) for modules in _KERNELS]
+        assert [compiler.wait() for compiler in compilers] == [0, 0]
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay in memory to the end: no garbage collection needs to look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -242,6 +242,7 @@ def test_a_static_member_bounces_and_nobody_notices(scene_of_long_sessions: Scen
     assert scene.generation() == generation
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
 def test_other_clients_come_go_and_die(scene: Scene, client: str) -> None:
     scene.write()

@@ -20,6 +20,7 @@ from lamina.errors import (
     UnknownMemberId,
 )
 from tests.coordinators.classic_world import GROUP, World, generation_of
+from tests.examples import examples
 
 PARTITIONS = frozenset(range(6))
 HEARTBEAT_MS = 2_000
@@ -457,4 +458,4 @@ class ClassicGroupModel(RuleBasedStateMachine):
 
 
 TestClassicGroupModel = ClassicGroupModel.TestCase
-TestClassicGroupModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestClassicGroupModel.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -15,6 +15,7 @@ from lamina.coordinators.records.consumer_protocol import read_assignment
 from lamina.coordinators.topic_partitions import by_id, each
 from lamina.errors import FencedInstanceId, FencedMemberEpoch, IllegalGeneration, UnknownMemberId, UnreleasedInstanceId
 from tests.coordinators.consumer_world import GROUP, World, durable
+from tests.examples import examples
 
 TOPICS = ("a", "b", "c")
 REGEXES = ("[ab]", "b|c", "nothing")
@@ -312,4 +313,4 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
 
 TestConsumerGroupModel = ConsumerGroupModel.TestCase
-TestConsumerGroupModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestConsumerGroupModel.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

@@ -27,6 +27,7 @@ from lamina.errors import (
     UnsupportedVersion,
 )
 from tests.coordinators.shard_world import GROUP, ShardWorld, Waiting
+from tests.examples import examples
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -653,7 +654,7 @@ def _generation(world: ShardWorld) -> int:
         return -1
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(steps)
 def test_whatever_clients_do_the_shard_holds_and_the_log_says_the_same(history: list[tuple[Any, ...]]) -> None:
     """The world compares the shard with one that is loaded from the log after every step."""

@@ -1,5 +1,7 @@
 """More transactions on one transactional id than a producer id has epochs."""
 
+import pytest
+
 from lamina.coordinators.decision import Now, Producer, Reply, SendMarkers
 from lamina.coordinators.transaction_requests import (
     BUMPING,
@@ -54,6 +56,7 @@ def test_40_000_transactions_of_version_2_take_two_producer_ids() -> None:
     ]
 
 
+@pytest.mark.long
 def test_40_000_producers_of_one_id_take_two_producer_ids() -> None:
     settings = TransactionSettings(transaction_version=1)
     shard = TransactionShard(lambda: settings)

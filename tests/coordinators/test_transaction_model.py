@@ -26,6 +26,7 @@ from lamina.errors import (
     ProducerFenced,
 )
 from tests.coordinators.transaction_world import TIMEOUT_MS, Crash, World
+from tests.examples import examples
 
 pytestmark = pytest.mark.random
 
@@ -358,4 +359,6 @@ class LastClassicEpochs(ClassicTransactions):
     ],
 )
 def test_readers_of_committed_records_see_what_was_committed_once_and_in_order(machine: type[Transactions]) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
+    )

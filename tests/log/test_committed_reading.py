@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lamina.records.batch import walk
 from lamina.records.marker import ControlType, read_marker
 from lamina.records.record import read_records
+from tests.examples import examples
 from tests.log.building import LIMIT_BYTES, LogBuilder, a_log
 
 PRODUCERS = (1, 2, 3)
@@ -95,7 +96,7 @@ def read_committed(written: Written, start: int, limit_bytes: int, bound: int) -
     return seen
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps, st.data())
 def test_a_committed_reader_sees_exactly_what_was_committed(
     taken: list[tuple[str, int, int]], choose: st.DataObject

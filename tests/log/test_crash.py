@@ -83,7 +83,7 @@ def test_after_a_power_cut_the_log_opens_with_all_that_was_flushed(tmp_path: Pat
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_after_a_power_cut_in_a_story_of_one_rule_the_log_is_right(tmp_path: Path, script: str) -> None:
-    for seed in range(8):
+    for seed in range(STORIES // 3):
         cut_power(tmp_path, seed, compact=False, script=SCRIPTS[script])
 
 

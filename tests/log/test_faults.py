@@ -3,6 +3,7 @@
 import errno
 import shutil
 from collections.abc import Callable
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 
@@ -54,11 +55,10 @@ def test_an_error_at_any_operation_takes_the_directory_offline(tmp_path: Path, s
     story.do(step, action)
     after, operations = story.known, disk.ops
     assert operations, "the step does nothing"
-    # What the error is makes no difference; that is shown once for each step.
+    # What the error is makes no difference; every step meets each of them.
     faults = [
         (nth, error, False)
-        for nth in range(len(operations))
-        for error in (ERRORS if seed == 0 else ERRORS[nth % 3 : nth % 3 + 1])
+        for nth, error in zip(range(len(operations)), islice(cycle(ERRORS), seed, None), strict=False)
         if not (error == errno.ENOSPC and is_of_a_checkpoint(operations, nth))
     ]
     faults += [(nth, 0, True) for nth, name in enumerate(operations) if name.startswith("write") and ".log" in name]

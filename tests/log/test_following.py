@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lamina.errors import CorruptMessage
 from lamina.log.flushing import close_cleanly
 from lamina.log.partition_log import run_steps
+from tests.examples import examples
 from tests.log.building import NOW_MS, LogBuilder, a_batch, a_log
 from tests.log.disk import RecordingDisk
 from tests.log.story import Story
@@ -57,7 +58,7 @@ def write_something(builder: LogBuilder, rng: Random, batches: int) -> None:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32), batches=st.integers(1, 60), max_bytes=st.integers(1, 2000))
 def test_a_follower_has_its_leaders_files_byte_for_byte(seed: int, batches: int, max_bytes: int) -> None:
     with TemporaryDirectory() as scratch:

@@ -12,6 +12,7 @@ from lamina.errors import StorageError
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
 from lamina.records.batch import Codec, read_header
 from lamina.records.record import Record, build_batch
+from tests.examples import examples
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
 
 batches = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=4), max_size=15)
@@ -39,7 +40,7 @@ def run(search: Search, between_steps: Callable[[], None] = lambda: None) -> Tim
         return result
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(batches, st.integers(0, 60), st.integers(0, 60), st.integers(0, 41), st.sampled_from(Codec), st.booleans())
 def test_lookups_are_what_a_scan_of_all_records_says(
     timestamps: list[list[int]], start: int, bound: int, timestamp: int, codec: Codec, reopened: bool

@@ -18,6 +18,7 @@ from lamina.errors import OffsetOutOfRange
 from lamina.log.flushing import flush
 from lamina.log.partition_log import run_steps
 from lamina.records.batch import read_header
+from tests.examples import examples
 from tests.log.building import NOW_MS, a_batch, a_log, expire, truncate_log
 
 
@@ -181,4 +182,4 @@ class LogAgainstModel(RuleBasedStateMachine):
 
 
 TestLogAgainstModel = LogAgainstModel.TestCase
-TestLogAgainstModel.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+TestLogAgainstModel.settings = settings(max_examples=examples(80), stateful_step_count=30, deadline=None)

@@ -21,6 +21,7 @@ from lamina.log.verification import VerificationGuard
 from lamina.records.batch import MAX_SEQUENCE, NO_SEQUENCE, BatchHeader, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
+from tests.examples import examples
 
 
 def data(
@@ -212,7 +213,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
 
 
 TestProducersAgainstModel = ProducersAgainstModel.TestCase
-TestProducersAgainstModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestProducersAgainstModel.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 def recorded(*headers: BatchHeader) -> ProducerStates:

@@ -11,6 +11,7 @@ from lamina.records.batch import HEADER_BYTES, Buffer, Codec
 from lamina.records.record import Record, build_batch
 from lamina.records.record_walk import MAX_RECORD_ERRORS, RecordFault, RecordWalk, Walk, walk_records
 from lamina.records.validate import validate_batch
+from tests.examples import examples
 from tests.records.strategies import records
 from tests.records.test_validate import BAD_BATCHES, NOW_MS, RULES
 
@@ -93,7 +94,7 @@ def outcome(walk: Walk, data: Buffer, count: int, base: int, **rules: Any) -> Re
         return str(error)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(payloads, _int64, st.booleans(), _int64, _int64, st.sampled_from([bytes, bytearray, memoryview]))
 def test_both_walks_give_the_same_answer_or_the_same_error(
     payload: tuple[bytes, int], base: int, needs_keys: bool, earliest_ms: int, latest_ms: int, kind: type

@@ -9,7 +9,12 @@ from lamina.records.record import Record, build_batch, iterate_records
 
 LIMIT_BYTES = 1 << 20
 
-texts = st.one_of(st.none(), st.binary(max_size=100), st.binary(min_size=8180, max_size=8200))
+texts = st.one_of(
+    st.none(),
+    st.binary(max_size=100),
+    st.builds(bytes.__mul__, st.binary(min_size=1, max_size=1), st.integers(8180, 8200)),
+)
+"""Some about as long as the limit of what is taken, and no longer to draw than the others."""
 records = st.builds(
     Record,
     offset=st.just(0),

@@ -22,6 +22,7 @@ from lamina.image.topic import Topic, new_partition
 from lamina.store.interface import Create, Delete, Set, StoreConflict, StoreError
 from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
+from tests.examples import examples
 from tests.image.steps import CLUSTER_ID, Step, broker, take, topic_id, walks
 from tests.store.processes import running, temporary_store
 
@@ -41,7 +42,7 @@ def test_a_new_store_keeps_the_first_cluster_id(store: SqliteStore) -> None:
     assert load(store).cluster_id == CLUSTER_ID
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(walks)
 def test_the_store_holds_the_image_after_every_change(steps: list[Step]) -> None:
     with temporary_store() as store:

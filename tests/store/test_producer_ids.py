@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lamina.store.interface import Create, Entry, StoreError
 from lamina.store.producer_ids import BLOCK_SIZE, END, PATH, ProducerIds
 from lamina.store.sqlite import SqliteStore
+from tests.examples import examples
 from tests.store.processes import running, temporary_store
 
 
@@ -30,7 +31,7 @@ def test_a_block_begins_at_the_floor_where_the_logs_know_more_than_the_store(sto
     assert ids.next_block(at_least=17) == range(5321, 6321)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.integers(-1, 20_000)))
 def test_no_id_is_given_twice_or_below_a_floor(floors: list[int]) -> None:
     with temporary_store() as store:
@@ -79,9 +80,9 @@ def test_a_damaged_value_is_named(store: SqliteStore, value: bytes) -> None:
 
 
 def test_brokers_killed_with_a_block_in_hand_have_disjoint_ids(tmp_path: Path) -> None:
-    """A thousand of them."""
-    with running("tests.store.take_blocks_and_die", str(tmp_path / "metadata.db"), "1000") as process:
+    """Hundreds of them."""
+    with running("tests.store.take_blocks_and_die", str(tmp_path / "metadata.db"), "300") as process:
         assert process.stdout is not None
         blocks = [range(*map(int, line.split())) for line in process.stdout]
-    assert len(blocks) == 1000
+    assert len(blocks) == 300
     assert all(earlier.stop <= later.start for earlier, later in pairwise(blocks))

@@ -20,6 +20,7 @@ from lamina.wire.fields import fields_of
 from lamina.wire.headers import parse_request_header
 from lamina.wire.primitives import MalformedRequest, read_compact_string, write_compact_string
 from lamina.wire.versions import nested_schema, request_schema, response_schema
+from tests.examples import examples
 from tests.wire.messages import (
     REQUESTS,
     VERSIONS,
@@ -47,7 +48,7 @@ def test_every_version_is_written_and_read_as_kio_does(api_key: int) -> None:
             assert parse_entity(schema, expected) == entity, schema
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(schema=ANY_SCHEMA, seed=SEEDS)
 def test_random_messages_are_written_and_read_as_kio_does(schema: type, seed: int) -> None:
     entity = random_entity(schema, Random(seed))
@@ -65,13 +66,13 @@ def test_unknown_tags_are_ignored_in_every_structure_of_every_version(api_key: i
             assert parse_entity(schema, bytes_with_unknown_tags(entity)) == entity, schema
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(message=ANY_REQUEST, body=st.binary(max_size=200))
 def test_garbage_is_a_request_or_malformed(message: tuple[int, int], body: bytes) -> None:
     _parse_or_refuse(message, body)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(message=ANY_REQUEST, seed=SEEDS, data=st.data())
 def test_a_damaged_request_is_a_request_or_malformed(message: tuple[int, int], seed: int, data: st.DataObject) -> None:
     body = bytearray(kio_bytes(random_entity(request_schema(*message), Random(seed))))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lamina.wire.fetch_request import API_KEY, VERSIONS, FetchPartition, parse_fetch_request
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
+from tests.examples import examples
 from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entity
 
 
@@ -17,7 +18,7 @@ def _random_request(version: int, seed: int) -> Any:
     return random_entity(request_schema(API_KEY, version), Random(seed))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(version=st.sampled_from(VERSIONS), seed=st.integers(0, 2**32), unknown_tags=st.booleans())
 def test_requests_are_read_as_written(version: int, seed: int, unknown_tags: bool) -> None:
     expected = _random_request(version, seed)
@@ -54,7 +55,7 @@ def _partition(partition: Any) -> FetchPartition:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(version=st.sampled_from(VERSIONS), body=st.binary(max_size=150))
 def test_garbage_is_a_request_or_malformed(version: int, body: bytes) -> None:
     with suppress(MalformedRequest):

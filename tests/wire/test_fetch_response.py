@@ -19,6 +19,7 @@ from lamina.wire.fetch_response import (
 )
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.versions import nested_schema, response_schema
+from tests.examples import examples
 
 
 class FileRange:
@@ -60,7 +61,7 @@ ENDPOINTS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     version=st.sampled_from(VERSIONS),
     topics=st.lists(TOPICS, max_size=3),

@@ -22,6 +22,7 @@ from lamina.wire.fetch_response import (
 from lamina.wire.fetched import parse_fetch_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import MalformedRequest
+from tests.examples import examples
 
 INT64 = st.integers(-1, 2**63 - 1)
 PARTITIONS = st.builds(
@@ -46,7 +47,7 @@ ENDPOINTS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(version=st.sampled_from(VERSIONS), topics=TOPICS, endpoints=ENDPOINTS, error_code=st.integers(0, 100))
 def test_what_was_written_is_read(
     version: int, topics: list[TopicFetched], endpoints: list[NodeEndpoint], error_code: int

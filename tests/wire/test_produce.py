@@ -22,6 +22,7 @@ from lamina.wire.produce import (
     parse_produce_request,
 )
 from lamina.wire.versions import nested_schema, request_schema, response_schema
+from tests.examples import examples
 from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entity
 
 ANY_VERSION = st.sampled_from(VERSIONS)
@@ -32,7 +33,7 @@ def _random_request(version: int, seed: int) -> Any:
     return random_entity(request_schema(API_KEY, version), Random(seed))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(version=ANY_VERSION, seed=SEEDS, unknown_tags=st.booleans())
 def test_requests_are_read_as_written(version: int, seed: int, unknown_tags: bool) -> None:
     expected = _random_request(version, seed)
@@ -56,7 +57,7 @@ def test_records_are_views_into_the_frame() -> None:
     assert b"Abc" in body
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(version=ANY_VERSION, body=st.binary(max_size=150))
 def test_garbage_is_a_request_or_malformed(version: int, body: bytes) -> None:
     with suppress(MalformedRequest):

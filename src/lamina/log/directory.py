@@ -8,9 +8,10 @@ beyond their names: settings and ids are given.
 import errno
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 from uuid import uuid4
 
 from lamina.errors import StorageError
@@ -33,6 +34,9 @@ from lamina.topic_partition import TopicPartition
 LOCK = ".lock"
 KRAFT_METADATA = "__cluster_metadata"
 """The log of Kafka's own controller, which lies among the partitions and is none."""
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
@@ -114,15 +118,15 @@ class LogDirectory:
         except OSError as error:
             raise self.fail(error) from error
         logs: list[PartitionLog] = []
-        with ThreadPoolExecutor(threads, thread_name_prefix="lamina-recovery") as pool:
-            for log in pool.map(
-                lambda key: self.open_log(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms),
-                partitions,
-            ):
-                self.adopt(log)
-                logs.append(log)
-                if opened is not None:
-                    opened(len(logs), len(partitions))
+
+        def open_log(key: TopicPartition) -> PartitionLog:
+            return self.open_log(key[0], key[1], config_of(key[0]), now_ms, producer_expiration_ms)
+
+        for log in _several_at_a_time(open_log, partitions, threads, "lamina-recovery"):
+            self.adopt(log)
+            logs.append(log)
+            if opened is not None:
+                opened(len(logs), len(partitions))
         return logs
 
     def open_partition(
@@ -393,9 +397,8 @@ class LogDirectory:
         partition that nobody opened is still unproven, as is one that failed, and there is no mark.
         """
         try:
-            with ThreadPoolExecutor(threads, thread_name_prefix="lamina-closing") as pool:
-                for _ in pool.map(close_cleanly, self.logs.values()):
-                    pass
+            for _ in _several_at_a_time(close_cleanly, list(self.logs.values()), threads, "lamina-closing"):
+                pass
             if self.failure is None:
                 self.write_recovery_points()
                 self.write_log_starts()
@@ -416,3 +419,12 @@ class LogDirectory:
         for log in self.logs.values():
             log.close()
         self._lock.close()
+
+
+def _several_at_a_time(work: Callable[[T], R], items: Sequence[T], threads: int, name: str) -> Iterator[R]:
+    """What the work on each item gives, in order; without threads where there is only one to use."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
+        yield from pool.map(work, items)

@@ -14,6 +14,7 @@ from lamina.wire.headers import start_request
 from lamina.wire.versions import request_schema
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import API_VERSIONS, METADATA, RawClient, metadata_request
+from tests.examples import examples
 
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(60)
 
@@ -109,13 +110,13 @@ def survives(broker: BrokerProcess, sent: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 def test_any_bytes(broker: BrokerProcess, sent: bytes) -> None:
     survives(broker, sent)
 
 
 @given(st.lists(st.binary(max_size=80), max_size=5))
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 def test_any_frames(broker: BrokerProcess, payloads: list[bytes]) -> None:
     survives(broker, b"".join(framed(payload) for payload in payloads))
 

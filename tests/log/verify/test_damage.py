@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lamina.log.verify.findings import Severity
 from lamina.records.batch import HEADER_BYTES, walk
+from tests.examples import examples
 from tests.log.verify.sample import files_of, findings, flip, make_directory
 
 
@@ -130,7 +131,7 @@ CONTENTS = st.one_of(
 
 
 @given(name=st.sampled_from(NAMES), content=CONTENTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_content_of_any_file_stops_the_check(directory: Path, name: str, content: bytes) -> None:
     path = directory / name
     whole = path.read_bytes() if path.exists() else None
