@@ -114,7 +114,7 @@ def produce_rows() -> None:
 
 
 def _by_hand(name: str, version: int, topics: list[TopicProduced], entity: Any) -> None:
-    row(f"write {name} (by hand)", lambda: encode_produce_response(version, 7, topics), kio_writer(entity))
+    row(f"write {name} (by hand)", lambda: encode_produce_response(version, 7, topics, 0), kio_writer(entity))
 
 
 def fetch_rows() -> None:
@@ -163,7 +163,7 @@ def _fetch_row(version: int, name: str, topics: list[TopicFetched], message: Any
     write_row(f"Fetch response {name}", message)
     row(
         f"write Fetch response {name} (by hand)",
-        lambda: encode_fetch_response(version, 7, topics),
+        lambda: encode_fetch_response(version, 7, topics, 0),
         kio_writer(message),
     )
 

@@ -137,7 +137,7 @@ def _fetch_response(version: int, correlation_id: int) -> bytes:
     )
     topics = [TopicFetched("orders", UUID(int=7), [fetched])]
     pieces: list[Any] = list(
-        encode_fetch_response(version, correlation_id, topics, node_endpoints=[NodeEndpoint(2, "broker-2", 9092)])
+        encode_fetch_response(version, correlation_id, topics, 0, node_endpoints=[NodeEndpoint(2, "broker-2", 9092)])
     )
     return b"".join(pieces)
 

@@ -137,7 +137,7 @@ def _partition(version: int, schema: Any, partition: PartitionFetched) -> Any:
 def test_a_file_range_is_handed_back_in_its_place(version: int) -> None:
     file_range = FileRange(b"r" * 70_000)
     topic = TopicFetched("t", UUID(int=1), [PartitionFetched(0, 0, 9, records=file_range)])
-    head, hole, *_ = pieces = encode_fetch_response(version, 1, [topic])
+    head, hole, *_ = pieces = encode_fetch_response(version, 1, [topic], 0)
     assert hole is file_range
     assert isinstance(head, bytearray)
     assert unpack_from(">i", head) == (sum(map(len, pieces)) - 4,)
@@ -145,5 +145,5 @@ def test_a_file_range_is_handed_back_in_its_place(version: int) -> None:
 
 def test_small_records_in_memory_share_the_piece_around_them() -> None:
     topic = TopicFetched("t", None, [PartitionFetched(0, 0, 9, records=b"abc")] * 3)
-    (piece,) = encode_fetch_response(12, 1, [topic])
+    (piece,) = encode_fetch_response(12, 1, [topic], 0)
     assert bytes(piece).count(b"abc") == 3  # type: ignore[call-overload]

@@ -96,7 +96,7 @@ def test_garbage_is_malformed_or_a_response(version: int, garbage: bytes) -> Non
 
 def _frame(version: int, topics: Sequence[TopicFetched], endpoints: Sequence[NodeEndpoint], error_code: int) -> bytes:
     pieces: list[Sized] = encode_fetch_response(
-        version, 7, topics, error_code=error_code, session_id=3, node_endpoints=endpoints
+        version, 7, topics, 0, error_code=error_code, session_id=3, node_endpoints=endpoints
     )
     return b"".join(cast(list[bytes], pieces))[SIZE_BYTES:]
 

@@ -135,7 +135,7 @@ def test_an_answer_of_many_partitions_is_that_of_the_compiled_encoder() -> None:
     topics = [TopicProduced("t" * 200, UUID(int=1), [PartitionProduced(index, 0, 1) for index in range(200)])] * 200
     for version in VERSIONS:
         expected = encode_response(_as_message(version, topics, 0, []), 42)
-        assert encode_produce_response(version, 42, topics) == expected
+        assert encode_produce_response(version, 42, topics, 0) == expected
 
 
 def _as_message(version: int, topics: list[TopicProduced], throttle_time_ms: int, endpoints: list[NodeEndpoint]) -> Any:

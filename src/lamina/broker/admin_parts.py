@@ -58,5 +58,5 @@ def admin_subject(
         taken,
         advertised,
         started_ms,
-        ScanPool(parts.loop, parts.clocks.monotonic_ms),
+        ScanPool(parts.loop, parts.clocks),
     )

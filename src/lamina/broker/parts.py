@@ -18,7 +18,7 @@ from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.publisher import Publisher
+from lamina.broker.metadata.publisher import Publisher, settings_in
 from lamina.broker.metadata.replicas import Replicas
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
@@ -36,11 +36,10 @@ from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.errors import StorageError
 from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
 from lamina.image.features import finalize_new
-from lamina.image.image import Broker, ConfigResource, Image, ResourceType
+from lamina.image.image import Broker, Image
 from lamina.settings.broker import NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.definition import SettingError
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
-from lamina.settings.resolve import with_dynamic
 from lamina.settings.values import BrokerSettings
 from lamina.storage import StartError, Storage
 from lamina.store.producer_ids import ProducerIds
@@ -138,15 +137,11 @@ def build_parts(
     """``on_fatal`` is told why the broker cannot go on. Raises :class:`StartError` and closes the storage."""
     node_id, image = settings[NODE_ID], storage.metadata.image
     try:
-        settings = with_dynamic(
-            settings,
-            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
-            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
-        )
+        settings = settings_in(image, settings, node_id)
     except SettingError as error:
         storage.close()
         raise StartError(f"with what was set while the broker ran, {error}") from error
-    threads, counters = Threads(loop), Counters()
+    threads, counters = Threads(loop, clocks), Counters()
     directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters)
     replicas = Replicas(loop, clocks, threads, counters, directories, partitions)
     publisher = Publisher(node_id, settings, threads, directories, partitions, replicas)

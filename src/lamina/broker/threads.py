@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from lamina.broker.waits import WAITS
-from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.clocks import Clocks
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def giving_way() -> Iterator[None]:
 
 
 class Threads:
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: int = 4, clocks: Clocks = SYSTEM_CLOCKS) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clocks: Clocks, count: int = 4) -> None:
         self._loop = loop
         self._clocks = clocks
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="lamina")

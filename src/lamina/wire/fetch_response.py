@@ -80,10 +80,10 @@ def encode_fetch_response(
     api_version: int,
     correlation_id: int,
     topics: Sequence[TopicFetched],
+    throttle_time_ms: int,
     *,
     error_code: int = 0,
     session_id: int = 0,
-    throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Sized]:
     """The pieces of the frame that answers a Fetch request. What a version cannot carry is left out."""

@@ -191,7 +191,7 @@ def encode_produce_response(
     api_version: int,
     correlation_id: int,
     topics: Sequence[TopicProduced],
-    throttle_time_ms: int = 0,
+    throttle_time_ms: int,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytearray:
     """The frame that answers a Produce request. What a version cannot carry is left out."""

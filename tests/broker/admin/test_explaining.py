@@ -12,6 +12,7 @@ import pytest
 
 from lamina.broker.admin.scan_pool import SCANS_AT_ONCE, ScanPool
 from lamina.broker.admin.serving import Serving
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from tests.broker.admin.app_calls import TOKEN, call, subject_of
 from tests.broker.cleaner.cleaning import CleaningBroker
 
@@ -30,6 +31,10 @@ class Clock:
         return self.now_ms
 
 
+def clocks_of(monotonic_ms: Callable[[], int]) -> Clocks:
+    return Clocks(SYSTEM_CLOCKS.wall_ns, lambda: monotonic_ms() * 1_000_000)
+
+
 @pytest.fixture
 def searched(tmp_path: Path) -> Iterator[CleaningBroker]:
     """A topic ``t`` of as many batches as a search has no time for, if each takes a second."""
@@ -45,7 +50,7 @@ def test_a_search_that_took_all_its_time_still_brings_its_answer(
 ) -> None:
     """The connection is closed by the same clock, some time after the search gives up."""
     clock = Clock()
-    subject = subject_of(searched, ScanPool(searched.parts.loop, clock.look))
+    subject = subject_of(searched, ScanPool(searched.parts.loop, clocks_of(clock.look)))
     monkeypatch.setattr(searched.parts.loop, "time", lambda: clock.now_ms / 1000)
 
     async def ask() -> dict[str, Any]:
@@ -94,7 +99,7 @@ def test_more_searches_than_may_run_at_a_time_are_refused(searched: CleaningBrok
             may_go_on.wait()
         return 0
 
-    subject = subject_of(searched, ScanPool(searched.parts.loop, hold))
+    subject = subject_of(searched, ScanPool(searched.parts.loop, clocks_of(hold)))
 
     async def ask_too_often() -> tuple[tuple[int, Any], list[tuple[int, Any]], tuple[int, Any]]:
         tasks = [asyncio.create_task(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN)) for _ in range(SCANS_AT_ONCE)]
@@ -154,7 +159,7 @@ def test_a_search_that_nobody_waits_for_keeps_its_leases_until_its_thread_ends(s
             may_go_on.wait()
         return 0
 
-    subject = subject_of(searched, ScanPool(searched.parts.loop, hold))
+    subject = subject_of(searched, ScanPool(searched.parts.loop, clocks_of(hold)))
 
     async def cancel_one() -> int:
         task = asyncio.create_task(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN))

@@ -7,6 +7,7 @@ import pytest
 
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.threads import Threads
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.store.interface import StoreError
 from lamina.store.producer_ids import BLOCK_SIZE, ProducerIds
 from lamina.store.sqlite import SqliteStore
@@ -38,7 +39,7 @@ async def waiting_for(block: ProducerIdBlock, count: int) -> "list[asyncio.Task[
 
 def test_all_who_wait_share_one_block() -> None:
     async def ask(ids: CountedIds) -> list[int]:
-        threads = Threads(asyncio.get_running_loop())
+        threads = Threads(asyncio.get_running_loop(), SYSTEM_CLOCKS)
         tasks = await waiting_for(ProducerIdBlock(ids, threads), 50)
         ids.go.set()
         given = await asyncio.gather(*tasks)
@@ -53,7 +54,7 @@ def test_all_who_wait_share_one_block() -> None:
 
 def test_more_than_a_block_can_wait() -> None:
     async def ask(ids: CountedIds) -> list[int]:
-        threads = Threads(asyncio.get_running_loop())
+        threads = Threads(asyncio.get_running_loop(), SYSTEM_CLOCKS)
         tasks = await waiting_for(ProducerIdBlock(ids, threads), 2 * BLOCK_SIZE + 1)
         ids.go.set()
         given = await asyncio.gather(*tasks)
@@ -68,7 +69,7 @@ def test_more_than_a_block_can_wait() -> None:
 
 def test_one_who_goes_away_takes_nothing_from_those_who_wait() -> None:
     async def ask(ids: CountedIds) -> list[int]:
-        threads = Threads(asyncio.get_running_loop())
+        threads = Threads(asyncio.get_running_loop(), SYSTEM_CLOCKS)
         first, *others = await waiting_for(ProducerIdBlock(ids, threads), 3)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -86,7 +87,7 @@ def test_one_who_goes_away_takes_nothing_from_those_who_wait() -> None:
 
 def test_a_block_that_could_not_be_taken_is_asked_for_again() -> None:
     async def ask(ids: CountedIds) -> tuple[list[int | BaseException], int]:
-        threads = Threads(asyncio.get_running_loop())
+        threads = Threads(asyncio.get_running_loop(), SYSTEM_CLOCKS)
         block = ProducerIdBlock(ids, threads)
         tasks = await waiting_for(block, 2)
         ids.go.set()

@@ -12,6 +12,7 @@ import uvloop
 
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.threads import Threads
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.records.record_walk import walk_records
 
 needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
@@ -22,7 +23,7 @@ def warm(kernel: str, steps: Callable[[KernelLoading], Awaitable[None]]) -> None
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        threads = Threads(loop, 1)
+        threads = Threads(loop, SYSTEM_CLOCKS, 1)
         loading = KernelLoading(loop, threads, kernel)
         assert loading.walk_records is walk_records
         await steps(loading)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
 from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
 
 T = TypeVar("T")
 
@@ -26,10 +27,10 @@ class TooManyScans(Exception):
 
 
 class ScanPool:
-    def __init__(self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], int]) -> None:
-        self._monotonic_ms = monotonic_ms
-        self._scan_threads = Threads(loop, SCANS_AT_ONCE)
-        self._read_threads = Threads(loop, 1)
+    def __init__(self, loop: asyncio.AbstractEventLoop, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._scan_threads = Threads(loop, clocks, SCANS_AT_ONCE)
+        self._read_threads = Threads(loop, clocks, 1)
         """Apart, so that a list of segments does not wait for a scan."""
         self._running = 0
         self._is_closing = False
@@ -45,7 +46,7 @@ class ScanPool:
             raise TooManyScans
         self._running += 1
         try:
-            yield Scan(self, self._monotonic_ms() + SEARCH_MAX_MS)
+            yield Scan(self, self._clocks.monotonic_ms() + SEARCH_MAX_MS)
         finally:
             self._running -= 1
 
@@ -53,7 +54,7 @@ class ScanPool:
         return self._scan_threads.run(work)
 
     def is_over(self, deadline_ms: int) -> bool:
-        return self._is_closing or self._monotonic_ms() > deadline_ms
+        return self._is_closing or self._clocks.monotonic_ms() > deadline_ms
 
     def close(self) -> None:
         """Scans end at their next batch."""

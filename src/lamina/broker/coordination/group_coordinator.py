@@ -157,6 +157,9 @@ class GroupCoordinator(Follower):
         if partition.topic == CONSUMER_OFFSETS:
             self.runtime.lead(partition)
 
+    def partition_resigned(self, partition: Partition) -> None:
+        self.partition_removed(partition.topic, partition.index)
+
     def partition_removed(self, topic: str, index: int) -> None:
         if topic == CONSUMER_OFFSETS:
             self.runtime.resign(index)

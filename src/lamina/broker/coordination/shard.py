@@ -87,7 +87,7 @@ class Shard(Generic[R, M]):
         """The machine failed. One that fails again and again gets ever more time."""
         self.load(self._reloads.next_delay_ms(self._clocks.monotonic_ms()))
 
-    def _give_up_or_load_again(self, error: StorageError | NotLeaderOrFollower) -> None:
+    def _give_up_or_load_again(self, error: KafkaError) -> None:
         """Nobody coordinates in a log that is offline or led elsewhere. Other trouble goes by."""
         if isinstance(error, NotLeaderOrFollower) or self.log.partition.log.failure is not None:
             self.close()
@@ -268,18 +268,14 @@ class Shard(Generic[R, M]):
 
     def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         """Also an answer that was only looked up waits: it tells of what others have written."""
-        partition = self.log.partition
-        if partition.is_committed():
-            self._finish(machine, replies, others)
-            return
 
-        def committed(error: StorageError | None) -> None:
+        def committed(error: KafkaError | None) -> None:
             if error is not None:
                 self._give_up_or_load_again(error)
             else:
                 self._finish(machine, replies, others)
 
-        partition.when_committed(committed)
+        self.log.partition.when_committed(committed)
 
     def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         self._pending.answer(replies)

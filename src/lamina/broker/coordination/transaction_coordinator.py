@@ -222,6 +222,9 @@ class TransactionCoordinator(Follower):
         if partition.topic == TRANSACTION_STATE:
             self.runtime.lead(partition)
 
+    def partition_resigned(self, partition: Partition) -> None:
+        self.partition_removed(partition.topic, partition.index)
+
     def partition_removed(self, topic: str, index: int) -> None:
         if topic == TRANSACTION_STATE:
             self.runtime.resign(index)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.threads import Threads
-from lamina.errors import KafkaError
 from lamina.image.image import Image
 from lamina.settings.log_config import LogConfig
 from lamina.settings.values import BrokerSettings
@@ -58,7 +57,7 @@ class Metadata:
 
     async def start(self, opened: Callable[[int, int], None] | None = None) -> Applied:
         """Apply what is stored to a broker that has nothing yet."""
-        applied = await self._publisher.apply(Image(self.decided.cluster_id), self.decided, opened)
+        applied = await self._publisher.apply(None, self.decided, opened)
         await self._report(applied)
         return applied
 
@@ -90,8 +89,6 @@ class Metadata:
                 old = self.decided
                 if await self._write(new):
                     await self._report(await self._publisher.apply(old, new))
-            except KafkaError:
-                raise
             except Exception as error:
                 logger.critical("a metadata change failed", exc_info=error)
                 self._counters.count_unexpected(Place.METADATA)

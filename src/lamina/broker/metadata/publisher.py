@@ -44,6 +44,9 @@ class Follower:
     def partition_led(self, partition: Partition) -> None:
         """This broker leads the partition from now on, or leads it in another epoch."""
 
+    def partition_resigned(self, partition: Partition) -> None:
+        """This broker does not lead the partition any more."""
+
     def partition_configured(self, partition: Partition) -> None:
         """The topic's settings are others from now on."""
 
@@ -90,7 +93,6 @@ class Publisher:
         self._partitions = partitions
         self._replicas = replicas
         self._followers: list[Follower] = []
-        self._is_started = False
         self.settings = settings
         """The broker's settings as they are now, with what was set while it runs."""
         self.image = Image("")
@@ -99,12 +101,12 @@ class Publisher:
     def follow(self, follower: Follower) -> None:
         self._followers.append(follower)
 
-    async def apply(self, old: Image, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
-        """Do what follows from a change; from an image of nothing, that is the start.
+    async def apply(self, old: Image | None, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
+        """Do what follows from a change; without an old image, that is the start.
 
         ``opened`` is told how many of how many logs are open, while the broker starts.
         """
-        changes = diff(old, new)
+        changes = diff(Image(new.cluster_id) if old is None else old, new)
         self._apply_broker_configs(changes, new)
         comes = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
         comes += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
@@ -115,9 +117,8 @@ class Publisher:
                 self._configure(new, resource.name)
         if any(resource.type is ResourceType.BROKER for resource in changes.configs):
             await self._configure_all(new)
-        found = await self._find(new) if not self._is_started else FoundPartitions()
+        found = await self._find(new) if old is None else FoundPartitions()
         made = await self._bring(comes, new, found, opened)
-        self._is_started = True
         self._take_roles(comes, changes, new)
         deleted = [
             topic for topic in (*changes.topics_created, *changes.topics_being_deleted) if topic.is_being_deleted
@@ -137,11 +138,7 @@ class Publisher:
     def _apply_broker_configs(self, changes: Changes, image: Image) -> None:
         if not any(resource.type is ResourceType.BROKER for resource in changes.configs):
             return
-        self.settings = with_dynamic(
-            self.settings,
-            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
-            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(self._node_id))),
-        )
+        self.settings = settings_in(image, self.settings, self._node_id)
         for follower in self._followers:
             follower.settings_changed(self.settings)
 
@@ -217,7 +214,10 @@ class Publisher:
         changed |= {(topic.name, index): topic.partitions[index] for topic, index in came}
         for (name, index), state in changed.items():
             partition = self._partitions.find(name, index)
-            if partition is None or state.leader != self._node_id:
+            if partition is None:
+                continue
+            if state.leader != self._node_id:
+                self._resign(partition)
                 continue
             leader = Leader(state.leader_epoch, state.replicas, frozenset(state.isr))
             is_new = partition.leader is None or partition.leader.epoch != leader.epoch
@@ -225,6 +225,13 @@ class Publisher:
             if is_new:
                 for follower in self._followers:
                     follower.partition_led(partition)
+
+    def _resign(self, partition: Partition) -> None:
+        if partition.leader is None:
+            return
+        partition.resign()
+        for follower in self._followers:
+            follower.partition_resigned(partition)
 
     # Going
 
@@ -234,6 +241,15 @@ class Publisher:
                 for follower in self._followers:
                     follower.partition_removed(topic.name, index)
         await self._replicas.delete(topics, lambda name: self.config_of(image, name))
+
+
+def settings_in(image: Image, settings: BrokerSettings, node_id: int) -> BrokerSettings:
+    """A broker's settings with what the metadata says of all brokers and of this one."""
+    return with_dynamic(
+        settings,
+        dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+        dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(node_id))),
+    )
 
 
 def _state(replica: Replica) -> PartitionState:

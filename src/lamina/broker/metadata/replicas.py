@@ -91,7 +91,8 @@ class Replicas:
             if opened is not None:
                 opened(done, len(here))
 
-        pools = [Threads(self._loop, settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]) for _ in self._directories]
+        count = settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        pools = [Threads(self._loop, self._clocks, count) for _ in self._directories]
         try:
             by_path = {directory.path: pool for directory, pool in zip(self._directories, pools, strict=True)}
             await asyncio.gather(

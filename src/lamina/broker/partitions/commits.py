@@ -1,6 +1,7 @@
 """Waiting until appended records are committed, and the flushes that are a part of it.
 
-Owns the one call through which Produce, coordinators, markers and DeleteRecords wait. Must not know what was appended.
+Owns the one call through which Produce and markers wait for several partitions; a coordinator has one, and asks it
+itself. Must not know what was appended.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
-from lamina.errors import KafkaError, StorageError
+from lamina.errors import KafkaError
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -51,23 +52,29 @@ class Flushes:
         self._threads.run_then(timed, counted)
 
 
-async def all_committed(partitions: Iterable[Partition], clocks: Clocks) -> dict[TopicPartition, KafkaError]:
-    """Wait until what these partitions hold now is committed. Returns the errors of those that failed."""
+async def all_committed(
+    partitions: Iterable[Partition], clocks: Clocks, *, flushed_only: bool = False
+) -> dict[TopicPartition, KafkaError]:
+    """Wait until what these partitions hold now is committed. Returns the errors of those that failed.
+
+    ``flushed_only`` is for who wants no word of other replicas: acks=0 and acks=1.
+    """
     loop = asyncio.get_running_loop()
     waiting: list[asyncio.Future[None]] = []
     failed: dict[TopicPartition, KafkaError] = {}
     for partition in partitions:
         future: asyncio.Future[None] = loop.create_future()
 
-        def done(
-            error: StorageError | None, future: "asyncio.Future[None]" = future, of: Partition = partition
-        ) -> None:
+        def done(error: KafkaError | None, future: "asyncio.Future[None]" = future, of: Partition = partition) -> None:
             if error is not None:
                 failed[of.topic, of.index] = error
             if not future.done():
                 future.set_result(None)
 
-        partition.when_committed(done)
+        if flushed_only:
+            partition.when_flushed(done)
+        else:
+            partition.when_committed(done)
         waiting.append(future)
     began_ns = clocks.monotonic_ns()
     for one in waiting:

@@ -14,12 +14,13 @@ from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.partitions.leader import Leader
 from lamina.errors import (
     FencedLeaderEpoch,
+    KafkaError,
     NotLeaderOrFollower,
     StorageError,
     UnknownLeaderEpoch,
 )
 from lamina.log.epochs import EpochStart
-from lamina.log.flushing import Flusher, Waiter
+from lamina.log.flushing import Flusher
 from lamina.log.partition_log import Appended, PartitionLog
 from lamina.log.producer_states import FIRST_WITH_EPOCH_BUMP, Origin
 from lamina.log.verification import VerificationGuard
@@ -28,6 +29,9 @@ from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
+
+CommitWaiter = Callable[[KafkaError | None], None]
+"""Told once, with the reason where nothing can be promised."""
 
 NO_EPOCH = -1
 READ_COMMITTED = 1
@@ -50,6 +54,7 @@ class Partition:
     __slots__ = (
         "_flusher",
         "_parked",
+        "_replicating",
         "_rules",
         "counters",
         "free_space",
@@ -86,6 +91,8 @@ class Partition:
         log.producers.verifies_transactions = True
         self._flusher = flusher
         self._parked: set[Parked] = set()
+        self._replicating: list[tuple[int, CommitWaiter]] = []
+        """Who waits until the high watermark reaches an offset."""
         self.configure(log.config, max_decompressed_bytes)
 
     def configure(self, config: LogConfig, max_decompressed_bytes: int) -> None:
@@ -115,12 +122,20 @@ class Partition:
         self.leader = leader
         self._advance(0)
 
+    def resign(self) -> None:
+        """Give the role up: another broker leads, or none does. Whoever waits here is told to ask again."""
+        self.leader = None
+        replicating, self._replicating = self._replicating, []
+        for _, waiter in replicating:
+            waiter(NotLeaderOrFollower(f"this broker does not lead {self.log.name} any more"))
+        self.release_all()
+
     @property
     def leader_epoch(self) -> int:
         """The epoch under which this broker leads; raises NOT_LEADER_OR_FOLLOWER where it does not."""
-        return self._require_leader().epoch
+        return self.require_leader().epoch
 
-    def _require_leader(self) -> Leader:
+    def require_leader(self) -> Leader:
         if self.leader is None:
             raise NotLeaderOrFollower(f"this broker does not lead {self.log.name}")
         return self.leader
@@ -128,7 +143,7 @@ class Partition:
     # Writing
 
     def check_in_sync(self) -> None:
-        self._require_leader().check_in_sync(self.log.name, self.log.config.min_insync_replicas)
+        self.require_leader().check_in_sync(self.log.name, self.log.config.min_insync_replicas)
 
     def append(self, prepared: PreparedBatch, now_ms: int, verification: VerificationGuard | None = None) -> Appended:
         """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time.
@@ -192,29 +207,52 @@ class Partition:
             self.on_marker(producer_id, producer_epoch, is_commit)
 
     def _advance(self, size_bytes: int) -> None:
-        """Everything in the log is on every in-sync replica: this broker is the only one."""
+        """Move the high watermark to what every in-sync replica has: to the end, if this broker is the only one."""
+        if len(self.require_leader().in_sync) > 1:
+            return
         log = self.log
-        self.high_watermark = log.log_end_offset
-        log.producers.high_watermark_moved(self.high_watermark)
+        self.high_watermark = high_watermark = log.log_end_offset
+        log.producers.high_watermark_moved(high_watermark)
+        if self._replicating:
+            reached = [waiter for offset, waiter in self._replicating if offset <= high_watermark]
+            self._replicating = [one for one in self._replicating if one[0] > high_watermark]
+            for waiter in reached:
+                waiter(None)
         if self._parked:
             for parked in tuple(self._parked):
                 parked.changed(size_bytes)
 
-    def is_committed(self) -> bool:
-        """Whether everything in the log may be acknowledged: on every in-sync replica, and on disk as far as
-        ``flush.messages`` wants it."""
-        log = self.log
-        return (
-            self.high_watermark == log.log_end_offset
-            and log.log_end_offset - log.recovery_point < log.config.flush_messages
-        )
+    # Acknowledging
 
-    def when_committed(self, waiter: Waiter) -> None:
-        """Tell ``waiter`` when everything that is in the log now may be acknowledged; at once where it already may."""
-        if self.is_committed() and self.log.failure is None:
+    def is_flushed(self) -> bool:
+        """Whether everything in the log is on disk as far as ``flush.messages`` wants it."""
+        log = self.log
+        return log.log_end_offset - log.recovery_point < log.config.flush_messages
+
+    def is_committed(self) -> bool:
+        """Whether everything in the log may be acknowledged to acks=all: flushed, and on every in-sync replica."""
+        return self.high_watermark == self.log.log_end_offset and self.is_flushed()
+
+    def when_flushed(self, waiter: CommitWaiter) -> None:
+        """Tell ``waiter`` when everything that is in the log now is flushed; at once where it already is."""
+        if self.log.failure is None and self.is_flushed():
             waiter(None)
-            return
-        self._flusher.flush_to(self.log.log_end_offset, waiter)
+        else:
+            self._flusher.flush_to(self.log.log_end_offset, waiter)
+
+    def when_committed(self, waiter: CommitWaiter) -> None:
+        """Tell ``waiter`` when everything that is in the log now is committed; at once where it already is."""
+        offset = self.log.log_end_offset
+
+        def flushed(error: KafkaError | None) -> None:
+            if error is not None or self.high_watermark >= offset:
+                waiter(error)
+            elif self.leader is None:
+                waiter(NotLeaderOrFollower(f"this broker does not lead {self.log.name} any more"))
+            else:
+                self._replicating.append((offset, waiter))
+
+        self.when_flushed(flushed)
 
     def flush_in_background(self) -> None:
         self._flusher.flush_to(self.log.log_end_offset)
@@ -223,11 +261,12 @@ class Partition:
 
     def check_epoch(self, epoch: int) -> None:
         """A client that knows another epoch has to refresh its metadata, or to wait until we know it too."""
-        if epoch == NO_EPOCH or epoch == self.leader_epoch:
+        known = self.leader_epoch
+        if epoch in (NO_EPOCH, known):
             return
-        if epoch < self.leader_epoch:
-            raise FencedLeaderEpoch(f"{self.log.name} is at leader epoch {self.leader_epoch}, the client at {epoch}")
-        raise UnknownLeaderEpoch(f"{self.log.name} is at leader epoch {self.leader_epoch}, the client at {epoch}")
+        if epoch < known:
+            raise FencedLeaderEpoch(f"{self.log.name} is at leader epoch {known}, the client at {epoch}")
+        raise UnknownLeaderEpoch(f"{self.log.name} is at leader epoch {known}, the client at {epoch}")
 
     def end_of_epoch(self, epoch: int) -> EpochStart:
         """The largest epoch at or below this one, and where it ends; -1 and -1 for one that has not begun.

@@ -50,6 +50,7 @@ def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
     if topic in INTERNAL_TOPICS:
         raise InvalidTopic(f"{topic} is internal: its records cannot be deleted")
     partition = partitions.get(topic, index)
+    partition.require_leader()
     partition.check_online()
     log = partition.log
     if not log.config.delete:

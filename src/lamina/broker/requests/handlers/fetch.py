@@ -9,7 +9,7 @@ Not done: follower fetches and racks (one replica), tiered offsets.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from lamina.broker.counters import Counters, TopicCounters
 from lamina.broker.partitions.parked_fetch import ParkedFetch
@@ -302,7 +302,18 @@ def _answer(request: Request, fetching: Fetching, read: _Read) -> Response:
             partitions.append(fetched)
         else:
             topics.append(TopicFetched(name, topic_id, [fetched]))
-    return encode_fetch_response(request.api_version, request.correlation_id, topics, session_id=fetching.session_id)
+    return _encoded(request, topics, session_id=fetching.session_id)
+
+
+def _encoded(request: Request, topics: Sequence[TopicFetched], *, error_code: int = 0, session_id: int = 0) -> Response:
+    return encode_fetch_response(
+        request.api_version,
+        request.correlation_id,
+        topics,
+        request.throttle_ms,
+        error_code=error_code,
+        session_id=session_id,
+    )
 
 
 def _count(request: Request, read: _Read) -> None:
@@ -321,7 +332,7 @@ def error_response(request: Request, message: FetchRequest, error: KafkaError) -
     """A session's error is told once for the whole answer; any other for each partition."""
     request.failed(error.code)
     if isinstance(error, FetchSessionError):
-        return encode_fetch_response(request.api_version, request.correlation_id, [], error_code=error.code)
+        return _encoded(request, [], error_code=error.code)
     topics = [
         TopicFetched(
             topic.name,
@@ -330,7 +341,7 @@ def error_response(request: Request, message: FetchRequest, error: KafkaError) -
         )
         for topic in message.topics
     ]
-    return encode_fetch_response(request.api_version, request.correlation_id, topics, error_code=error.code)
+    return _encoded(request, topics, error_code=error.code)
 
 
 API = Api(API_KEY, "Fetch", VERSIONS, error_response, parse=parse_fetch_request)

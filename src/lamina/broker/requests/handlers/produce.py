@@ -226,7 +226,7 @@ class Produce:
         counters.produce_requests += 1
         try:
             appended = partition.append(prepared, now_ms, verification)
-            if not partition.is_committed():
+            if not (partition.is_committed() if message.acks == -1 else partition.is_flushed()):
                 uncommitted.append(partition)
             counters.in_messages += prepared.validated.header.record_count
             counters.in_bytes += len(records)
@@ -291,7 +291,7 @@ class Produce:
         self, request: Request, message: ProduceRequest, topics: list[TopicProduced], uncommitted: list[Partition]
     ) -> Response:
         """Response once these batches are committed."""
-        failed = await all_committed(uncommitted, self._clocks)
+        failed = await all_committed(uncommitted, self._clocks, flushed_only=message.acks != -1)
         if failed:
             topics = [
                 topic._replace(
@@ -330,7 +330,7 @@ def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduce
                         f"was refused: {partition.error_message}"
                     )
         return None
-    return [encode_produce_response(request.api_version, request.correlation_id, topics)]
+    return [encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms)]
 
 
 def error_response(request: Request, message: ProduceRequest, error: KafkaError) -> Response:
