@@ -240,4 +240,6 @@ def _empty(field: Field) -> Any:
         return None
     if field.is_array:
         return ()
+    if field.entity is not None:
+        return {}
     return {"string": "", "bytes": b"", "bool": False}.get(field.wire_type, 0)

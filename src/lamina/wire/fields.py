@@ -6,7 +6,7 @@ know how a field is written or read, nor where its description comes from.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 FIXED_FORMATS = {
     "bool": "?",
@@ -54,6 +54,10 @@ class Entity(metaclass=Schema):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed.")
+
+    def replace(self, **values: Any) -> Self:
+        """The same with other values for some fields."""
+        return type(self)(**{field.name: getattr(self, field.name) for field in self.__fields__} | values)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._values() == other._values()

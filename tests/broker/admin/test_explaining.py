@@ -31,8 +31,11 @@ class Clock:
         return self.now_ms
 
 
-def clocks_of(monotonic_ms: Callable[[], int]) -> Clocks:
-    return Clocks(SYSTEM_CLOCKS.wall_ns, lambda: monotonic_ms() * 1_000_000)
+def scan_pool(broker: CleaningBroker, monotonic_ms: Callable[[], int]) -> ScanPool:
+    """One whose scans go by another clock; its threads do not."""
+    pool = ScanPool(broker.parts.loop, SYSTEM_CLOCKS)
+    pool._clocks = Clocks(SYSTEM_CLOCKS.wall_ns, lambda: monotonic_ms() * 1_000_000)
+    return pool
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_a_search_that_took_all_its_time_still_brings_its_answer(
 ) -> None:
     """The connection is closed by the same clock, some time after the search gives up."""
     clock = Clock()
-    subject = subject_of(searched, ScanPool(searched.parts.loop, clocks_of(clock.look)))
+    subject = subject_of(searched, scan_pool(searched, clock.look))
     monkeypatch.setattr(searched.parts.loop, "time", lambda: clock.now_ms / 1000)
 
     async def ask() -> dict[str, Any]:
@@ -99,7 +102,7 @@ def test_more_searches_than_may_run_at_a_time_are_refused(searched: CleaningBrok
             may_go_on.wait()
         return 0
 
-    subject = subject_of(searched, ScanPool(searched.parts.loop, clocks_of(hold)))
+    subject = subject_of(searched, scan_pool(searched, hold))
 
     async def ask_too_often() -> tuple[tuple[int, Any], list[tuple[int, Any]], tuple[int, Any]]:
         tasks = [asyncio.create_task(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN)) for _ in range(SCANS_AT_ONCE)]
@@ -159,7 +162,7 @@ def test_a_search_that_nobody_waits_for_keeps_its_leases_until_its_thread_ends(s
             may_go_on.wait()
         return 0
 
-    subject = subject_of(searched, ScanPool(searched.parts.loop, clocks_of(hold)))
+    subject = subject_of(searched, scan_pool(searched, hold))
 
     async def cancel_one() -> int:
         task = asyncio.create_task(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN))

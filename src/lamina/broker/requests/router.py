@@ -7,8 +7,6 @@ written here. Must not know what any API does.
 
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
@@ -122,5 +120,5 @@ def _encoded(request: Request, response: Any) -> Response:
     for error_code in error_codes(response):
         request.failed(error_code)
     if request.throttle_ms and hasattr(response, "throttle_time"):
-        response = replace(response, throttle_time=timedelta(milliseconds=request.throttle_ms))
+        response = response.replace(throttle_time=request.throttle_ms)
     return [encode_response(response, request.correlation_id)]

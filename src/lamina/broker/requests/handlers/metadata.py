@@ -103,6 +103,7 @@ class DescribeTopics:
                 for broker in image.brokers.values()
                 for endpoint in [broker.endpoint_for(request.listener_name)]
             ),
+            throttle_time=request.throttle_ms,
             cluster_id=image.cluster_id,
             controller_id=image.controller_id,
             topics=(),
