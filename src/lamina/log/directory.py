@@ -263,8 +263,8 @@ class LogDirectory:
         if log.is_truncating:
             yield from self._lower_checkpoints(log)
             yield from log.finish_truncation(now_ms)
-            # The cut is at the start of a batch, which may lie below the offset that was asked for.
-            yield from self._lower_checkpoints(log)
+        # The cut is at the start of a batch, which may lie below the offset that was asked for.
+        yield from self._lower_checkpoints(log)
 
     def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> Steps:
         """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
@@ -359,7 +359,7 @@ class LogDirectory:
             self.offset_checkpoints.write(changed)
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                # The old file is whole, and what it says is still true; it only makes more work after a crash.
+                # The old file is whole. What it must not say any more is owed: whoever relies on that writes it first.
                 raise StorageError(f"a checkpoint of {self.path} cannot be written: {error}") from error
             raise self.fail(error) from error
 

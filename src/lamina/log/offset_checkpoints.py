@@ -5,6 +5,7 @@ whether the directory is online: it says so by not asking.
 """
 
 import logging
+import threading
 from collections.abc import Container, Iterable, Mapping
 
 from lamina.log import checkpoints
@@ -29,6 +30,9 @@ class OffsetCheckpoints:
         self.log_starts = self._read(checkpoints.LOG_START)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK)
         self.cleaner_offsets = self._read(checkpoints.CLEANER)
+        self._owed: Checkpoints = {}
+        """What has to be on disk before anything relies on it, and is not, or not known to be."""
+        self._paying = threading.Lock()
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -41,11 +45,27 @@ class OffsetCheckpoints:
         """Write some of the four files whole. May run on any thread, one at a time for each file."""
         for name, offsets in changed.items():
             write_offsets(self._disk, f"{self._path}/{name}", offsets)
+            with self._paying:
+                if self._owed.get(name) is offsets:
+                    del self._owed[name]
+
+    def _to_write(self, name: str, offsets: dict[TopicPartition, int], *, is_owed: bool = False) -> Checkpoints:
+        """The file as it is now. What is owed stays so until this, or something newer, is on disk."""
+        contents = dict(offsets)
+        with self._paying:
+            if is_owed or name in self._owed:
+                self._owed[name] = contents
+        return {name: contents}
+
+    def _with_owed(self, changed: Checkpoints) -> Checkpoints:
+        """Also what an earlier attempt could not write: nobody may take it for written."""
+        with self._paying:
+            return self._owed | changed
 
     def of_recovery_points(self, logs: Logs) -> Checkpoints:
         """The recovery points as they are now, to be written."""
         self.recovery_points |= {key: log.recovery_point for key, log in logs.items()}
-        return {checkpoints.RECOVERY_POINT: dict(self.recovery_points)}
+        return self._to_write(checkpoints.RECOVERY_POINT, self.recovery_points)
 
     def of_log_starts(self, logs: Logs) -> Checkpoints:
         """Only logs that start above their first segment's base need to be remembered (formats.md §2.5)."""
@@ -55,11 +75,11 @@ class OffsetCheckpoints:
             self.log_starts.pop(key, None)
             if log.log_start_offset > log.segments.first.base_offset:
                 self.log_starts[key] = log.log_start_offset
-        return {checkpoints.LOG_START: dict(self.log_starts)}
+        return self._to_write(checkpoints.LOG_START, self.log_starts)
 
     def of_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> Checkpoints:
         self.high_watermarks |= high_watermarks
-        return {checkpoints.HIGH_WATERMARK: dict(self.high_watermarks)}
+        return self._to_write(checkpoints.HIGH_WATERMARK, self.high_watermarks)
 
     def of_cleaner_offsets(
         self, offsets: Mapping[TopicPartition, int], existing: Container[TopicPartition]
@@ -67,12 +87,12 @@ class OffsetCheckpoints:
         """Fact 89: an update keeps only partitions that still exist."""
         known = self.cleaner_offsets | dict(offsets)
         self.cleaner_offsets = {key: offset for key, offset in known.items() if key in existing}
-        return {checkpoints.CLEANER: dict(self.cleaner_offsets)}
+        return self._to_write(checkpoints.CLEANER, self.cleaner_offsets)
 
     def log_start_at(self, key: TopicPartition, offset: int) -> Checkpoints:
         """A log start that has to be written ahead of what makes it true."""
         self.log_starts[key] = offset
-        return {checkpoints.LOG_START: dict(self.log_starts)}
+        return self._to_write(checkpoints.LOG_START, self.log_starts, is_owed=True)
 
     def lowered_to(self, log: PartitionLog) -> Checkpoints:
         """Have no checkpoint speak of anything above the end of a log that is cut. Returns what has to be written."""
@@ -87,22 +107,24 @@ class OffsetCheckpoints:
         ):
             if offsets.get(key, 0) > limit:
                 offsets[key] = limit
-                changed[name] = dict(offsets)
-        return changed
+                changed |= self._to_write(name, offsets, is_owed=True)
+        return self._with_owed(changed)
 
     def without(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
         """Drop what is said of partitions that are gone or new. Returns the checkpoints that said something.
 
         They have to be written before a partition of that name is made: an old one must not speak for it.
         """
-        changed: Checkpoints = {}
-        for key in partitions:
-            for name, offsets in (
-                (checkpoints.RECOVERY_POINT, self.recovery_points),
-                (checkpoints.LOG_START, self.log_starts),
-                (checkpoints.HIGH_WATERMARK, self.high_watermarks),
-                (checkpoints.CLEANER, self.cleaner_offsets),
-            ):
-                if offsets.pop(key, None) is not None:
-                    changed[name] = offsets
-        return {name: dict(offsets) for name, offsets in changed.items()}
+        gone, said = frozenset(partitions), Checkpoints()
+        for name, offsets in (
+            (checkpoints.RECOVERY_POINT, self.recovery_points),
+            (checkpoints.LOG_START, self.log_starts),
+            (checkpoints.HIGH_WATERMARK, self.high_watermarks),
+            (checkpoints.CLEANER, self.cleaner_offsets),
+        ):
+            known = gone & offsets.keys()
+            for key in known:
+                del offsets[key]
+            if known:
+                said |= self._to_write(name, offsets, is_owed=True)
+        return self._with_owed(said)
