@@ -103,3 +103,27 @@ def test_a_disk_that_cannot_remove_files_goes_offline(broker: InProcessBroker, m
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         await asyncio.sleep(0)
+
+
+def test_a_full_disk_keeps_no_other_directory_from_its_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = InProcessBroker(tmp_path / "data", {"log.dirs": f"{tmp_path}/full,{tmp_path}/good"})
+    broker.create("t", 4)
+    for partition in range(4):
+        broker.produce("t", 5, partition)
+    open_file = Disk.open
+
+    def open_unless_full(disk: Disk, path: str, *, write: bool = False, create: bool = False) -> Any:
+        if path.startswith(f"{tmp_path}/full/") and path.endswith("checkpoint.tmp"):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        return open_file(disk, path, write=write, create=create)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Disk, "open", open_unless_full)
+        broker.parts.loop.run_until_complete(broker.parts.upkeep.write_high_watermarks())
+    written = (tmp_path / "good" / "replication-offset-checkpoint").read_text().splitlines()
+    assert written[2:]
+    assert all(line.endswith(" 5") for line in written[2:])
+    assert all(directory.failure is None for directory in broker.parts.directories)
+    broker.close()

@@ -108,8 +108,12 @@ class Upkeep:
         }
 
     async def _checkpoint(self, collect: Callable[[LogDirectory], Checkpoints]) -> None:
+        """One directory that cannot take them keeps no other from its own."""
         for directory in self._directories.online:
-            await self._directories.checkpoint(directory, partial(collect, directory))
+            try:
+                await self._directories.checkpoint(directory, partial(collect, directory))
+            except StorageError as error:
+                logger.warning("%s", error)
 
     # Free space
 
