@@ -16,6 +16,7 @@ from lamina.broker.coordination.pending import Response
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard import DecisionTooLarge, ReloadBackoff
 from lamina.broker.coordination.shard_log import RecordFormat
+from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
 from lamina.coordinators.replaying import History
 from lamina.coordinators.replaying import replay as replay_steps
@@ -461,6 +462,28 @@ def test_a_flush_that_fails_answers_everybody(world: World, monkeypatch: pytest.
         world.done(world.write(("a", "1")))
     with pytest.raises(NotCoordinator):
         world.done(waiting)
+
+
+def test_a_flush_that_fails_for_a_while_loads_the_machine_again_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiters: list[Any] = []
+    loads: list[int] = []
+    monkeypatch.setattr(Partition, "when_committed", lambda _, waiter: waiters.append(waiter))
+    responses = [world.write((f"n{number}", "1")) for number in range(20)]
+    load = world.shard.load
+
+    def counted(delay_ms: int = 0) -> None:
+        loads.append(delay_ms)
+        load(delay_ms)
+
+    monkeypatch.setattr(world.shard, "load", counted)
+    for waiter in waiters:
+        waiter(StorageError("no descriptor for now"))
+    assert loads == [0]
+    for response in responses:
+        with pytest.raises(CoordinatorLoadInProgress):
+            world.done(response)
 
 
 # Loading

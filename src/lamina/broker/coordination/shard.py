@@ -270,10 +270,10 @@ class Shard(Generic[R, M]):
         """Also an answer that was only looked up waits: it tells of what others have written."""
 
         def committed(error: KafkaError | None) -> None:
-            if error is not None:
-                self._give_up_or_load_again(error)
-            else:
+            if error is None:
                 self._finish(machine, replies, others)
+            elif self.machine is machine:  # Once for all who waited: whoever comes later finds another machine.
+                self._give_up_or_load_again(error)
 
         self.log.partition.when_committed(committed)
 
