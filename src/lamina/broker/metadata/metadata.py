@@ -11,9 +11,11 @@ from collections.abc import Callable
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.threads import Threads
+from lamina.errors import StorageError
 from lamina.image.image import Image
 from lamina.settings.log_config import LogConfig
 from lamina.settings.values import BrokerSettings
+from lamina.store.interface import StoreError
 from lamina.store.metadata import MetadataStore
 
 logger = logging.getLogger(__name__)
@@ -84,10 +86,14 @@ class Metadata:
 
     async def _change_in_turn(self, change: Change) -> Image:
         async with self._changing:
-            new = change(self.decided)
+            old, new = self.decided, change(self.decided)
             try:
-                old = self.decided
-                if await self._write(new):
+                is_changed = await self._write(new)
+            except StoreError as error:
+                # Nothing of it was stored: the metadata is what it was.
+                raise StorageError(f"the metadata cannot be written: {error}") from error
+            try:
+                if is_changed:
                     await self._report(await self._publisher.apply(old, new))
             except Exception as error:
                 logger.critical("a metadata change failed", exc_info=error)
