@@ -34,9 +34,7 @@ from lamina.broker.requests.transaction_verification import TransactionVerificat
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.errors import StorageError
-from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
-from lamina.image.features import finalize_new
-from lamina.image.image import Broker, Image
+from lamina.image.image import Broker
 from lamina.settings.broker import NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.definition import SettingError
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
@@ -92,14 +90,7 @@ class Parts:
                 logger.warning(
                     "%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id
                 )
-        epochs = {key: log.epochs.latest for key, log in logs.items()}
-
-        def elect(image: Image) -> Image:
-            """This broker is the whole cluster: it is the controller, and leads everything in a new epoch."""
-            image = set_controller(register_broker(image, broker), broker.id)
-            return finalize_new(begin_leader_epochs(image, epochs))
-
-        await self.metadata.change(elect)
+        await self.metadata.lead_alone(broker, {key: log.epochs.latest for key, log in logs.items()})
 
     async def stop(self) -> None:
         """End what works by itself, and answer whoever waits."""

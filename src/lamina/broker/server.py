@@ -1,7 +1,7 @@
 """The broker as a process: start, run, drain.
 
 Owns the order in which a broker comes up and goes down, and every interval at which it does something by itself. The
-only module that knows all parts. Must not know requests.
+parts are built in ``parts``. Must not know requests.
 """
 
 import asyncio

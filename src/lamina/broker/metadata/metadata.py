@@ -6,17 +6,20 @@ that reports is made durable too. Deciding and following never call each other b
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.threads import Threads
 from lamina.errors import StorageError
-from lamina.image.image import Image
+from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
+from lamina.image.features import finalize_new
+from lamina.image.image import Broker, Image
 from lamina.settings.log_config import LogConfig
 from lamina.settings.values import BrokerSettings
 from lamina.store.interface import StoreError
 from lamina.store.metadata import MetadataStore
+from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +65,18 @@ class Metadata:
         applied = await self._publisher.apply(None, self.decided, opened)
         await self._report(applied)
         return applied
+
+    async def lead_alone(self, broker: Broker, epochs: Mapping[TopicPartition, int]) -> None:
+        """Register a broker that is the whole cluster: it is the controller, and leads all partitions in new epochs.
+
+        ``epochs`` are the latest ones that its logs know.
+        """
+
+        def elect(image: Image) -> Image:
+            image = set_controller(register_broker(image, broker), broker.id)
+            return finalize_new(begin_leader_epochs(image, epochs))
+
+        await self.change(elect)
 
     async def change(self, change: Change) -> Image:
         """Make a metadata change durable and do what follows from it. Returns the image after it.
