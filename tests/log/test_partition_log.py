@@ -8,8 +8,7 @@ import pytest
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, OutOfOrderSequence, TransactionCoordinatorFenced
 from lamina.log.epochs import EpochStart
-from lamina.log.index import MAX_RELATIVE_OFFSET
-from lamina.records.batch import HEADER_BYTES, read_header
+from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import NOW_MS, LogBuilder, a_batch, a_log
 

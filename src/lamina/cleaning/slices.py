@@ -32,6 +32,7 @@ from lamina.log.segment import LOG
 from lamina.records.batch import (
     CODEC_MASK,
     HEADER_BYTES,
+    MAX_RELATIVE_OFFSET,
     BatchHeader,
     check_crc,
     check_header,
@@ -45,7 +46,6 @@ _HELD_BYTES = 24 * 1024 * 1024
 """How much of a map stays behind the slice that was handed out last: threads may still be at work on it."""
 _FORGOTTEN_BYTES = 24 * 1024 * 1024
 """How much of it is let go at a time."""
-_MAX_RELATIVE_OFFSET = 2**31 - 1
 
 _LIMIT_BYTES = 2**31 - 1
 """Of the records of one batch when decompressed: Java's readers can hold no more either."""
@@ -120,7 +120,7 @@ class Source:
 
     @property
     def _end_offset(self) -> int:
-        return min(self.segment.next_base_offset, self.segment.base_offset + _MAX_RELATIVE_OFFSET + 1)
+        return min(self.segment.next_base_offset, self.segment.base_offset + MAX_RELATIVE_OFFSET + 1)
 
     def _beyond_the_end(self) -> str:
         return f"its offsets reach beyond {self._end_offset - 1}, where this segment has to end"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-_MAX_OFFSET_SPAN = 2**31 - 1
-"""Offsets in a segment's indexes are 32 bits from its base."""
+from lamina.records.batch import MAX_RELATIVE_OFFSET
 
 
 class Source(Protocol):
@@ -56,5 +55,5 @@ def _fits(group: Sequence[Source], source: Source, limits: GroupLimits) -> bool:
         sum(each.size_bytes for each in together) <= limits.segment_bytes
         and sum(each.index_bytes for each in together) <= limits.index_bytes
         and sum(each.time_index_bytes for each in together) <= limits.index_bytes
-        and (source.size_bytes == 0 or last_offset - group[0].base_offset <= _MAX_OFFSET_SPAN)
+        and (source.size_bytes == 0 or last_offset - group[0].base_offset <= MAX_RELATIVE_OFFSET)
     )

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from lamina.log.entries import IndexFile
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
-
 
 class OffsetPosition(NamedTuple):
     offset: int

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from lamina.errors import CorruptMessage, StorageError
 from lamina.log.files import TEMPORARY, Disk
-from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexPair, IndexShape
 from lamina.log.scan import headers
+from lamina.records.batch import MAX_RELATIVE_OFFSET
 
 
 class IndexesLost(StorageError):

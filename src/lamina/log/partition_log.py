@@ -17,7 +17,6 @@ from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
 from lamina.log.descriptors import is_temporary
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
-from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
 from lamina.log.leftovers import DELETED
@@ -33,7 +32,7 @@ from lamina.log.swap import Swap
 from lamina.log.transaction_index import AbortedTransaction
 from lamina.log.truncation import Truncation
 from lamina.log.verification import VerificationGuard
-from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, BatchHeader, Buffer, stamp, walk
+from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, MAX_RELATIVE_OFFSET, BatchHeader, Buffer, stamp, walk
 from lamina.records.marker import ControlType, Marker, read_marker
 from lamina.settings.log_config import LogConfig
 

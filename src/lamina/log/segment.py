@@ -15,13 +15,13 @@ from typing import NamedTuple
 from lamina.errors import CorruptMessage
 from lamina.log.descriptors import is_temporary
 from lamina.log.files import Bytes, Disk, File
-from lamina.log.index import MAX_RELATIVE_OFFSET, TimestampOffset
+from lamina.log.index import TimestampOffset
 from lamina.log.index_pair import INDEX, TIME_INDEX, IndexPair, IndexShape
 from lamina.log.index_rebuild import IndexesLost, IndexRebuild
 from lamina.log.lease import Lease
 from lamina.log.scan import headers
 from lamina.log.transaction_index import TransactionIndex
-from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
+from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, BatchHeader
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"

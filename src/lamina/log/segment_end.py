@@ -3,10 +3,9 @@
 Must not know the log that a segment belongs to, nor what its checkpoints say.
 """
 
-from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.positions import headers_from
 from lamina.log.segment import Segment
-from lamina.records.batch import HEADER_BYTES, read_header
+from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, read_header
 
 
 def count_tail(segment: Segment) -> None:

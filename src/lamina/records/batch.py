@@ -51,6 +51,8 @@ CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
 MAX_SEQUENCE = 2**31 - 1
+MAX_RELATIVE_OFFSET = 2**31 - 1
+"""Offsets in a segment's indexes are 32 bits from its base."""
 
 
 class Codec(IntEnum):

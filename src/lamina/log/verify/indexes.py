@@ -10,9 +10,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from lamina.log.files import Disk
-from lamina.log.index import MAX_RELATIVE_OFFSET, OffsetIndex, TimeIndex
+from lamina.log.index import OffsetIndex, TimeIndex
 from lamina.log.verify.entries import EntryReader
-from lamina.records.batch import BatchHeader
+from lamina.records.batch import MAX_RELATIVE_OFFSET, BatchHeader
 
 
 class Tail(NamedTuple):

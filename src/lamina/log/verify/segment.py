@@ -13,7 +13,6 @@ from typing import TypeVar
 from lamina.errors import KafkaError, MessageTooLarge
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk, File, read_file
-from lamina.log.index import MAX_RELATIVE_OFFSET
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.scan import BadBatch
 from lamina.log.segment import ABORTED_INDEX, LOG
@@ -23,7 +22,7 @@ from lamina.log.verify.indexes import Fault, OffsetIndexCheck, Tail, TimeIndexCh
 from lamina.log.verify.records import record_fault
 from lamina.log.verify.transactions import AbortedIndexCheck, ProducerHistory
 from lamina.log.verify.walk import Walked, records_of, walk_batches
-from lamina.records.batch import NO_LEADER_EPOCH
+from lamina.records.batch import MAX_RELATIVE_OFFSET, NO_LEADER_EPOCH
 from lamina.records.marker import read_marker
 
 RESTORE = "take the partition from another replica or a backup: nothing here can make these bytes again"
