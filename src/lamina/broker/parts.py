@@ -168,8 +168,8 @@ def build_parts(
         actual_values=actual_values,
     )
     router = Router(table(handlers), counters, request_watch)
-    for follower in (groups, transactions, cleaner, request_watch):
-        publisher.follow(follower)
+    for listener in (groups, transactions, cleaner, request_watch):
+        publisher.add_listener(listener)
 
     def went_offline(partition: Partition) -> None:
         """Nobody coordinates what lives in a log that is offline."""

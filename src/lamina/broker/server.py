@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
-from lamina.broker.metadata.publisher import Follower
+from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection import Ended
@@ -87,7 +87,7 @@ class _Shells:
     loop_lag: LoopLag
 
 
-class _ConnectionLimits(Follower):
+class _ConnectionLimits(MetadataListener):
     def __init__(self, listening: Listening) -> None:
         self._listening = listening
 
@@ -193,7 +193,7 @@ class Server:
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
         listening.limit(limits)
-        parts.publisher.follow(_ConnectionLimits(listening))
+        parts.publisher.add_listener(_ConnectionLimits(listening))
         taken = tuple(one.taken for one in bound_admin)
         advertised = advertised_admin(self._settings, taken)
         parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)

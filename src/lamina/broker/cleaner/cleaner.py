@@ -25,7 +25,7 @@ from lamina.broker.cleaner.passes import Pass, Passes
 from lamina.broker.cleaner.retention import Retention
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.publisher import Follower
+from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -44,7 +44,7 @@ PASSES_AT_ONCE = 128
 _STOP_SECONDS = 10.0
 
 
-class Cleaner(Follower):
+class Cleaner(MetadataListener):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,

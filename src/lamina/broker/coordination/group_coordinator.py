@@ -15,7 +15,7 @@ from lamina.broker.coordination.shard import Shard
 from lamina.broker.coordination.shard_log import RecordFormat
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.publisher import Follower
+from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
@@ -65,7 +65,7 @@ _LISTED_AT_A_TIME = 500
 GroupShardOnLog = Shard[GroupRecord, GroupShard]
 
 
-class GroupCoordinator(Follower):
+class GroupCoordinator(MetadataListener):
     def __init__(
         self,
         metadata: Metadata,

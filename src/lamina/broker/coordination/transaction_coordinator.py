@@ -16,7 +16,7 @@ from lamina.broker.coordination.shard_log import RecordFormat
 from lamina.broker.coordination.transaction_markers import TransactionMarkers, TransactionShardOnLog
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.publisher import Follower
+from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
@@ -62,7 +62,7 @@ from lamina.topic_partition import TopicPartition
 Q = TypeVar("Q", InitRequest, EndRequest)
 
 
-class TransactionCoordinator(Follower):
+class TransactionCoordinator(MetadataListener):
     def __init__(
         self,
         metadata: Metadata,

@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 _TOPICS_AT_A_TIME = 8
 
 
-class Follower:
-    """Whoever does something of its own when the metadata changes; each method is a turn of the loop."""
+class MetadataListener:
+    """Is told when the metadata changes, and acts on it; each method is a turn of the loop."""
 
     def settings_changed(self, settings: BrokerSettings) -> None:
         """The broker's settings are others from now on."""
@@ -92,14 +92,14 @@ class Publisher:
         self._directories = directories
         self._partitions = partitions
         self._replicas = replicas
-        self._followers: list[Follower] = []
+        self._listeners: list[MetadataListener] = []
         self.settings = settings
         """The broker's settings as they are now, with what was set while it runs."""
         self.image = Image("")
         """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
 
-    def follow(self, follower: Follower) -> None:
-        self._followers.append(follower)
+    def add_listener(self, listener: MetadataListener) -> None:
+        self._listeners.append(listener)
 
     async def apply(self, old: Image | None, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
         """Do what follows from a change; without an old image, that is the start.
@@ -126,8 +126,8 @@ class Publisher:
         if deleted:
             await self._delete(deleted, new)
         self.image = new
-        for follower in self._followers:
-            follower.image_changed(changes)
+        for listener in self._listeners:
+            listener.image_changed(changes)
         return Applied(made, [topic.name for topic in deleted], found.unknown)
 
     # Settings
@@ -139,8 +139,8 @@ class Publisher:
         if not any(resource.type is ResourceType.BROKER for resource in changes.configs):
             return
         self.settings = settings_in(image, self.settings, self._node_id)
-        for follower in self._followers:
-            follower.settings_changed(self.settings)
+        for listener in self._listeners:
+            listener.settings_changed(self.settings)
 
     async def _configure_all(self, image: Image) -> None:
         for number, name in enumerate({partition.topic for partition in self._partitions}, 1):
@@ -158,8 +158,8 @@ class Publisher:
             partition = self._partitions.find(name, index)
             if partition is not None:
                 partition.configure(config, limit_bytes)
-                for follower in self._followers:
-                    follower.partition_configured(partition)
+                for listener in self._listeners:
+                    listener.partition_configured(partition)
 
     # Coming
 
@@ -223,23 +223,23 @@ class Publisher:
             is_new = partition.leader is None or partition.leader.epoch != leader.epoch
             partition.lead(leader)
             if is_new:
-                for follower in self._followers:
-                    follower.partition_led(partition)
+                for listener in self._listeners:
+                    listener.partition_led(partition)
 
     def _resign(self, partition: Partition) -> None:
         if partition.leader is None:
             return
         partition.resign()
-        for follower in self._followers:
-            follower.partition_resigned(partition)
+        for listener in self._listeners:
+            listener.partition_resigned(partition)
 
     # Going
 
     async def _delete(self, topics: list[Topic], image: Image) -> None:
         for topic in topics:
             for index in range(len(topic.partitions)):
-                for follower in self._followers:
-                    follower.partition_removed(topic.name, index)
+                for listener in self._listeners:
+                    listener.partition_removed(topic.name, index)
         await self._replicas.delete(topics, lambda name: self.config_of(image, name))
 
 

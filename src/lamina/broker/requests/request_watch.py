@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lamina.broker.counters import QUICK_NS, RequestTimes
-from lamina.broker.metadata.publisher import Follower
+from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode
@@ -51,7 +51,7 @@ class SlowRequest:
     sending_ms: float
 
 
-class RequestWatch(Follower):
+class RequestWatch(MetadataListener):
     def __init__(self, slow_ms: int, clocks: Clocks) -> None:
         self.slow_requests: deque[SlowRequest] = deque(maxlen=REMEMBERED)
         """The last ones, oldest first."""
