@@ -1,10 +1,10 @@
-"""What a broker is and where its logs lie.
+"""What a broker is, where its logs lie and how its topics come and go.
 
-Owns the settings of a broker as a whole that are not defaults for topics. Must not know how they are read.
+Owns the settings of a broker as a whole, but no defaults of a topic's own settings. Must not know how they are read.
 """
 
 from lamina.settings.definition import Fallback, Update, broker_setting
-from lamina.settings.kinds import INT, LIST, LONG, STRING, Rule, at_least
+from lamina.settings.kinds import BOOLEAN, INT, LIST, LONG, STRING, Rule, at_least
 from lamina.settings.log_config import DAY_MS, MEBIBYTE
 
 DIRECTORIES: Rule[tuple[str, ...]] = Rule(
@@ -98,4 +98,21 @@ LAMINA_DECOMPRESSED_BATCH_MAX_BYTES = broker_setting(
     "How large the records of one compressed batch may be; a larger batch is refused as too large.",
     rule=at_least(MEBIBYTE),
     difference="Kafka has no such bound",
+)
+AUTO_CREATE_TOPICS_ENABLE = broker_setting(
+    "auto.create.topics.enable", BOOLEAN, True, "Whether a topic is made when a client first asks for it."
+)
+DELETE_TOPIC_ENABLE = broker_setting("delete.topic.enable", BOOLEAN, True, "Whether topics can be deleted.")
+NUM_PARTITIONS = broker_setting(
+    "num.partitions", INT, 1, "Partitions of a topic whose maker does not say.", rule=at_least(1)
+)
+DEFAULT_REPLICATION_FACTOR = broker_setting(
+    "default.replication.factor", INT, 1, "Replicas of a topic whose maker does not say.", rule=at_least(1)
+)
+MAX_REQUEST_PARTITION_SIZE_LIMIT = broker_setting(
+    "max.request.partition.size.limit",
+    INT,
+    2000,
+    "Partitions that one answer of DescribeTopicPartitions tells of; the client asks for the rest.",
+    rule=at_least(1),
 )

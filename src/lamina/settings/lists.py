@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lamina.settings import broker, cleaner, groups, log, network, spark, topic, topic_lifecycle, transactions
+from lamina.settings import broker, cleaner, groups, log, network, spark, topic, transactions
 from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, Refusal
@@ -30,7 +30,6 @@ _PER_LISTENER = frozenset({network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_
 AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("The broker", broker),
     ("Listeners and requests", network),
-    ("Making topics", topic_lifecycle),
     ("Consumer groups", groups),
     ("Transactions", transactions),
     ("Compacting topics", cleaner),

@@ -22,7 +22,7 @@ from lamina.image.changes import create_topic, set_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.image.topic_names import check_new_topic_name
-from lamina.settings.topic_lifecycle import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from lamina.settings.broker import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 
 USE_DEFAULT = -1
 

@@ -19,7 +19,7 @@ from lamina.errors import ErrorCode, InvalidRequest, KafkaError, TopicDeletionDi
 from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
 from lamina.image.topic import Topic
-from lamina.settings.topic_lifecycle import DELETE_TOPIC_ENABLE
+from lamina.settings.broker import DELETE_TOPIC_ENABLE
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 20

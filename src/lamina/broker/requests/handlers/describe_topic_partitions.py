@@ -21,7 +21,7 @@ from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
 from lamina.image.topic_names import check_topic_name
-from lamina.settings.topic_lifecycle import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from lamina.settings.broker import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 75

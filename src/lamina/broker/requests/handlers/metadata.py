@@ -29,7 +29,7 @@ from lamina.errors import (
 )
 from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
 from lamina.image.topic_names import RESERVED, check_topic_name
-from lamina.settings.topic_lifecycle import AUTO_CREATE_TOPICS_ENABLE
+from lamina.settings.broker import AUTO_CREATE_TOPICS_ENABLE
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity, encode_response_around
 
