@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lamina.broker.cleaner.process_engine import ProcessEngine
-from lamina.cleaning.answers import Answer
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer
 from lamina.log.names import PASS_FOLDER_PREFIX
 from lamina.offline.compact import Result, Wish, compact_directory
 from lamina.records.batch import Codec

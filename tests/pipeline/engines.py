@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from lamina.broker.cleaner.spark_engine import SparkEngine
-from lamina.cleaning.answers import Answer
 from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.engine_messages import Answer
 from lamina.pipeline.tasks import PROGRESS
 from tests.cleaning.passes import plan_of
 from tests.compaction.story import Story

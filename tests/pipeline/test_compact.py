@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.failures import TooManyKeys
 from lamina.pipeline.compact import Compaction
 from tests.pipeline.engines import a_plan

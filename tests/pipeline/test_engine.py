@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lamina.broker.cleaner.spark_engine import SparkEngine
-from lamina.cleaning.answers import Failure
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest
+from lamina.cleaning.engine_messages import Failure
 from lamina.pipeline.tasks import CANCELLED
 from tests.pipeline.engines import (
     Hold,

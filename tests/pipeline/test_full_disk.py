@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cleaning.answers import Failure
 from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.engine_messages import Failure
 from tests.broker.process import BrokerProcess
 from tests.pipeline.engines import a_plan, an_engine, clean_all, processes_of, wait_until
 from tests.pipeline.passes import SLOWLY, CompactedTopic

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cleaning.answers import Failure
 from lamina.cleaning.contract import Manifest
-from lamina.cleaning.orders import Clean, Start, dump_order
+from lamina.cleaning.engine_messages import Clean, Failure, Start, dump_order
 from tests.broker.process import SOURCES
 from tests.pipeline.engines import Hold, HoldRewriting, a_plan, an_engine, clean_all, processes_of, wait_until
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lamina.cleaning.answers import Failure
 from lamina.cleaning.contract import Manifest
+from lamina.cleaning.engine_messages import Failure
 from tests.broker.admin.asking import get
 from tests.broker.process import COMMAND, SOURCES, BrokerProcess
 from tests.broker.test_compaction import make_topic

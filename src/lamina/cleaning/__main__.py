@@ -1,8 +1,8 @@
 """``python -m lamina.cleaning``: carries out plans that come in on stdin, and answers each on stdout.
 
-It understands the orders of ``orders``, and does one plan at a time, the smallest first, so that none waits for a huge
-one that has not begun. It exits when stdin is closed, whatever it is doing: then no result is wanted any more. Must not
-know who asks.
+It speaks ``engine_messages``, and does one plan at a time, the smallest first, so that none waits for a huge one that
+has not begun. It exits when stdin is closed, whatever it is doing: then no result is wanted any more. Must not know
+who asks.
 """
 
 import os
@@ -12,11 +12,10 @@ import traceback
 from functools import partial
 from typing import BinaryIO, NoReturn
 
-from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.engine_messages import Answer, Cancel, Clean, Progress, dump_line, load_order
 from lamina.cleaning.job import carry_out
 from lamina.cleaning.limits import lower_priority
-from lamina.cleaning.orders import Cancel, Clean, load_order
 
 _FAILED, _BAD_ORDER = 1, 2
 

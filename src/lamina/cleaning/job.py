@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from lamina.cleaning.answers import Answer, failure_of
 from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.engine_messages import Answer, failure_of
 from lamina.cleaning.failures import Cancelled, EngineMissing
 from lamina.clocks import SYSTEM_CLOCKS
 

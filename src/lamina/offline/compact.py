@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanable
 from lamina.broker.cleaner.candidates import inspect_log
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.cleaning.install import Refused, installing

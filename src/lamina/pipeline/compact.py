@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.rewriting import groups_of
 from lamina.pipeline.backlog import Backlog, Work

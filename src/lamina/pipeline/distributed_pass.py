@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lamina.cleaning.answers import Answer, Failure, dump_line, failure_of, load_line
 from lamina.cleaning.clean_log import groups_to_rewrite, make_manifest
 from lamina.cleaning.contract import Plan, Seconds
+from lamina.cleaning.engine_messages import Answer, Failure, dump_line, failure_of, load_line
 from lamina.cleaning.header_scan import HeaderScan, SegmentVerdicts, judge_batches, scan_headers
 from lamina.cleaning.rewriting import Rewritten, rewrite_group
 from lamina.clocks import SYSTEM_CLOCKS

@@ -1,8 +1,8 @@
 """The engine: a process with Spark in it that cleans logs for one broker.
 
-Owns the process. It reads orders on its standard input and answers on its standard output (``cleaning.orders``), and it
-exits when that input is closed, and its JVM with it: an engine never outlives its broker. Spark's own output goes to
-the standard error. Must not know how a log is cleaned.
+Owns the process. It reads orders on its standard input and answers on its standard output
+(``cleaning.engine_messages``). When that input is closed it exits, and its JVM with it: an engine never outlives its
+broker. Spark's own output goes to the standard error. Must not know how a log is cleaned.
 """
 
 import os
@@ -11,10 +11,20 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from lamina.cleaning.answers import Answer, Progress, dump_line
 from lamina.cleaning.contract import ContractError, Plan
+from lamina.cleaning.engine_messages import (
+    SAID_WHY,
+    Answer,
+    Cancel,
+    Clean,
+    Progress,
+    Start,
+    Started,
+    dump_line,
+    dump_started,
+    load_order,
+)
 from lamina.cleaning.limits import lower_priority
-from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Start, Started, dump_started, load_order
 from lamina.clocks import SYSTEM_CLOCKS, pause
 from lamina.pipeline.session import Session
 

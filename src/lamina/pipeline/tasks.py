@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from pyspark import TaskContext
 
-from lamina.cleaning.answers import Failure, failure_of
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.engine_messages import Failure, failure_of
 from lamina.cleaning.failures import Cancelled, TooManyKeys
 from lamina.cleaning.limits import Meter, throttle_of
 from lamina.clocks import SYSTEM_CLOCKS

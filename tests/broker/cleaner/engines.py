@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from lamina.broker.cleaner.engine_child import Progress
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 from tests.cleaning.job import do
 
 

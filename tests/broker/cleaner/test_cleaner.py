@@ -14,8 +14,8 @@ from lamina.broker.cleaner.candidates import CleaningCandidate
 from lamina.broker.cleaner.engine_child import Progress
 from lamina.broker.cleaner.history import Outcome
 from lamina.broker.cleaner.partition_states import State
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.install import installing
 from lamina.image.changes import mark_deleted, set_configs
 from lamina.image.image import ConfigResource, ResourceType

@@ -9,8 +9,8 @@ import pytest
 from lamina.broker.cleaner.engine_child import Progress
 from lamina.broker.cleaner.history import History, Outcome, PhaseSeconds, describe
 from lamina.broker.metrics.cleaning import collect_cleaning
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Counts, Dropped, Manifest, Plan, Seconds
+from lamina.cleaning.engine_messages import Answer, Failure
 from tests.broker.cleaner.cleaning import CleaningBroker
 from tests.broker.cleaner.engines import JobEngine
 from tests.broker.metrics.sources import sources_of

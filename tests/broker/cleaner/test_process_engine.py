@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lamina.broker.cleaner.process_engine import ProcessEngine
-from lamina.cleaning.answers import Answer, Failure, Progress, dump_line, load_line
 from lamina.cleaning.contract import ContractError, Manifest, Plan
+from lamina.cleaning.engine_messages import Answer, Failure, Progress, dump_line, load_line
 from lamina.cleaning.gather import prepare
 from lamina.cleaning.job import carry_out
 from tests.cleaning.small_passes import a_compacted_log, begin

@@ -12,9 +12,8 @@ import pytest
 from lamina.broker.cleaner.engine import engine_for
 from lamina.broker.cleaner.process_engine import ProcessEngine
 from lamina.broker.cleaner.spark_engine import SparkEngine
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.orders import SAID_WHY
+from lamina.cleaning.engine_messages import SAID_WHY, Answer, Failure
 from lamina.settings.resolve import resolve_broker
 from tests.pipeline.engines import a_plan, clean_all
 

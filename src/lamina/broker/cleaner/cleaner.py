@@ -30,7 +30,7 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
-from lamina.cleaning.answers import Answer, Failure
+from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE, LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE

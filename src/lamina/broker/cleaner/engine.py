@@ -10,8 +10,8 @@ from typing import Protocol
 from lamina.broker.cleaner.engine_child import Progress
 from lamina.broker.cleaner.process_engine import ProcessEngine
 from lamina.broker.cleaner.spark_engine import SparkEngine
-from lamina.cleaning.answers import Answer
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer
 from lamina.settings.spark import LAMINA_SPARK_IDLE_STOP_MS, LAMINA_SPARK_MASTER, spark_conf
 from lamina.settings.values import BrokerSettings
 from lamina.storage import storage_paths

@@ -13,10 +13,19 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
 
-from lamina.cleaning.answers import Answer, Failure
-from lamina.cleaning.answers import Progress as SaidProgress
 from lamina.cleaning.contract import ContractError, Plan
-from lamina.cleaning.orders import SAID_WHY, Cancel, Clean, Order, Started, dump_order, load_said
+from lamina.cleaning.engine_messages import (
+    SAID_WHY,
+    Answer,
+    Cancel,
+    Clean,
+    Failure,
+    Order,
+    Started,
+    dump_order,
+    load_said,
+)
+from lamina.cleaning.engine_messages import Progress as SaidProgress
 
 logger = logging.getLogger(__name__)
 

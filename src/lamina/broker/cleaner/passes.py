@@ -23,8 +23,8 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.failures import NoRoom
 from lamina.cleaning.gather import PassLimits, Taken, discard, prepare, take
 from lamina.cleaning.install import Refused, installing

@@ -7,8 +7,8 @@ import asyncio
 import importlib.util
 
 from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, spawn
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
+from lamina.cleaning.engine_messages import Answer, Failure
 
 _NEEDED = ("numba", "numpy")
 

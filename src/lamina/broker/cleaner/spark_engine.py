@@ -13,9 +13,8 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 
 from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, end_process, spawn
-from lamina.cleaning.answers import Answer, Failure
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.orders import Entry, Start
+from lamina.cleaning.engine_messages import Answer, Entry, Failure, Start
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from lamina.cli.printing.text import bytes_text
 
 if TYPE_CHECKING:
     from lamina.broker.cleaner.process_engine import ProcessEngine
-    from lamina.cleaning.answers import Answer
     from lamina.cleaning.contract import Plan
+    from lamina.cleaning.engine_messages import Answer
     from lamina.offline.compact import Result
 
 
