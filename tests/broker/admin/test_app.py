@@ -8,13 +8,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin.answers import in_turns
 from lamina.broker.admin.routes import AdminRoute
 from lamina.broker.admin.subject import Subject
 from lamina.errors import StorageError
 from tests.broker.admin.app_calls import call, subject_of
 from tests.broker.in_process import InProcessBroker
-from tests.driven_clock import DrivenClock
 
 
 @pytest.fixture
@@ -58,30 +56,3 @@ def test_a_broker_that_stops_is_not_ready(stopped: InProcessBroker) -> None:
     stopped.parts.readiness.is_stopping = True
     status, told = asyncio.run(call(subject_of(stopped), "/readyz"))
     assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"]})
-
-
-def test_long_work_leaves_the_loop_to_others() -> None:
-    """Each item takes as long as a turn may last."""
-    clock = DrivenClock()
-    clock.monotonic_ms = 0
-
-    def take_a_turn(item: int) -> None:
-        clock.monotonic_ms = item + 1
-
-    async def count_turns() -> int:
-        turns = 0
-        loop = asyncio.get_running_loop()
-        done = False
-
-        def turn() -> None:
-            nonlocal turns
-            turns += 1
-            if not done:
-                loop.call_soon(turn)
-
-        loop.call_soon(turn)
-        await in_turns(clock.clocks, range(50), take_a_turn)
-        done = True
-        return turns
-
-    assert asyncio.run(count_turns()) >= 50

@@ -4,21 +4,19 @@ Owns the shape ``{"error": …, "message": …}`` and how a page is asked for an
 loop goes on. Must not know what the rows are.
 """
 
-import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 
 T = TypeVar("T")
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-_TURN_NS = 1_000_000
-"""After so long the loop is left to others."""
 _LARGEST_BODY_BYTES = 16 * 1024
 _USUAL_LIMIT = 100
 _LARGEST_LIMIT = 1000
@@ -103,21 +101,6 @@ async def page(
 ) -> Response:
     """The first ``limit`` of the items under ``name``; ``next_after`` is what to ask for more with, or null."""
     shown = items[:limit]
-    rows = await in_turns(clocks, shown, lambda item: encode(row(item)))
+    rows = [encode(row(item)) async for item in in_turns(shown, clocks)]
     next_after = encode(key(shown[-1]) if len(items) > limit else None)
     return _answer(b'{"%b":[%b],"next_after":%b}\n' % (name.encode(), b",".join(rows), next_after))
-
-
-R = TypeVar("R")
-
-
-async def in_turns(clocks: Clocks, items: Iterable[T], work: Callable[[T], R]) -> list[R]:
-    """Do ``work`` with every item, leaving the loop to others in between."""
-    results = []
-    turn_ends_ns = clocks.monotonic_ns() + _TURN_NS
-    for item in items:
-        results.append(work(item))
-        if clocks.monotonic_ns() >= turn_ends_ns:
-            await asyncio.sleep(0)
-            turn_ends_ns = clocks.monotonic_ns() + _TURN_NS
-    return results

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -11,7 +10,6 @@ from starlette.responses import Response
 from lamina.broker.admin.answers import (
     Refused,
     bad_request,
-    in_turns,
     json_answer,
     not_found,
     page,
@@ -25,6 +23,7 @@ from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanab
 from lamina.broker.cleaner.candidates import CleaningCandidate
 from lamina.broker.cleaner.history import Outcome, PassRecord
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.turns import in_turns
 from lamina.image.topic import Topic
 from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS, LOG_CLEANER_ENABLE
 
@@ -43,7 +42,7 @@ async def status(subject: Subject, request: Request) -> Response:
         behind = (name, whole_number(number, "after"))
         found = [one for one in found if (one.topic, one.index) > behind]
     shown = found[:limit]
-    rows = await in_turns(subject.clocks, shown, partial(_row, subject))
+    rows = [_row(subject, one) async for one in in_turns(shown, subject.clocks)]
     return json_answer(
         {
             "is_enabled": settings[LOG_CLEANER_ENABLE],

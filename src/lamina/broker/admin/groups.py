@@ -27,10 +27,8 @@ _CONSUMER = "consumer"
 
 async def groups(subject: Subject, request: Request) -> Response:
     limit, after = window(request)
-    found: list[GroupListing] = []
     # Groups that are being loaded, or whose log is offline, are not known.
-    async for some in subject.groups.loaded_listings():
-        found += [one for one in some if after is None or one.group_id > after]
+    found = [one async for one in subject.groups.loaded_listings() if after is None or one.group_id > after]
     found.sort()
     return await page(subject.clocks, "groups", found, limit, _summary, lambda one: one.group_id)
 

@@ -6,9 +6,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin.answers import in_turns, json_answer, page, whole_number, window
+from lamina.broker.admin.answers import json_answer, page, whole_number, window
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.topics import find_partition
+from lamina.broker.turns import in_turns
 from lamina.log.directory import LogDirectory
 from lamina.log.index_pair import TIME_INDEX
 from lamina.log.segment import Segment
@@ -20,7 +21,7 @@ async def directories(subject: Subject, _request: Request) -> Response:
 
 
 async def _directory(subject: Subject, directory: LogDirectory) -> dict[str, Any]:
-    sizes = await in_turns(subject.clocks, list(directory.logs.values()), lambda log: log.size_bytes())
+    sizes = [log.size_bytes() async for log in in_turns(list(directory.logs.values()), subject.clocks)]
     total_bytes = usable_bytes = None
     try:
         volume = await subject.scan_pool.read(lambda: shutil.disk_usage(directory.path))

@@ -5,9 +5,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamina.broker.admin.answers import bad_request, in_turns, json_answer, not_found, page, whole_number, window
+from lamina.broker.admin.answers import bad_request, json_answer, not_found, page, whole_number, window
 from lamina.broker.admin.subject import Subject
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.turns import in_turns
 from lamina.errors import StorageError, UnknownTopicOrPartition
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic
@@ -35,7 +36,7 @@ def _summary(topic: Topic) -> dict[str, Any]:
 
 async def topic(subject: Subject, request: Request) -> Response:
     found = find_topic(subject, request)
-    sizes = await in_turns(subject.clocks, range(len(found.partitions)), lambda index: _size(subject, found, index))
+    sizes = [_size(subject, found, index) async for index in in_turns(range(len(found.partitions)), subject.clocks)]
     return json_answer(
         {
             **_summary(found),

@@ -6,8 +6,8 @@ its shard decides.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import AsyncIterator, Mapping
+from itertools import chain
 
 from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.runtime import Runtime
@@ -19,6 +19,7 @@ from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
+from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.assignors import ASSIGNORS
 from lamina.coordinators.decision import Effect, ResolveRegexes
@@ -59,8 +60,6 @@ logger = logging.getLogger(__name__)
 
 _MINUTE_MS = 60_000
 _EXPIRED_AT_A_TIME = 20
-_LISTED_AT_A_TIME = 500
-"""Less than a millisecond's work each."""
 
 GroupShardOnLog = Shard[GroupRecord, GroupShard]
 
@@ -80,6 +79,7 @@ class GroupCoordinator(MetadataListener):
         self._internal_topics = internal_topics
         self._counters = counters
         self._threads = threads
+        self._clocks = clocks
         self._loop = loop
         self.counts = GroupCounts()
         codec = Codec(metadata.settings[OFFSETS_TOPIC_COMPRESSION_CODEC])
@@ -113,17 +113,18 @@ class GroupCoordinator(MetadataListener):
         topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         return 0 if topic is None else len(topic.partitions)
 
-    def listings(self) -> AsyncIterator[list[GroupListing]]:
-        """All groups that have a coordinator, some at a time, so that many do not hold the loop up.
+    def listings(self) -> AsyncIterator[GroupListing]:
+        """All groups that have a coordinator, in turns of the loop.
 
         Raises CoordinatorLoadInProgress while some are not known yet.
         """
         led = [shard.look(GroupShard.listings) for shard in self.runtime if not shard.is_given_up]
-        return _in_turns(led)
+        return in_turns(chain.from_iterable(led), self._clocks)
 
-    def loaded_listings(self) -> AsyncIterator[list[GroupListing]]:
+    def loaded_listings(self) -> AsyncIterator[GroupListing]:
         """As above, of those groups that are known now."""
-        return _in_turns([shard.machine.listings() for shard in self.runtime if shard.machine is not None])
+        loaded = [shard.machine.listings() for shard in self.runtime if shard.machine is not None]
+        return in_turns(chain.from_iterable(loaded), self._clocks)
 
     def describe(self, group_id: str) -> ClassicDescription:
         return self.shard_of(group_id).look(lambda machine: machine.describe(group_id))
@@ -231,13 +232,6 @@ class GroupCoordinator(MetadataListener):
         machine = shard.machine
         if machine is not None:
             shard.run(lambda now: machine.resolved(effect.group_id, results, now))
-
-
-async def _in_turns(listings: list[Iterator[GroupListing]]) -> AsyncIterator[list[GroupListing]]:
-    all_listings = chain.from_iterable(listings)
-    while some := list(islice(all_listings, _LISTED_AT_A_TIME)):
-        yield some
-        await asyncio.sleep(0)
 
 
 def _group_settings(settings: BrokerSettings, overrides: Mapping[str, str]) -> GroupSettings:

@@ -16,7 +16,6 @@ from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
-from lamina.broker.network.refusal_lines import RefusalLines
 from lamina.clocks import Clocks
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
@@ -33,6 +32,7 @@ _SWEEPS_PER_IDLE_TIME = 4
 _LEAST_KEPT_DESCRIPTORS = 64
 _MOST_KEPT_DESCRIPTORS = 4096
 _LEAST_SWEEP_SECONDS = 0.1
+_SECONDS_BETWEEN_LINES = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +288,23 @@ class Listening:
         self._waiting.clear()
         if self._looking_up is not None:
             self._looking_up.cancel()
+
+
+class RefusalLines:
+    """Log lines about what happens again and again: one at once, then at most one a second that counts the rest."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._said_at: float | None = None
+        self._unsaid = 0
+
+    def say(self, sentence: str, now: float) -> None:
+        if self._said_at is not None and now - self._said_at < _SECONDS_BETWEEN_LINES:
+            self._unsaid += 1
+            return
+        more = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
+        self._said_at, self._unsaid = now, 0
+        self._logger.warning("%s%s", sentence, more)
 
 
 def connection_descriptors(limit: int) -> int:

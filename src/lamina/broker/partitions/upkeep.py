@@ -4,15 +4,15 @@ Owns the work; when it is due is the timers' business. Partitions are visited fo
 goes on. Retention is the cleaner's: no pass may begin meanwhile.
 """
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
+from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
@@ -21,9 +21,6 @@ from lamina.log.offset_checkpoints import Checkpoints
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-_TURN_MS = 1
-"""After so long the loop is left to others; one visit that rolls a log takes about as long."""
 
 
 class Upkeep:
@@ -35,16 +32,15 @@ class Upkeep:
         self._flushed_ms: dict[TopicPartition, int] = {}
         """When nothing was left to be flushed, of the partitions that there were at the last visit."""
 
-    async def in_turns(self) -> AsyncIterator[Partition]:
+    def in_turns(self) -> AsyncIterator[Partition]:
         """Every partition, giving way to requests in between, until the broker stops."""
-        began_ms = self._clocks.monotonic_ms()
+        return in_turns(self._until_closing(), self._clocks)
+
+    def _until_closing(self) -> Iterator[Partition]:
         for partition in list(self._partitions):
             if self._partitions.is_closing:
                 return
             yield partition
-            if self._clocks.monotonic_ms() - began_ms >= _TURN_MS:
-                await asyncio.sleep(0)
-                began_ms = self._clocks.monotonic_ms()
 
     async def _visit(self, work: Callable[[Partition], None]) -> None:
         """Do ``work`` with every partition that is online. One that fails is passed over."""

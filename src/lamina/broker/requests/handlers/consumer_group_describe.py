@@ -14,7 +14,8 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
 from lamina.broker.requests.request import Request
-from lamina.broker.requests.turns import in_turns
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ConsumerDescription, DescribedConsumer
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.errors import ErrorCode, KafkaError
@@ -23,12 +24,12 @@ from lamina.wire.building import Shape, response_shape
 API_KEY = 69
 
 
-async def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
     operations = ALL_ON_GROUP if message.include_authorized_operations else NOT_ASKED
     described = []
-    async for group_id in in_turns(message.group_ids):
+    async for group_id in in_turns(message.group_ids, clocks):
         try:
             found = groups.describe_consumers(group_id)
             described.append(_group(group_shape, found, metadata.image.topic_names, operations))

@@ -8,18 +8,19 @@ from typing import Any
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.broker.requests.turns import in_turns
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import response_shape
 
 API_KEY = 42
 
 
-async def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
+async def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     result_shape = shape.of("results")
     results = []
-    async for group_id in in_turns(message.groups_names):
+    async for group_id in in_turns(message.groups_names, clocks):
         code = ErrorCode.NONE
         try:
             shard = groups.shard_of(group_id)

@@ -11,7 +11,8 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
 from lamina.broker.requests.request import Request
-from lamina.broker.requests.turns import in_turns
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ClassicDescription
 from lamina.errors import ErrorCode, GroupIdNotFound, KafkaError
 from lamina.wire.building import Shape, response_shape
@@ -21,12 +22,12 @@ _FIRST_WITH_NOT_FOUND = 6
 _DEAD = "Dead"
 
 
-async def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
+async def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
     operations = ALL_ON_GROUP if getattr(message, "include_authorized_operations", False) else NOT_ASKED
     described = []
-    async for group_id in in_turns(message.groups):
+    async for group_id in in_turns(message.groups, clocks):
         try:
             described.append(_group(group_shape, groups.describe(group_id), operations))
         except GroupIdNotFound as error:

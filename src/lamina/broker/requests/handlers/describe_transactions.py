@@ -9,7 +9,8 @@ from typing import Any
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.broker.requests.turns import in_turns
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.coordinators.transaction_requests import TransactionDescription
 from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.building import Shape, response_shape
@@ -18,11 +19,11 @@ API_KEY = 65
 _NOTHING = -1
 
 
-async def handle(transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
+async def handle(transactions: TransactionCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     state_shape = shape.of("transaction_states")
     states = []
-    async for transactional_id in in_turns(message.transactional_ids):
+    async for transactional_id in in_turns(message.transactional_ids, clocks):
         try:
             states.append(_state(state_shape, transactions.describe(transactional_id)))
         except KafkaError as error:

@@ -1,6 +1,6 @@
 """ListGroups (key 16), versions 0-5.
 
-Behaviour: every group of this broker, also one that only has offsets, a few hundred in each turn of the loop;
+Behaviour: every group of this broker, also one that only has offsets, in turns of the loop;
 COORDINATOR_LOAD_IN_PROGRESS while a shard loads.
 Version notes: filters by state from v4, by type from v5; both ignore case, and an empty one takes all.
 """
@@ -22,23 +22,21 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     return _list(request, message, groups.listings())
 
 
-async def _list(request: Request, message: Any, listings: AsyncIterator[list[GroupListing]]) -> Any:
+async def _list(request: Request, message: Any, listings: AsyncIterator[GroupListing]) -> Any:
     states = {state.lower() for state in getattr(message, "states_filter", ())}
     types = {name.lower() for name in getattr(message, "types_filter", ())}
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
-    groups: list[Any] = []
-    async for some in listings:
-        groups += [
-            group_shape(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.type,
-            )
-            for group in some
-            if (not states or group.state.lower() in states) and (not types or group.type in types)
-        ]
+    groups = [
+        group_shape(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state,
+            group_type=group.type,
+        )
+        async for group in listings
+        if (not states or group.state.lower() in states) and (not types or group.type in types)
+    ]
     return shape(error_code=ErrorCode.NONE, groups=tuple(groups))
 
 

@@ -17,7 +17,8 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.offset_outcomes import topic_key, topic_name
 from lamina.broker.requests.request import Request
-from lamina.broker.requests.turns import in_turns
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import FetchedOffset, OffsetFetchRequest
 from lamina.errors import ErrorCode, KafkaError, UnknownTopicId
 from lamina.topic_partition import TopicPartition
@@ -29,7 +30,7 @@ _FIRST_WITH_ERROR = 2
 _NOTHING = -1
 
 
-async def handle(metadata: Metadata, groups: GroupCoordinator, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     require_stable = getattr(message, "require_stable", False)
     if request.api_version < _FIRST_BATCHED:
@@ -37,7 +38,8 @@ async def handle(metadata: Metadata, groups: GroupCoordinator, request: Request,
         return shape(error_code=ErrorCode.NONE, topics=topics)
     group_shape = shape.of("groups")
     fetched = [
-        await _group(metadata, groups, group_shape, group, require_stable) async for group in in_turns(message.groups)
+        await _group(metadata, groups, group_shape, group, require_stable)
+        async for group in in_turns(message.groups, clocks)
     ]
     return shape(groups=tuple(fetched))
 
