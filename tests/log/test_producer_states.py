@@ -15,9 +15,8 @@ from lamina.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from lamina.log.producer_states import Origin, ProducerStates
+from lamina.log.producer_states import Origin, ProducerStates, VerificationGuard
 from lamina.log.snapshots import pack_snapshot, unpack_snapshot
-from lamina.log.verification import VerificationGuard
 from lamina.records.batch import MAX_SEQUENCE, NO_SEQUENCE, BatchHeader, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch

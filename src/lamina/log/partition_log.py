@@ -22,7 +22,7 @@ from lamina.log.lease import Lease
 from lamina.log.leftovers import DELETED
 from lamina.log.positions import lease_batches
 from lamina.log.producer_replay import record_producer
-from lamina.log.producer_states import Origin, ProducerStates
+from lamina.log.producer_states import Origin, ProducerStates, VerificationGuard
 from lamina.log.rolling import is_due
 from lamina.log.segment import Segment
 from lamina.log.segment_end import cut_indexes
@@ -31,7 +31,6 @@ from lamina.log.snapshots import snapshot_path, write_snapshot
 from lamina.log.swap import Swap
 from lamina.log.transaction_index import AbortedTransaction
 from lamina.log.truncation import Truncation
-from lamina.log.verification import VerificationGuard
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, MAX_RELATIVE_OFFSET, BatchHeader, Buffer, stamp, walk
 from lamina.records.marker import ControlType, Marker, read_marker
 from lamina.settings.log_config import LogConfig

@@ -5,6 +5,7 @@ last stable offset. ``check`` decides and changes nothing; the ``record_*`` call
 so that the state never runs ahead of the log. Must not know files: snapshots are made by ``snapshots.py``.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 
 from lamina.errors import (
@@ -15,7 +16,6 @@ from lamina.errors import (
 )
 from lamina.log.producer import BatchPlace, Producer
 from lamina.log.transaction_index import AbortedTransaction
-from lamina.log.verification import VerificationGuard
 from lamina.records.batch import (
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
@@ -41,6 +41,31 @@ class Origin(Enum):
     CLIENT = "client"
     COORDINATOR = "coordinator"
     """This broker itself, on behalf of a producer: epochs count, sequences say nothing."""
+
+
+@dataclass(slots=True, eq=False)
+class VerificationGuard:
+    """A producer that wants to begin a transaction here (KIP-890); an append has to show this very object.
+
+    The first transactional batch of a transaction in a partition is appended only with the very object that was made
+    before the coordinator was asked. A marker, or the first batch itself, takes it away: an answer that the coordinator
+    gave before then is good for nothing, even if another transaction of the same producer has begun meanwhile.
+    """
+
+    epoch: int
+    lowest_sequence: int
+    """What it may begin with. A later batch must wait until an earlier one, whose verification failed, comes again."""
+    begins_at_zero: bool
+    """Whether its producer raises its epoch with each transaction, so that without any state it begins at 0."""
+    began_ms: int
+
+    def take_in(self, epoch: int, sequence: int) -> None:
+        """Another batch of the producer asks to be verified."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.lowest_sequence = sequence
+        elif epoch == self.epoch and sequence < self.lowest_sequence:
+            self.lowest_sequence = sequence
 
 
 class ProducerStates:

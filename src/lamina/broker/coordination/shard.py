@@ -30,7 +30,7 @@ from lamina.errors import (
     StorageError,
     UnknownServerError,
 )
-from lamina.log.verification import VerificationGuard
+from lamina.log.producer_states import VerificationGuard
 
 logger = logging.getLogger(__name__)
 

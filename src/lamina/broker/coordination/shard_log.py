@@ -12,7 +12,7 @@ from lamina.broker.threads import Threads
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.replaying import Decode, History
 from lamina.errors import CorruptMessage, MessageTooLarge, StorageError
-from lamina.log.verification import VerificationGuard
+from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Codec
 from lamina.records.record import Record, build_batch
 

@@ -22,8 +22,7 @@ from lamina.errors import (
 from lamina.log.epochs import EpochStart
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import Appended, PartitionLog
-from lamina.log.producer_states import FIRST_WITH_EPOCH_BUMP, Origin
-from lamina.log.verification import VerificationGuard
+from lamina.log.producer_states import FIRST_WITH_EPOCH_BUMP, Origin, VerificationGuard
 from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch

@@ -24,7 +24,7 @@ from lamina.errors import (
     KafkaError,
     NotEnoughReplicas,
 )
-from lamina.log.verification import VerificationGuard
+from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 from lamina.settings.transactions import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,

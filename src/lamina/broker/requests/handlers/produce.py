@@ -45,7 +45,7 @@ from lamina.errors import (
     UnsupportedCompression,
 )
 from lamina.image.topic import INTERNAL_TOPICS
-from lamina.log.verification import VerificationGuard
+from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
 from lamina.records.codecs import DEFAULT_LEVELS
 from lamina.records.prepare import PreparedBatch, prepare_batch
