@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from lamina.records.record import build_empty_batch
 from tests.log.building import LogBuilder, a_log
 

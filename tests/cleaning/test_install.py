@@ -8,7 +8,7 @@ import pytest
 from lamina.cleaning.contract import Manifest
 from lamina.cleaning.gather import discard
 from lamina.cleaning.install import Refused
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from lamina.settings.log_config import LONG_MAX
 from tests.cleaning.small_passes import a_compacted_log, install, planned, steps
 from tests.log.building import expire, truncate_log

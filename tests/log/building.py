@@ -15,10 +15,12 @@ from lamina.log.files import Disk
 from lamina.log.flushing import close_cleanly
 from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import Appended, PartitionLog, initial_segment_bytes, run_steps
+from lamina.log.partition_log import Appended, PartitionLog
 from lamina.log.recovery import Opening, Report, open_log
 from lamina.log.retention import delete_expired
+from lamina.log.rolling import initial_segment_bytes
 from lamina.log.segment import Segment
+from lamina.log.steps import run_steps
 from lamina.records.batch import BatchHeader, read_header, walk
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch, read_records

@@ -13,8 +13,9 @@ from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.flushing import Flusher, flush
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import PartitionLog, run_steps
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
+from lamina.log.steps import run_steps
 from lamina.log.transaction_index import AbortedTransaction
 from lamina.records.batch import Codec, read_header
 from lamina.records.marker import ControlType, build_marker

@@ -12,8 +12,9 @@ from lamina.log import flushing, recovery
 from lamina.log.directory import LogDirectory
 from lamina.log.files import sync_file
 from lamina.log.flushing import Flush
-from lamina.log.partition_log import PartitionLog, Steps, run_steps
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
+from lamina.log.steps import Steps, run_steps
 from lamina.log.swap import Swap
 from tests.log import story as story_module
 from tests.log.disk import RecordingDisk

@@ -15,8 +15,9 @@ from lamina.errors import StorageError
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk, File
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import PartitionLog, run_steps
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
+from lamina.log.steps import run_steps
 from lamina.records.batch import read_header
 from tests.log.building import NOW_MS, SMALL, a_batch, records_of
 

@@ -14,7 +14,7 @@ from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import File
 from lamina.log.flushing import Flusher, flush
 from lamina.log.lease import Lease
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from lamina.records.batch import check_crc, read_header, walk
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lamina.errors import CorruptMessage
 from lamina.log.flushing import close_cleanly
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from tests.examples import examples
 from tests.log.building import NOW_MS, LogBuilder, a_batch, a_log
 from tests.log.disk import RecordingDisk

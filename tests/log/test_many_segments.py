@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from lamina.log.partition_log import run_steps
 from lamina.log.retention import delete_expired
+from lamina.log.steps import run_steps
 from tests.cleaning.small_passes import install, planned
 from tests.log.building import LogBuilder, a_log
 from tests.log.faulty import FaultyDisk

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from lamina.errors import OffsetOutOfRange
 from lamina.log.flushing import flush
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from lamina.records.batch import read_header
 from tests.examples import examples
 from tests.log.building import NOW_MS, a_batch, a_log, expire, truncate_log

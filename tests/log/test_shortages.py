@@ -10,7 +10,7 @@ import pytest
 
 from lamina.errors import StorageError
 from lamina.log.descriptors import DescriptorReserve
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from tests.log.building import a_log, batches_of
 from tests.log.faulty import FaultyDisk
 from tests.log.oracle import check_reopening

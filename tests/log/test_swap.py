@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lamina.log.files import Disk, File
-from lamina.log.partition_log import run_steps
 from lamina.log.segment import Segment
+from lamina.log.steps import run_steps
 from lamina.settings.log_config import LONG_MAX
 from tests.log.building import LogBuilder, a_log, expire
 

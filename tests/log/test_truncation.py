@@ -8,8 +8,8 @@ import pytest
 from lamina.errors import OffsetOutOfRange, StorageError
 from lamina.log.epochs import EpochStart
 from lamina.log.flushing import flush
-from lamina.log.partition_log import Step, run_steps
 from lamina.log.snapshots import snapshot_offsets
+from lamina.log.steps import Step, run_steps
 from tests.log.building import LogBuilder, a_log, truncate_log
 
 

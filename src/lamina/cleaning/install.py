@@ -15,8 +15,9 @@ from lamina.cleaning.gather import Taken
 from lamina.log.files import Disk
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.leftovers import CLEANED
-from lamina.log.partition_log import PartitionLog, Steps
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import ABORTED_INDEX, LOG, Segment
+from lamina.log.steps import Steps
 from lamina.log.swap import remove_earlier_attempts
 
 _READ_BYTES = 4 * 1024 * 1024

@@ -25,8 +25,10 @@ from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
 from lamina.log.offset_checkpoints import Checkpoints, OffsetCheckpoints
-from lamina.log.partition_log import PartitionLog, Steps, initial_segment_bytes
+from lamina.log.partition_log import PartitionLog
 from lamina.log.recovery import Opening, open_log
+from lamina.log.rolling import initial_segment_bytes
+from lamina.log.steps import Steps
 from lamina.log.unknown_directories import set_unknown_directory_aside
 from lamina.settings.log_config import DAY_MS, LogConfig
 from lamina.topic_partition import TopicPartition

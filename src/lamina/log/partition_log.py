@@ -2,67 +2,42 @@
 
 Owns the log start offset, the log end offset, the recovery point, the list of segments and why the log is offline. They
 change in here and nowhere else; what other modules do for a log is either a decision or work on files. All state is
-touched by one thread. What waits for the disk is done in steps (:data:`Steps`): the log is sound after each of them, in
-memory and, after a crash, on disk. A disk error takes the log offline for good, with its directory; producer state
-and offsets change only after a write succeeded. Must not know roles, high watermarks or requests.
+touched by one thread. What waits for the disk is done in steps (``steps``). A disk error takes the log offline for
+good, with its directory; producer state and offsets change only after a write succeeded. Must not know roles, high
+watermarks or requests.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, StorageError
 from lamina.log.descriptors import is_temporary
-from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
 from lamina.log.index_pair import IndexShape
 from lamina.log.lease import Lease
 from lamina.log.leftovers import DELETED
-from lamina.log.positions import lease_batches
-from lamina.log.producer_replay import record_producer
-from lamina.log.producer_states import Origin, ProducerStates, VerificationGuard
-from lamina.log.rolling import is_due
+from lamina.log.pending_deletes import PendingDeletes
+from lamina.log.producer_replay import checked_marker, prepare_abort, record_in_segment
+from lamina.log.producer_states import Origin, VerificationGuard
+from lamina.log.recovery import LogState
+from lamina.log.rolling import initial_segment_bytes, is_due
 from lamina.log.segment import Segment
 from lamina.log.segment_end import cut_indexes
 from lamina.log.segment_list import SegmentList
-from lamina.log.snapshots import snapshot_path, write_snapshot
-from lamina.log.swap import Swap
+from lamina.log.snapshots import write_snapshot
+from lamina.log.steps import Step, Steps
+from lamina.log.swap import Swap, rename_snapshot
 from lamina.log.transaction_index import AbortedTransaction
 from lamina.log.truncation import Truncation
 from lamina.records.batch import CONTROL_BIT, LOG_OVERHEAD_BYTES, MAX_RELATIVE_OFFSET, BatchHeader, Buffer, stamp, walk
-from lamina.records.marker import ControlType, Marker, read_marker
+from lamina.records.marker import read_marker
 from lamina.settings.log_config import LogConfig
-
-Step = Callable[[], None]
-"""Work on files that any thread may do: it waits for the disk and touches no state of the log."""
-
-Steps = Iterator[Step]
-"""What a change of the log waits for. Each step is asked for, and begun, on the log's own thread; when it is done the
-next one is asked for there."""
 
 _new_tuple = tuple.__new__
 
 logger = logging.getLogger(__name__)
-
-
-def run_steps(steps: Steps) -> None:
-    """Take every step on this thread."""
-    for step in steps:
-        step()
-
-
-@dataclass(slots=True)
-class LogState:
-    """What is true of a log when it is opened; recovery finds it out."""
-
-    segments: SegmentList
-    producers: ProducerStates
-    epochs: LeaderEpochs
-    log_start_offset: int
-    recovery_point: int
-    high_watermark: int
 
 
 class Appended(NamedTuple):
@@ -72,18 +47,6 @@ class Appended(NamedTuple):
     last_offset: int
     is_duplicate: bool = False
     timestamp: int = -1
-
-
-class PendingDelete(NamedTuple):
-    """Files that were renamed away and may be removed from ``due_ms`` on."""
-
-    due_ms: int
-    paths: list[str]
-
-
-def initial_segment_bytes(config: LogConfig) -> int:
-    """How large the log file of a new segment is made."""
-    return config.segment_bytes if config.preallocate else 0
 
 
 class PartitionLog:
@@ -111,7 +74,7 @@ class PartitionLog:
         self._log_start_offset = state.log_start_offset
         self._log_end_offset = state.segments.active.next_offset
         self._recovery_point = state.recovery_point
-        self._pending_deletes: list[PendingDelete] = []
+        self._pending_deletes = PendingDeletes()
         self._truncation: Truncation | None = None
         self._swaps = 0
         """Replacements of segments that have begun and not ended."""
@@ -194,7 +157,7 @@ class PartitionLog:
         marker = None
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
-                marker = self._check_marker(batch, header, transaction_version)
+                marker = checked_marker(self.producers, batch, header, transaction_version)
             else:
                 duplicate = self.producers.check(header, origin, verification)
                 if duplicate is not None:
@@ -210,11 +173,11 @@ class PartitionLog:
             if leader_epoch > self.epochs.latest:
                 self.epochs.begin(leader_epoch, base_offset)
             if marker is not None:
-                self._prepare_abort(segment, producer_id, marker)
+                prepare_abort(self.producers, segment, producer_id, marker)
             segment.append(batch, size_bytes, last_offset, max_timestamp)
             self._log_end_offset = last_offset + 1
             if producer_id >= 0:
-                self._record_producer(segment, header, base_offset, marker)
+                record_in_segment(self.producers, segment, header, base_offset, marker)
         except OSError as error:
             raise self.fail(error) from error
         return _new_tuple(Appended, (base_offset, last_offset, False, max_timestamp))
@@ -245,27 +208,11 @@ class PartitionLog:
         if header.leader_epoch > self.epochs.latest:
             self.epochs.begin(header.leader_epoch, header.base_offset)
         if marker is not None:
-            self._prepare_abort(segment, header.producer_id, marker)
+            prepare_abort(self.producers, segment, header.producer_id, marker)
         segment.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
         self._log_end_offset = header.next_offset
         if header.producer_id >= 0:
-            self._record_producer(segment, header, header.base_offset, marker)
-
-    def _check_marker(self, batch: Buffer, header: BatchHeader, transaction_version: int) -> Marker | None:
-        marker = read_marker(batch, 0, header)
-        if marker is not None and marker.coordinator_epoch is not None:
-            self.producers.check_marker(header, marker.coordinator_epoch, transaction_version)
-        return marker
-
-    def _prepare_abort(self, segment: Segment, producer_id: int, marker: Marker) -> None:
-        """Open the transaction index before the marker is written: without a descriptor nothing may be half done."""
-        if marker.control_type is ControlType.ABORT and self.producers.has_any_open(producer_id):
-            segment.aborted.open_for_append()
-
-    def _record_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:
-        aborted = record_producer(self.producers, header, base_offset, marker)
-        if aborted is not None:
-            segment.aborted.append(aborted)
+            record_in_segment(self.producers, segment, header, header.base_offset, marker)
 
     # Rolling and flushing
 
@@ -331,16 +278,10 @@ class PartitionLog:
             )
         end = self._log_end_offset if bound is None else min(bound, self._log_end_offset)
         try:
-            for number in range(self._segments.number_of(offset), len(self._segments)):
-                segment = self._segments[number]
-                if segment.base_offset >= end or offset >= end:
-                    break
-                lease = lease_batches(segment, offset, max_bytes, end)
-                if lease is not None:
-                    return lease.reports_to(self.fail)
+            lease = self._segments.lease(offset, max_bytes, end)
         except OSError as error:
             raise self.fail(error) from error
-        return None
+        return None if lease is None else lease.reports_to(self.fail)
 
     def aborted_in(self, lease: Lease, start: int, bound: int) -> list[AbortedTransaction]:
         """What a committed reader of this lease has to skip, if it begins at ``start`` and may not reach ``bound``."""
@@ -377,30 +318,21 @@ class PartitionLog:
             self._segments.remove([segment])
             segment.close()
             segment.rename(DELETED)
-            self._delete_later(segment.paths() + self._renamed_snapshot(segment), now_ms)
+            self._delete_later(segment.paths() + rename_snapshot(self.disk, self.path, segment.base_offset), now_ms)
         except OSError as error:
             raise self.fail(error) from error
         yield self.sync_names
-
-    def _renamed_snapshot(self, segment: Segment) -> list[str]:
-        path = snapshot_path(self.path, segment.base_offset)
-        if not self.disk.exists(path):
-            return []
-        self.disk.rename(path, path + DELETED)
-        return [path + DELETED]
 
     def sync_names(self) -> None:
         """Make the names of the log's files durable. May run on any thread."""
         self._on_disk(partial(self.disk.sync_dir, self.path))
 
     def _delete_later(self, paths: list[str], now_ms: int) -> None:
-        self._pending_deletes.append(PendingDelete(now_ms + self._config.file_delete_delay_ms, paths))
+        self._pending_deletes.add(paths, now_ms + self._config.file_delete_delay_ms)
 
     def take_due_paths(self, now_ms: int) -> list[str]:
         """The files whose time has come; the caller removes them, on a thread if there are many."""
-        due = [path for pending in self._pending_deletes if pending.due_ms <= now_ms for path in pending.paths]
-        self._pending_deletes = [pending for pending in self._pending_deletes if pending.due_ms > now_ms]
-        return due
+        return self._pending_deletes.take_due(now_ms)
 
     # Making it shorter at the end
 

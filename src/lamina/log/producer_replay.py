@@ -16,8 +16,18 @@ from lamina.log.segment import Segment
 from lamina.log.segment_list import SegmentList
 from lamina.log.snapshots import read_snapshot, snapshot_offsets, snapshot_path
 from lamina.log.transaction_index import AbortedTransaction
-from lamina.records.batch import CONTROL_BIT, BatchHeader
+from lamina.records.batch import CONTROL_BIT, BatchHeader, Buffer
 from lamina.records.marker import ControlType, Marker, read_marker
+
+
+def checked_marker(
+    producers: ProducerStates, batch: Buffer, header: BatchHeader, transaction_version: int
+) -> Marker | None:
+    """The marker in a control batch that is to be appended. Raises the producer's error if it may not be."""
+    marker = read_marker(batch, 0, header)
+    if marker is not None and marker.coordinator_epoch is not None:
+        producers.check_marker(header, marker.coordinator_epoch, transaction_version)
+    return marker
 
 
 def record_producer(
@@ -30,6 +40,21 @@ def record_producer(
         is_abort = marker.control_type is ControlType.ABORT
         return producers.record_marker(header, base_offset, marker.coordinator_epoch, is_abort=is_abort)
     return None
+
+
+def prepare_abort(producers: ProducerStates, segment: Segment, producer_id: int, marker: Marker) -> None:
+    """Open the transaction index before the marker is written: without a descriptor nothing may be half done."""
+    if marker.control_type is ControlType.ABORT and producers.has_any_open(producer_id):
+        segment.aborted.open_for_append()
+
+
+def record_in_segment(
+    producers: ProducerStates, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None
+) -> None:
+    """As ``record_producer``; an aborted transaction is added to the segment's index."""
+    aborted = record_producer(producers, header, base_offset, marker)
+    if aborted is not None:
+        segment.aborted.append(aborted)
 
 
 def rebuild_producers(
@@ -92,9 +117,7 @@ def rebuild_aborted(disk: Disk, directory: str, segments: SegmentList, segment: 
         for position, header in segment.headers(0, segment.size_bytes):
             if header.producer_id >= 0:
                 marker = marker_at(segment, position, header)
-                aborted = record_producer(producers, header, header.base_offset, marker)
-                if aborted is not None:
-                    segment.aborted.append(aborted)
+                record_in_segment(producers, segment, header, header.base_offset, marker)
     segment.aborted.close()
 
 

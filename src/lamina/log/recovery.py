@@ -14,8 +14,7 @@ from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import complete_swap_operations, segment_logs
-from lamina.log.partition_log import LogState
-from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, record_producer
+from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, record_in_segment
 from lamina.log.producer_states import ProducerStates
 from lamina.log.scan import BadBatch, checked_batches
 from lamina.log.segment import ABORTED_INDEX, Segment
@@ -44,6 +43,18 @@ class Opening:
     def producers_since_ms(self) -> int:
         """A snapshot's producers that were silent since then are forgotten; the log's own are not (Kafka's way)."""
         return self.now_ms - self.producer_expiration_ms
+
+
+@dataclass(slots=True)
+class LogState:
+    """What is true of a log when it is opened."""
+
+    segments: SegmentList
+    producers: ProducerStates
+    epochs: LeaderEpochs
+    log_start_offset: int
+    recovery_point: int
+    high_watermark: int
 
 
 @dataclass(slots=True)
@@ -237,9 +248,7 @@ def _recover_segment(segment: Segment, epochs: LeaderEpochs, producers: Producer
                     epochs.assign(header.leader_epoch, header.base_offset)
                 if header.producer_id >= 0:
                     marker = read_marker(batch, 0, header) if header.is_control else None
-                    aborted = record_producer(producers, header, header.base_offset, marker)
-                    if aborted is not None:
-                        segment.aborted.append(aborted)
+                    record_in_segment(producers, segment, header, header.base_offset, marker)
                 segment.count_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
         except CorruptMessage as error:
             bad = error if isinstance(error, BadBatch) else BadBatch(segment.size_bytes, str(error))

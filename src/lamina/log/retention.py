@@ -3,8 +3,9 @@
 Must not know timers; compact-only logs lose just what lies below the log start offset.
 """
 
-from lamina.log.partition_log import PartitionLog, Steps
+from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
+from lamina.log.steps import Steps
 
 
 def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> Steps:

@@ -1,12 +1,17 @@
-"""When the active segment of a log is full or old enough to be closed (formats.md §2.3, fact 7).
+"""When a log begins a new segment, and how large its file is made (formats.md §2.3, fact 7).
 
-Must not know what closing it means: the log does it.
+Must not know how a segment is closed or begun: the log does it.
 """
 
 from zlib import crc32
 
 from lamina.log.segment import Segment
 from lamina.settings.log_config import LogConfig
+
+
+def initial_segment_bytes(config: LogConfig) -> int:
+    """How large the log file of a new segment is made."""
+    return config.segment_bytes if config.preallocate else 0
 
 
 def is_due(

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import attrgetter
 
 from lamina.log.lease import Lease
-from lamina.log.positions import end_of
+from lamina.log.positions import end_of, lease_batches
 from lamina.log.segment import Segment
 from lamina.log.transaction_index import AbortedTransaction
 
@@ -44,6 +44,18 @@ class SegmentList:
     def between(self, start: int, end: int) -> list[Segment]:
         """The segments that hold any of ``[start, end)``, by their bases."""
         return self._items[self.number_of(start) : bisect_left(self._bases, end)]
+
+    def lease(self, offset: int, max_bytes: int, end: int) -> Lease | None:
+        """The batches of the first segment that has any in ``[offset, end)``; see ``positions.lease_batches``."""
+        if offset < end:
+            for number in range(self.number_of(offset), len(self._items)):
+                segment = self._items[number]
+                if segment.base_offset >= end:
+                    break
+                lease = lease_batches(segment, offset, max_bytes, end)
+                if lease is not None:
+                    return lease
+        return None
 
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that reach into ``[start, end)``: what a committed reader of it has to skip.

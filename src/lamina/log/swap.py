@@ -20,6 +20,15 @@ def remove_earlier_attempts(disk: Disk, directory: str) -> None:
             disk.unlink(f"{directory}/{entry.name}")
 
 
+def rename_snapshot(disk: Disk, directory: str, offset: int) -> list[str]:
+    """Rename the producer snapshot at ``offset`` away, if there is one. Returns its new path."""
+    path = snapshot_path(directory, offset)
+    if not disk.exists(path):
+        return []
+    disk.rename(path, path + DELETED)
+    return [path + DELETED]
+
+
 class Swap:
     """``new`` segments, written and sealed under ``.cleaned`` names, and the names that they get one after the other.
 
@@ -65,10 +74,8 @@ class Swap:
         self._sync_names()
         kept = {segment.base_offset for segment in self._new}
         for segment in old:
-            path = snapshot_path(self._directory, segment.base_offset)
-            if segment.base_offset not in kept and self._disk.exists(path):
-                self._disk.rename(path, path + DELETED)
-                self.renamed_snapshots.append(path + DELETED)
+            if segment.base_offset not in kept:
+                self.renamed_snapshots += rename_snapshot(self._disk, self._directory, segment.base_offset)
 
     def _sync_names(self) -> None:
         assert self._names is not None

@@ -19,7 +19,7 @@ from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.install import installing
 from lamina.image.changes import mark_deleted, set_configs
 from lamina.image.image import ConfigResource, ResourceType
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from lamina.settings.log_config import LogConfig
 from tests.broker.cleaner.cleaning import CleaningBroker
 

@@ -12,7 +12,7 @@ from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.identity import Identity, write_meta_properties
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from lamina.records.batch import read_header
 from lamina.settings.log_config import LogConfig
 from tests.log.backup.taking import TOPIC_ID, Act, drive

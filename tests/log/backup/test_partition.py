@@ -12,7 +12,7 @@ from lamina.log.backup.partition import TRIES
 from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.identity import write_topic_id
-from lamina.log.partition_log import run_steps
+from lamina.log.steps import run_steps
 from tests.log.backup.taking import TOPIC_ID, open_taken, take
 from tests.log.building import LogBuilder, a_batch, a_log
 from tests.log.verify.sample import findings
