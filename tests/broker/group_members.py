@@ -26,7 +26,7 @@ class Member:
         """When it was killed or stopped by a signal: it owned nothing afterwards."""
         self._heard = threading.Condition()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.broker.group_member", client, asked],
+            [sys.executable, "-m", "tests.broker.group_member_process", client, asked],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -22,9 +22,9 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
     SyncResponse,
 )
+from lamina.coordinators.partitions_by_topic import NamePartitions
 from lamina.coordinators.records.consumer_protocol import Subscription, write_subscription
 from lamina.coordinators.records.group_records import GroupRecord, TopicIdPartitions
-from lamina.coordinators.topic_partitions import NamePartitions
 from lamina.errors import KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import Topic, new_partition

@@ -11,8 +11,8 @@ from lamina.coordinators.consumer import ConsumerGroup
 from lamina.coordinators.consumer_member import LEAVING_FOR_A_MOMENT_EPOCH, ConsumerMember
 from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import ConsumerHeartbeatResponse, LeavingMember, SyncResponse
+from lamina.coordinators.partitions_by_topic import by_id, each
 from lamina.coordinators.records.consumer_protocol import read_assignment
-from lamina.coordinators.topic_partitions import by_id, each
 from lamina.errors import FencedInstanceId, FencedMemberEpoch, IllegalGeneration, UnknownMemberId, UnreleasedInstanceId
 from tests.coordinators.consumer_world import GROUP, World, durable
 from tests.examples import examples

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.coordinators.reconciliation import MemberState, is_reconciled, reconcile
-from lamina.coordinators.records.group_records import CurrentAssignmentValue, TopicIdPartitions
-from lamina.coordinators.topic_partitions import (
+from lamina.coordinators.partitions_by_topic import (
     difference,
     each,
     gathered,
@@ -16,6 +14,8 @@ from lamina.coordinators.topic_partitions import (
     overlap,
     union,
 )
+from lamina.coordinators.reconciliation import MemberState, is_reconciled, reconcile
+from lamina.coordinators.records.group_records import CurrentAssignmentValue, TopicIdPartitions
 from lamina.errors import FencedMemberEpoch
 
 A, B = b"a" * 16, b"b" * 16

@@ -23,9 +23,9 @@ from lamina.coordinators.group_requests import (
 )
 from lamina.coordinators.heartbeat_rules import check_epoch, check_heartbeat, is_full, is_leaving
 from lamina.coordinators.offsets import Expiry
+from lamina.coordinators.partitions_by_topic import NO_PARTITIONS
 from lamina.coordinators.records.group_records import ClassicGroupKey, GroupRecord, TopicIdPartitions
 from lamina.coordinators.target_assignment import preferred_assignor
-from lamina.coordinators.topic_partitions import NO_PARTITIONS
 from lamina.errors import (
     FencedInstanceId,
     GroupMaxSizeReached,

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest
+from lamina.coordinators.partitions_by_topic import NO_PARTITIONS
 from lamina.coordinators.reconciliation import MemberState
 from lamina.coordinators.records.group_records import ConsumerMemberValue, CurrentAssignmentValue
-from lamina.coordinators.topic_partitions import NO_PARTITIONS
 
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1

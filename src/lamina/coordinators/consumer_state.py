@@ -7,6 +7,7 @@ written in for different keys, so that no order is demanded. Must not know reque
 from collections import Counter
 
 from lamina.coordinators.consumer_member import ASSIGNMENT_REMOVED, ConsumerMember
+from lamina.coordinators.partitions_by_topic import NO_PARTITIONS, each
 from lamina.coordinators.reconciliation import is_reconciled
 from lamina.coordinators.records.group_records import (
     ConsumerGroupKey,
@@ -25,7 +26,6 @@ from lamina.coordinators.records.group_records import (
     TargetEpochValue,
     TopicIdPartitions,
 )
-from lamina.coordinators.topic_partitions import NO_PARTITIONS, each
 
 NO_TARGET_EPOCH = 0
 

@@ -18,6 +18,7 @@ from lamina.coordinators.consumer_records import (
 )
 from lamina.coordinators.decision import Now
 from lamina.coordinators.group_context import GroupSettings
+from lamina.coordinators.partitions_by_topic import NO_PARTITIONS, by_id, by_name
 from lamina.coordinators.reconciliation import MemberState
 from lamina.coordinators.records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -36,7 +37,6 @@ from lamina.coordinators.records.group_records import (
     TopicIdPartitions,
 )
 from lamina.coordinators.target_assignment import NOTHING_SUBSCRIBED_HASH
-from lamina.coordinators.topic_partitions import NO_PARTITIONS, by_id, by_name
 from lamina.errors import GroupIdNotFound, KafkaError
 from lamina.image.image import Image
 

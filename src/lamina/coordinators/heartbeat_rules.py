@@ -11,8 +11,8 @@ from lamina.coordinators.consumer_member import (
 )
 from lamina.coordinators.group_context import GroupSettings
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest
+from lamina.coordinators.partitions_by_topic import is_subset
 from lamina.coordinators.records.group_records import TopicIdPartitions
-from lamina.coordinators.topic_partitions import is_subset
 from lamina.errors import FencedMemberEpoch, InvalidRequest, UnsupportedAssignor
 
 MEMBERS_MAKE_THEIR_ID_VERSION = 1

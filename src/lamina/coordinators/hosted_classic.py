@@ -20,6 +20,7 @@ from lamina.coordinators.group_requests import (
     SyncRequest,
     SyncResponse,
 )
+from lamina.coordinators.partitions_by_topic import by_id, by_name, difference, each
 from lamina.coordinators.reconciliation import MemberState
 from lamina.coordinators.records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -28,7 +29,6 @@ from lamina.coordinators.records.consumer_protocol import (
     write_assignment,
 )
 from lamina.coordinators.records.group_records import ClassicMemberMetadata, ConsumerMemberValue
-from lamina.coordinators.topic_partitions import by_id, by_name, difference, each
 from lamina.errors import (
     IllegalGeneration,
     InconsistentGroupProtocol,

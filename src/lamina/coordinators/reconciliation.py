@@ -8,8 +8,7 @@ Must not know groups: who holds what is asked of the caller.
 from collections.abc import Callable
 from enum import IntEnum
 
-from lamina.coordinators.records.group_records import CurrentAssignmentValue, TopicIdPartitions
-from lamina.coordinators.topic_partitions import (
+from lamina.coordinators.partitions_by_topic import (
     NO_PARTITIONS,
     difference,
     each,
@@ -18,6 +17,7 @@ from lamina.coordinators.topic_partitions import (
     overlap,
     union,
 )
+from lamina.coordinators.records.group_records import CurrentAssignmentValue, TopicIdPartitions
 from lamina.errors import FencedMemberEpoch
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from lamina.coordinators.assignors import Assignor, MemberSubscription
 from lamina.coordinators.consumer_member import ConsumerMember
+from lamina.coordinators.partitions_by_topic import NO_PARTITIONS, normal
 from lamina.coordinators.records.group_records import RegexValue, TopicIdPartitions
-from lamina.coordinators.topic_partitions import NO_PARTITIONS, normal
 from lamina.image.image import Image
 from lamina.image.topic import Topic
 

@@ -1,8 +1,8 @@
 """A member of a consumer group in a process of its own, which tells on its standard output what happens to it.
 
-``python -m tests.broker.group_member CLIENT '{"servers": …, "topics": …, "config": …}'``: one JSON object a line, with
-the time on the clock that all processes of a machine share. On its standard input it takes ``hold`` (no more polls),
-``commit``, ``go on`` and ``stop``.
+``python -m tests.broker.group_member_process CLIENT '{"servers": …, "topics": …, "config": …}'``: one JSON object a
+line, with the time on the clock that all processes of a machine share. On its standard input it takes ``hold`` (no
+more polls), ``commit``, ``go on`` and ``stop``.
 """
 
 import asyncio
