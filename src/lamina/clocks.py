@@ -1,8 +1,8 @@
 """The two clocks: wall time and monotonic time.
 
 Records, retention and horizons go by wall time; sessions, timeouts and measured durations go by monotonic time, which
-never goes back. Nobody else asks the system for the time (a contract in pyproject.toml), so that a test or a simulation
-can drive everything that is given other clocks.
+never goes back. No other module asks the system for the time (a contract in pyproject.toml), so that a test or a
+simulation can drive everything that is given other clocks.
 """
 
 import time

@@ -145,7 +145,7 @@ class NetworkError(KafkaError):
 
 
 class MalformedResponse(KafkaError):
-    """What came back is no response of Kafka's protocol. Told to nobody over the wire, so it has no code of its own."""
+    """What came back is no response of Kafka's protocol. Never sent to a client, so it has no code of its own."""
 
 
 class MessageTooLarge(KafkaError):
@@ -289,7 +289,7 @@ class InconsistentTopicId(KafkaError):
 
 
 class FetchSessionError(KafkaError):
-    """Told once for a whole Fetch answer: the client starts its session anew."""
+    """Told once for a whole Fetch answer: the client starts a new session."""
 
 
 class FetchSessionIdNotFound(FetchSessionError):
@@ -465,7 +465,7 @@ class TransactionAbortable(KafkaError):
 
 
 class TransactionalIdAuthorizationFailed(KafkaError):
-    """Transactional records without a transactional id, which nobody may send."""
+    """Transactional records without a transactional id."""
 
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 

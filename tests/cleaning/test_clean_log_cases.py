@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from lamina.cleaning.clean_log import clean_log
 from lamina.cleaning.contract import Manifest, Plan, dump, load
-from lamina.cleaning.failures import CorruptLog, EngineMissing, NoRoom, SourceLost, TooManyKeys
+from lamina.cleaning.failures import CorruptLog, EngineMissing, NotEnoughFreeSpace, SourceLost, TooManyKeys
 from lamina.cleaning.header_scan import scan_headers
 from lamina.cleaning.job import run_plan
 from lamina.compaction.retain import NEVER_MS
@@ -448,7 +448,7 @@ def test_a_disk_that_fills_up_meanwhile_fails_the_pass_before_others_find_it_ful
             return 1000
 
     plan = a_plan(tmp_path, keep_free_bytes=999)
-    with pytest.raises(NoRoom, match=r"1000 bytes are free, and 999 must stay free"):
+    with pytest.raises(NotEnoughFreeSpace, match=r"1000 bytes are free, and 999 must stay free"):
         run_pass(plan, disk=FillingDisk())
     assert outputs(plan) == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer
-from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.failures import NotEnoughFreeSpace
 from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.log.files import Disk
 from tests.cleaning.small_passes import TOPIC_ID, a_compacted_log, begin
@@ -105,11 +105,11 @@ def test_without_room_for_a_second_copy_the_pass_is_refused_with_the_figures(tmp
     extent = PassRange(0, builder.log.segments.active.base_offset)
     limits = PassLimits(1 << 20, None, keep_free_bytes=100)
     taken = take(builder.log, TOPIC_ID, extent, limits, plan_id="p", hash_key=bytes(16), now_ms=NOW_MS)
-    with pytest.raises(NoRoom) as caught:
+    with pytest.raises(NotEnoughFreeSpace) as caught:
         prepare(taken)
     assert f"may need {size_bytes} bytes" in str(caught.value)
     assert "500 are free" in str(caught.value)
-    assert "100 are to stay free" in str(caught.value)
+    assert "100 must stay free" in str(caught.value)
     assert not os.path.exists(taken.plan.pass_folder)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import NoRoom, TooManyKeys
+from lamina.cleaning.failures import NotEnoughFreeSpace, TooManyKeys
 from lamina.cleaning.header_scan import SegmentVerdicts
 from lamina.cleaning.key_hashes import find_superseded
 from lamina.cleaning.offset_map import OffsetMap
@@ -100,7 +100,7 @@ def test_a_scratch_file_keeps_as_much_of_the_disk_free_as_the_plan_says(tmp_path
     story = a_story(5000)
     plan = plan_of(tmp_path, story, story.pass_at(0, 0, frozenset()), memory_limit_bytes=10, keep_free_bytes=2**60)
     names = set(os.listdir(plan.pass_folder))
-    with pytest.raises(NoRoom, match="became too full"):
+    with pytest.raises(NotEnoughFreeSpace, match="became too full"):
         OffsetMap(plan, verdicts_of(plan)).find_superseded()
     assert set(os.listdir(plan.pass_folder)) == names
 

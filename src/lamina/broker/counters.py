@@ -30,7 +30,7 @@ _BUCKETS = len(BOUNDS_NS) + 1
 
 
 class Place(StrEnum):
-    """Where an exception that nobody expected was caught."""
+    """Where an unexpected exception was caught."""
 
     HANDLER = "handler"
     RECORDS = "records"
@@ -150,5 +150,5 @@ class Counters:
         self.topics.pop(name, None)
 
     def count_unexpected(self, place: Place) -> None:
-        """Our own code failed where nobody expected it."""
+        """Our own code failed unexpectedly."""
         self.unexpected[place] += 1

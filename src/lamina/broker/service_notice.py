@@ -63,7 +63,7 @@ def _address(given: str) -> str | None:
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float:
-    """How long may pass between signs of life; 0 when nobody waits for this process's."""
+    """How long may pass between signs of life; 0 when no watchdog waits for this process's."""
     wanted = environment.get("WATCHDOG_USEC", "")
     meant_for = environment.get("WATCHDOG_PID", "") or str(os.getpid())
     return int(wanted) / 1_000_000 if wanted.isdecimal() and meant_for == str(os.getpid()) else 0.0

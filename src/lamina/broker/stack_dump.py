@@ -1,4 +1,4 @@
-"""``kill -USR1``: what every thread and every task is doing, for whoever wonders why a broker hangs.
+"""``kill -USR1``: what every thread and every task is doing, to find out why a broker hangs.
 
 Threads are written straight to standard error by the signal handler itself, which Python runs between two steps of the
 main thread, so that a loop which no longer turns is seen as well; tasks follow in the log when the loop gets to it. The

@@ -63,7 +63,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="lamina")
         self._counting = threading.Lock()
         self.busy = 0
-        """Threads that are at work."""
+        """Threads that are busy."""
         self.busy_ns = 0
         """How long threads have worked so far, in all."""
 

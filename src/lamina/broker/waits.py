@@ -1,6 +1,6 @@
 """How long the request under way waited, and for what.
 
-Owns the account that a request's task carries with it: whoever makes it wait adds to it, without knowing the request.
+Owns the account that a request's task carries with it: what makes it wait adds to it, without knowing the request.
 Work that a request begins in other tasks carries the same account. Must not know requests.
 """
 

@@ -83,7 +83,7 @@ class Plan:
     throttle_bytes_per_second: float | None
     """What the pass may read and write, or, with ``throttle_path``, all that name the same file (fact 97)."""
     hash_key: bytes
-    """Sixteen secret bytes that key the hashes of keys, so that nobody can prepare a collision."""
+    """Sixteen secret bytes that key the hashes of keys, so that no collision can be prepared."""
     only_expired: bool = False
     """Rewrite only groups that hold a horizon that has passed: what may be done to a log with nothing dirty."""
     throttle_path: str | None = None

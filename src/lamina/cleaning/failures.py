@@ -29,7 +29,7 @@ class SourceLost(CleaningFailed):
     """A segment of the plan is not there, or is not as long as the plan says; it is never taken for an empty one."""
 
 
-class NoRoom(CleaningFailed):
+class NotEnoughFreeSpace(CleaningFailed):
     """The disk has too little free space for the pass; the sentence has the figures."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lamina.cleaning.contract import AbortedEntry, ActiveProducer, Plan, SourceSegment
-from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.failures import NotEnoughFreeSpace
 from lamina.log.files import Disk
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.partition_log import PartitionLog
@@ -112,10 +112,10 @@ def _source(segment: Segment, next_base_offset: int) -> SourceSegment:
 def prepare(taken: Taken) -> Plan:
     """Make the pass folder with the links to the sources. Returns the plan that the job is given.
 
-    Raises :class:`NoRoom`, or ``OSError``: a source that is missing fails the pass, it is never read as empty.
+    Raises :class:`NotEnoughFreeSpace`, or ``OSError``: a missing source fails the pass, it is never read as empty.
     """
     plan, disk = taken.plan, taken.disk
-    _check_room(taken)
+    _check_free_space(taken)
     sizes = {entry.name: entry.size_bytes for entry in disk.scan(plan.directory) if not entry.is_dir}
     disk.make_dir(plan.pass_folder)
     for segment in plan.segments:
@@ -135,14 +135,14 @@ def _with_index_sizes(plan: Plan, sizes: dict[str, int]) -> Plan:
     return replace(plan, segments=tuple(map(sized, plan.segments)))
 
 
-def _check_room(taken: Taken) -> None:
+def _check_free_space(taken: Taken) -> None:
     """The new files may be as large as the old ones, which stay until after the swap."""
     plan = taken.plan
     free_bytes = taken.disk.free_bytes(plan.directory)
     if free_bytes < plan.source_bytes + plan.keep_free_bytes:
-        raise NoRoom(
+        raise NotEnoughFreeSpace(
             f"{plan.directory} may need {plan.source_bytes} bytes for a pass, {free_bytes} are free on its disk "
-            f"and {plan.keep_free_bytes} are to stay free: make room, or lower lamina.disk.free.min.bytes"
+            f"and {plan.keep_free_bytes} must stay free: free some space, or lower lamina.disk.free.min.bytes"
         )
 
 

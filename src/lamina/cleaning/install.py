@@ -1,7 +1,7 @@
 """Putting the result of a pass in place: checked, made durable, swapped in group by group (facts 44, 78-80).
 
-Owns what is checked and in which order the steps come. Whoever installs runs the steps that wait for the disk on any
-thread and comes back on the log's own for the next. Appends and rolls between them are normal; nobody may cut the log
+Owns what is checked and in which order the steps come. The caller runs the steps that wait for the disk on any
+thread and asks for the next on the log's own. Appends and rolls between them are normal; the log must not be truncated
 between two. Must not know why a pass was made, nor the checkpoint that is written after it.
 """
 

@@ -1,9 +1,9 @@
 """Finding superseded records by hashes alone: the two halves of a shuffle, for keys that are too many for one task.
 
-``scan_segment`` gives 128 bits and a number for each record; whoever divides them does it by bits of the first half,
+``scan_segment`` gives 128 bits and a number for each record; the caller divides them by bits of the first half,
 keeps log order, and gives each part to ``find_superseded``. Two keys of one log are taken for one with odds of about
-n² / 2^129 for n keys: one in 10^20 for a billion of them. The hash is keyed by the plan, so nobody can prepare such a
-pair. Must not know how they are moved.
+n² / 2^129 for n keys: one in 10^20 for a billion of them. The hash is keyed by the plan, so no such pair can be
+prepared. Must not know how they are moved.
 """
 
 from collections.abc import Iterator, Sequence
@@ -79,8 +79,8 @@ def _together(parts: Sequence[SegmentKeys]) -> SegmentKeys:
 def find_superseded(firsts: Words, seconds: Words, is_dirty: Bytes) -> npt.NDArray[np.bool_]:
     """Which of some keys, in log order, are superseded: by a later dirty one with the same hash.
 
-    All entries of a hash must be among them: whoever divides them does it by low bits of ``firsts``, since the high
-    ones name the places of a table.
+    All entries of a hash must be among them: divide them by low bits of ``firsts``, since the high ones
+    name the places of a table.
     """
     slots = np.zeros(1 << max(4, (2 * len(firsts)).bit_length()), np.uint64)
     superseded = np.zeros(len(firsts), np.uint8)

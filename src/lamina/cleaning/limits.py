@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Protocol
 
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.failures import NotEnoughFreeSpace
 from lamina.clocks import SYSTEM_CLOCKS, pause
 from lamina.log.files import Disk
 
@@ -122,13 +122,13 @@ def throttle_of(plan: Plan) -> Throttle | None:
 
 
 def check_free_space(disk: Disk, plan: Plan, size_bytes: int) -> None:
-    """Raises :class:`NoRoom` if writing so much would leave too little free.
+    """Raises :class:`NotEnoughFreeSpace` if writing so much would leave too little free.
 
     There was enough when the pass was planned; a pass must not take the last space that others need meanwhile.
     """
     free_bytes = disk.free_bytes(plan.pass_folder)
     if free_bytes - size_bytes < plan.keep_free_bytes:
-        raise NoRoom(
+        raise NotEnoughFreeSpace(
             f"the disk of {plan.directory} became too full for the pass: {free_bytes} bytes are free, and "
             f"{plan.keep_free_bytes} must stay free (lamina.disk.free.min.bytes)"
         )

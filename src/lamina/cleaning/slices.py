@@ -43,7 +43,7 @@ from lamina.records.codecs import decompress
 SLICE_BYTES = 2 * 1024 * 1024
 _SLICE_ROWS = 16 * 1024
 _HELD_BYTES = 24 * 1024 * 1024
-"""How much of a map stays behind the slice that was handed out last: threads may still be at work on it."""
+"""How much of a map stays behind the slice that was handed out last: threads may still be reading it."""
 _FORGOTTEN_BYTES = 24 * 1024 * 1024
 """How much of it is let go at a time."""
 

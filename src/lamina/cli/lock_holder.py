@@ -15,12 +15,12 @@ _FLOCK = Struct("hhqqi4x" if _IS_LINUX else "qqihh")
 
 
 def is_held(path: str) -> bool:
-    """``False`` too when there is no such file or it may not be read: then nobody can be told to hold it."""
+    """``False`` too when there is no such file or it may not be read: then no holder can be named."""
     return holder(path) is not None
 
 
 def holder(path: str) -> int | None:
-    """The process that holds it, 0 when that is not told (in another container); ``None`` when nobody seems to."""
+    """The process that holds it, 0 when that is not told (in another container); ``None`` when no process seems to."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

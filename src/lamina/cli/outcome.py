@@ -49,7 +49,7 @@ class Attempts:
         self._cluster = cluster
 
     def answers(self, asked: Iterable[tuple[str, "Future[T]"]]) -> Iterator[tuple[str, T]]:
-        """What was answered for each name. A cluster that goes away ends it: nobody would answer the rest."""
+        """What was answered for each name. A cluster that goes away ends it: the rest would not be answered."""
         for name, future in asked:
             try:
                 yield name, self._cluster.answer(future)

@@ -38,7 +38,7 @@ class Token:
 
 class AdminListener:
     def __init__(self, address: str, token: Token | None = None, token_place: str = "its data directory") -> None:
-        """``token_place`` is where the broker keeps its token, for whoever has none or another."""
+        """``token_place`` is where the broker keeps its token, for the message when the token is missing or wrong."""
         self.address = address
         self._token = token
         self._token_place = token_place

@@ -100,7 +100,7 @@ class Cluster:
         from lamina.peer.limits import Limits
 
         self.require_plain(refusal)
-        # Says at once, and why, when nobody answers.
+        # Says at once, and why, when no broker answers.
         self.admin()
         limits = Limits(api_timeout_ms=round(REQUEST_SECONDS * 1000))
         return ask(self.bootstrap_servers, self._config["client.id"], limits, work)

@@ -73,7 +73,7 @@ def sentence(error: "KafkaError") -> str:
 
 
 def why_unreachable(servers: str, error: "KafkaError | None") -> str:
-    """A sentence about a cluster that nobody got an answer from; ``error`` is what librdkafka said last."""
+    """A sentence about a cluster that did not answer; ``error`` is what librdkafka said last."""
     name, text = ("", "") if error is None else (error.name(), error.str().partition(" (after")[0])
     whole = text.partition("/bootstrap: ")[2].strip().rstrip(":") or text
     if name == "_BAD_MSG":

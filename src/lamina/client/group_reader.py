@@ -1,6 +1,6 @@
 """Reading a topic as a member of a group: what the group gives this member, from where the group is.
 
-What was given out is committed when the next records are asked for, so that whoever asks has dealt with it; nothing
+What was given out is committed when the next records are asked for, when the caller has dealt with it; nothing
 else is ever committed. Partitions come and go with the group: what was read of one that goes, and not given out yet,
 is dropped, for its next owner reads it. Must not know any command, or what the records are for.
 """
@@ -16,7 +16,7 @@ from lamina.client.reader import Reader
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
-_ASSIGNED_ANEW = frozenset(
+_REBALANCING = frozenset(
     {
         "ILLEGAL_GENERATION",
         "UNKNOWN_MEMBER_ID",
@@ -25,7 +25,7 @@ _ASSIGNED_ANEW = frozenset(
         "_ASSIGNMENT_LOST",
     }
 )
-"""Why a commit is refused while the group shares its partitions out anew. The next owner reads from the last commit."""
+"""Why a commit is refused while the group rebalances. The next owner reads from the last commit."""
 
 
 class GroupReader(Reader):
@@ -133,7 +133,7 @@ class GroupReader(Reader):
         self._is_assigned = self._is_assigned and self._is_cooperative
 
     def _next_batch(self, first: "Message") -> list["Message"]:
-        """Without records of partitions that came or went meanwhile: nobody can tell what they were read by."""
+        """Without records of partitions that came or went meanwhile: it is not known by which member they were read."""
         from confluent_kafka import TopicPartition
 
         # What changed before is of no account: the first record was read after it.
@@ -162,12 +162,12 @@ class GroupReader(Reader):
         try:
             done: Any = self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
-            if error.args[0].name() in _ASSIGNED_ANEW:
+            if error.args[0].name() in _REBALANCING:
                 return
             raise ClientError(f"what was read could not be committed: {sentence(error.args[0])}") from error
         for one in done:
             if one.error is None:
                 self._committed[one.partition] = one.offset
-            elif one.error.name() not in _ASSIGNED_ANEW:
+            elif one.error.name() not in _REBALANCING:
                 where = f"{one.topic}-{one.partition}"
                 raise ClientError(f"what was read of {where} could not be committed: {sentence(one.error)}")

@@ -1,6 +1,6 @@
 """Deleting committed offsets of a group, which librdkafka's Python binding cannot ask for.
 
-Asks the group's coordinator, whoever that is. Must not know any command.
+Asks the group's coordinator. Must not know any command.
 """
 
 from collections.abc import Iterable, Mapping

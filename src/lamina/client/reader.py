@@ -79,7 +79,7 @@ class Reader:
         return not self._open
 
     def _given_out(self) -> None:
-        """Whoever asked for records has done with them what there was to do."""
+        """The records that were returned have been processed."""
 
     def _until_done(self, is_stopped: Callable[[], bool]) -> Iterator[list["Message"]]:
         heard = self._looked = SYSTEM_CLOCKS.monotonic_seconds()

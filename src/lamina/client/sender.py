@@ -56,7 +56,7 @@ def producer_config(
     if compression is not None:
         config["compression.type"] = compression
     if cluster.given("partitioner") is None:
-        # As Java's clients choose, so that a key has one partition whoever sends it.
+        # As Java's clients choose, so that a key has one partition whichever client sends it.
         config["partitioner"] = "murmur2_random"
     if idempotent is None and cluster.given("enable.idempotence") is None:
         idempotent = (acks or cluster.given("acks", "request.required.acks") or "all") in ("all", "-1")

@@ -175,7 +175,7 @@ async def _known(peers: ClusterClient, producer_ids: Collection[int]) -> tuple[d
         try:
             known[transactional_id] = await _described(peers, transactional_id)
         except ClientError:
-            # It has expired meanwhile: nobody knows of the transaction.
+            # It has expired meanwhile: the transaction is unknown.
             continue
     return known, ids
 

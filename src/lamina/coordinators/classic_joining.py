@@ -188,7 +188,7 @@ def _replace(
     if request.may_skip_assignment:
         response = response._replace(skip_assignment=member.member_id == group.members.leader)
     else:
-        # A client that cannot be told to skip must not believe that it leads: it would assign anew.
+        # A client that cannot be told to skip must not believe that it leads: it would assign again.
         response = response._replace(leader=old_leader or "", members=())
     decision.reply(waiter, response)
 

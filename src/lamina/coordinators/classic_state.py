@@ -101,7 +101,7 @@ class ClassicState:
             self.subscribed_topics = self.members.subscribed_topics(self.protocol)
 
     def renew_session(self, member: ClassicMember, now: Now, decision: GroupDecision) -> None:
-        """The member is alive; its session timeout begins anew."""
+        """The member is alive; its session timeout starts again."""
         decision.set_timer(self.timer("session", member.member_id), now.monotonic_ms + member.session_timeout_ms)
 
     def has_synced(self, member: ClassicMember, decision: GroupDecision) -> None:

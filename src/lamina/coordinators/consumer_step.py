@@ -1,6 +1,6 @@
 """One decision of a consumer group in the making: the steps that requests and timers share.
 
-Owns when the group's epoch grows, when the target assignment is computed anew, how a member is moved, replaced or
+Owns when the group's epoch grows, when the target assignment is recomputed, how a member is moved, replaced or
 removed, and the timers that go with it. Members of both protocols take these steps. Must not know requests.
 """
 

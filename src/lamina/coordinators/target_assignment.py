@@ -2,7 +2,7 @@
 
 Owns what it is computed from, which assignor computes it, and the hash that shows when it is out of date: it changes
 when a subscribed topic was made, deleted or given partitions (KIP-1101). The hash is Lamina's own: a group that another
-broker wrote is assigned anew once. Must not know how members get there.
+broker wrote is assigned again once. Must not know how members get there.
 """
 
 import hashlib

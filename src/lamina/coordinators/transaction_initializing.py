@@ -54,7 +54,7 @@ def initialize(
             current if is_recoverable else None,
         )
     after = Producer(_fresh(request), 0) if is_exhausted(value) else Producer(current.id, current.epoch + 1)
-    # A producer that starts anew, unlike one that goes on, has no earlier self that may ask again.
+    # A producer that starts over, unlike one that goes on, has no earlier request that it may repeat.
     return Initialization(initialized(value, after, request.timeout_ms, now_ms), after, expected)
 
 

@@ -1,6 +1,6 @@
 """Running out of descriptors: what it means for a log, and a reserve for it.
 
-It is temporary: whoever closes a file or a connection ends it. So the operation fails and nothing is taken offline.
+It is temporary: it ends when a file or a connection is closed. So the operation fails and nothing is taken offline.
 The reserve is held open for nothing and given up when the system has no more, so that what a log has begun it can
 finish; it is filled again as soon as that is possible. A process has one limit, hence one reserve. Must not know files.
 """
@@ -17,7 +17,7 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 def is_temporary(error: OSError) -> bool:
-    """Whether the same operation may succeed later, though nobody did anything about the disk."""
+    """Whether the same operation may succeed later without any change to the disk."""
     return error.errno in _OUT_OF_DESCRIPTORS
 
 

@@ -396,7 +396,7 @@ class LogDirectory:
         """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so.
 
         Logs are flushed several at a time: what takes long is waiting for the disk. After an unclean stop a
-        partition that nobody opened is still unproven, as is one that failed, and there is no mark.
+        partition that was not opened is still unproven, as is one that failed, and there is no mark.
         """
         try:
             for _ in _several_at_a_time(close_cleanly, list(self.logs.values()), threads, "lamina-closing"):

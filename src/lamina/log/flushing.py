@@ -90,7 +90,7 @@ def close_cleanly(log: PartitionLog) -> None:
 
 
 class Flusher:
-    """Flushes one log, one flush at a time. Whoever comes while one runs shares the next: group commit."""
+    """Flushes one log, one flush at a time. Requests that come while one runs share the next: group commit."""
 
     def __init__(self, log: PartitionLog, run: Run) -> None:
         self._log = log

@@ -1,7 +1,7 @@
 """The two sparse indexes of a segment: offset → position, timestamp → offset (formats.md §2.3).
 
-Owns what their entries mean and how they are searched. An index is only a shortcut: whoever finds it missing
-or untrue rebuilds it from the log. Must not know batches.
+Owns what their entries mean and how they are searched. An index is only a shortcut: one that is missing or
+wrong is rebuilt from the log. Must not know batches.
 """
 
 from struct import Struct

@@ -14,7 +14,7 @@ from lamina.records.batch import MAX_RELATIVE_OFFSET
 
 
 class IndexesLost(StorageError):
-    """The indexes of a segment are being made again; whoever asked may ask again in a moment."""
+    """The indexes of a segment are being rebuilt; the caller may try again in a moment."""
 
 
 class IndexRebuild:

@@ -1,8 +1,8 @@
 """A range of a log file, lent to a reader: what ``sendfile`` needs, and a way to give it back.
 
-Owns what becomes of an error of the disk under a reader: whoever lent the range is told, which takes a log offline. A
-file that became shorter, because its log was cut, is an error of that reader alone. Must not know segments; whoever
-lends decides what giving back means.
+Owns what becomes of an error of the disk under a reader: the log that lent the range is told, and goes offline. A file
+that became shorter, because its log was cut, is an error of that reader alone. Must not know segments; the lender
+decides what giving back means.
 """
 
 import errno

@@ -1,8 +1,8 @@
-"""What a crash can leave in a partition's directory, settled before the log is opened (facts 82-85).
+"""What a crash can leave in a partition's directory, put right before the log is opened (facts 82-85).
 
 Owns the meaning of ``.cleaned``, ``.swap`` and ``.deleted`` after a crash: either the old segments or the new
-ones, never both, never half. The folder of a cleaning pass that nobody finished goes; other directories inside a
-partition's directory are not its business.
+ones, never both, never half. The folder of an unfinished cleaning pass is removed; other directories inside a
+partition's directory are left alone.
 """
 
 from lamina.errors import CorruptMessage
@@ -30,7 +30,7 @@ def complete_swap_operations(disk: Disk, directory: str) -> None:
 
 
 def _undo_unfinished(disk: Disk, directory: str, names: list[str]) -> None:
-    """Fact 82: what is doomed goes; from the first unfinished segment on, so does everything that is not final.
+    """Fact 82: remove pending deletes, and all that is not final from the first unfinished segment on.
 
     The ``.swap`` files go first and for good: without a ``.cleaned`` beside them they would be taken for complete.
     """
@@ -80,7 +80,7 @@ def _range_of(disk: Disk, path: str, name: str) -> tuple[int, int]:
 
 
 def _remove_orphaned_indexes(disk: Disk, directory: str, names: list[str]) -> None:
-    """Fact 84: an index without its log is nobody's."""
+    """Fact 84: remove an index whose log is gone."""
     for name in list(names):
         stem, dot, extension = name.rpartition(".")
         if dot + extension in (INDEX, TIME_INDEX, ABORTED_INDEX) and stem + LOG not in names:

@@ -371,7 +371,7 @@ class PartitionLog:
         self.require_online()
         yield partial(self._on_disk, truncation.remove_segments)
         self.require_online()
-        yield from self._begin_anew(truncation, now_ms) if truncation.fully else self._cut_active(truncation)
+        yield from self._start_empty(truncation, now_ms) if truncation.fully else self._cut_active(truncation)
         self._end_at(self._segments.active.next_offset)
         self.epochs.forget_from(0 if truncation.fully else self._log_end_offset)
         truncation.prepare_producers(self._segments, self._log_start_offset, self._log_end_offset, self.epochs.saving())
@@ -381,9 +381,9 @@ class PartitionLog:
         self._delete_later(truncation.removed_paths, now_ms)
         self._truncation = None
 
-    def _begin_anew(self, truncation: Truncation, now_ms: int) -> Steps:
+    def _start_empty(self, truncation: Truncation, now_ms: int) -> Steps:
         initial_bytes = initial_segment_bytes(self._config)
-        yield partial(self._on_disk, partial(truncation.begin_anew, now_ms, initial_bytes))
+        yield partial(self._on_disk, partial(truncation.create_only_segment, now_ms, initial_bytes))
         self.require_online()
         assert truncation.first is not None
         self._segments.add(truncation.first)
@@ -440,7 +440,7 @@ class PartitionLog:
     def fail(self, error: OSError) -> StorageError:
         """A disk error: stop using the log, and tell its directory. Returns the error to raise. Any thread may call.
 
-        Where only descriptors are missing the log goes on, and whoever asked may ask again.
+        Where only descriptors are missing the log stays online, and the caller may try again.
         """
         if is_temporary(error):
             logger.warning("%s: %s: it can be tried again", self.name, error)

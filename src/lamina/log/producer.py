@@ -1,7 +1,7 @@
 """One producer, as one log knows it: its epoch, its last batches, and the transaction that it has open.
 
 Owns what is the next batch and what is one that came before. Must not know other producers, nor which batches may be
-appended: ``producers`` decides.
+appended: ``producer_states`` decides.
 """
 
 from collections import deque

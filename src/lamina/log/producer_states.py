@@ -76,7 +76,7 @@ class ProducerStates:
         self.highest_id = -1
         """The highest producer id below the ceiling that the log ever spoke of, forgotten ones too."""
         self.invented_id: int | None = None
-        """An id from the ceiling on that the log spoke of: nobody was given it, so it is good for this log only."""
+        """An id from the ceiling on that the log spoke of: no broker gave it out, so it counts for this log only."""
         self._ongoing_txns: dict[int, int] = {}
         """Producer id by first offset of its open transaction, in offset order."""
         self._unreplicated_txns: dict[int, int] = {}
@@ -185,7 +185,7 @@ class ProducerStates:
     ) -> VerificationGuard | None:
         """What to append a batch with, once the coordinator has said that it is part of a transaction.
 
-        ``None`` where nobody has to be asked: the transaction is open here.
+        ``None`` where the coordinator need not be asked: the transaction is open here.
         """
         if self.has_open(producer_id, epoch):
             return None

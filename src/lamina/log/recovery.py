@@ -85,7 +85,7 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     else:
         recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
     if segments.active.next_offset < opening.log_start_offset:
-        segments = _begin_anew(disk, directory, shape, segments, opening)
+        segments = _start_empty(disk, directory, shape, segments, opening)
         epochs.clear()
         producers.clear()
     end_offset = segments.active.next_offset
@@ -135,7 +135,7 @@ def _count_tail(segment: Segment) -> bool:
     return True
 
 
-def _begin_anew(disk: Disk, directory: str, shape: IndexShape, segments: SegmentList, opening: Opening) -> SegmentList:
+def _start_empty(disk: Disk, directory: str, shape: IndexShape, segments: SegmentList, opening: Opening) -> SegmentList:
     """Fact 87: a log that ends below its own start holds nothing that anybody may read."""
     for offset in snapshot_offsets(disk, directory):
         disk.unlink(snapshot_path(directory, offset))
@@ -152,7 +152,7 @@ def _empty_segment(disk: Disk, directory: str, shape: IndexShape, opening: Openi
         disk, directory, opening.log_start_offset, shape, opening.now_ms, initial_bytes=initial_bytes
     )
     if not initial_bytes:
-        # Its first batch opens it again: partitions that nobody writes to hold no descriptors.
+        # Its first batch opens it again: partitions that are not written to hold no descriptors.
         segment.close()
     return segment
 

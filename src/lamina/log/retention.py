@@ -12,7 +12,7 @@ def delete_expired(log: PartitionLog, now_ms: int, high_watermark: int) -> Steps
     """Remove what retention says may go, never at or above ``high_watermark``, in order.
 
     When that is everything the active segment rolls, so that the log is never without one. The names of what stays are
-    synced first: were they lost with the old ones gone, offsets would begin anew.
+    synced first: were they lost with the old ones gone, offsets would start from 0 again.
     """
     if log.failure is not None or log.is_truncating:
         return

@@ -297,7 +297,7 @@ class Segment:
         try:
             if error is not None:
                 raise error
-            if rebuild.size_bytes <= self.size_bytes:  # else it was cut meanwhile: whoever asks again begins anew
+            if rebuild.size_bytes <= self.size_bytes:  # else it was cut meanwhile: the next read rebuilds again
                 self._install(rebuild)
         except FileNotFoundError:
             return  # The partition is gone.

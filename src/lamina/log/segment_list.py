@@ -60,7 +60,8 @@ class SegmentList:
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that reach into ``[start, end)``: what a committed reader of it has to skip.
 
-        An abort whose last stable offset is at or above ``end`` ends the search: what was open below is settled.
+        An abort whose last stable offset is at or above ``end`` ends the search: all
+        transactions that were open below have ended.
         """
         found = []
         for segment in self._items[self.number_of(start) :]:

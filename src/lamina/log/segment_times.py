@@ -1,7 +1,7 @@
 """What a segment's files say of time, read without touching the segment.
 
-For whoever only looks: nothing is opened for good, mapped or rebuilt, so that it may happen on any thread while the log
-goes on. Must not be used to decide anything.
+Only looks: nothing stays open, is mapped or rebuilt, so that it may happen on any thread while the log is in use.
+Must not be used to decide anything.
 """
 
 from typing import NamedTuple

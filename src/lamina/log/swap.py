@@ -47,7 +47,7 @@ class Swap:
 
     def take_names(self) -> None:
         """Make the new segments durable under ``.swap`` names: from here on a crash leaves them in place."""
-        # Held to the end: once names have changed, nothing may stop for want of a descriptor.
+        # Held to the end: once names have changed, nothing may fail because no descriptor is left.
         self._names = self._disk.open_dir(self._directory)
         for segment in self._new:
             for path in segment.paths():

@@ -1,4 +1,4 @@
-"""The aborted-transaction index of a segment: which stretches of the log a committed reader must skip.
+"""The aborted-transaction index of a segment: which ranges of the log a committed reader must skip.
 
 Owns ``.txnindex`` (formats.md §2.3): 34-byte entries in the segment that holds the abort marker, made at the
 first abort. Must not know producers or markers.

@@ -52,7 +52,7 @@ class Truncation:
         self.position = 0
         """Where the file of the last segment is cut, once that is found."""
         self.first: Segment | None = None
-        """The only segment of a log that begins anew, once it is made."""
+        """The only segment of a log that was truncated fully, once it is made."""
         self._path = ""
         self._size_bytes = self._near = 0
         self._replay: Callable[[], None] | None = None
@@ -116,7 +116,7 @@ class Truncation:
         """Cut the file there. Synced, so that no batch from before the cut can follow one that is written after it."""
         cut_file(self._disk, self._path, self.position)
 
-    def begin_anew(self, now_ms: int, initial_bytes: int) -> None:
+    def create_only_segment(self, now_ms: int, initial_bytes: int) -> None:
         """Make the only segment of an empty log."""
         for snapshot in snapshot_offsets(self._disk, self._directory):
             # What the log knew of its producers went with their batches: no snapshot may bring it back.

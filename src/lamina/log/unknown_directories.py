@@ -1,7 +1,7 @@
-"""Directories that have the name of a new partition and belong to another topic, or to nobody knows whom.
+"""Directories that have the name of a new partition and belong to another topic, or to an unknown one.
 
 A disk that was away while its topic was deleted brings them back. A new topic must not take their records over, and
-nobody may remove them unasked: they are kept, under the kind of name that Kafka gives to strays. Must not know when.
+they may hold what somebody needs: they are kept, under the kind of name that Kafka gives to strays. Must not know when.
 """
 
 import logging

@@ -155,7 +155,7 @@ class _Taking:
             directories = self._open_directories()
             yield Step("checkpoints", self._data_directory)
             places = self._place(directories, metadata.image)
-            self._check_room(directories, places)
+            self._check_free_space(directories, places)
             self._copier.make_dir(LOGS)
             taken: dict[TopicPartition, TakenPartition] = {}
             for number, directory in enumerate(directories):
@@ -204,7 +204,7 @@ class _Taking:
                     places[key] = number
         return places
 
-    def _check_room(self, directories: list[DirectoryBackup], places: dict[TopicPartition, int]) -> None:
+    def _check_free_space(self, directories: list[DirectoryBackup], places: dict[TopicPartition, int]) -> None:
         parent = os.path.dirname(self._target)
         total_bytes = copied_bytes = 0
         for key, number in places.items():
@@ -247,7 +247,7 @@ class _Taking:
         return deleted, missing
 
     def _look_again(self) -> tuple[Image, int]:
-        """The metadata as it is now, and the lowest producer id that nobody can have."""
+        """The metadata as it is now, and the lowest producer id that was never given out."""
         path = f"{self._target}{PARTIAL}/{_METADATA_AFTER}"
         copy_store(f"{self._data_directory}/{METADATA_DB}", path)
         store = SqliteStore(path)

@@ -2,7 +2,7 @@
 
 Owns which logs of it are cleaned, under its lock. Of Lamina's directory the settings of topics are known; of Kafka's
 they lie in its cluster's metadata, so they have to be given, and nothing above the checkpointed high watermark is taken
-for settled: another replica may say otherwise. Raises :class:`OfflineError` with one sentence. Must not print.
+for committed: another replica may not have it. Raises :class:`OfflineError` with one sentence. Must not print.
 """
 
 import os
@@ -16,7 +16,7 @@ from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanab
 from lamina.broker.cleaner.candidates import inspect_log
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.engine_messages import Answer, Failure
-from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.failures import NotEnoughFreeSpace
 from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
 from lamina.clocks import SYSTEM_CLOCKS
@@ -75,7 +75,7 @@ class _Opened:
     configs: dict[str, LogConfig]
     """Of the topics that are to be compacted."""
     is_replicated: bool
-    """Whether another broker may know better what is settled."""
+    """Whether other brokers have replicas, so that only what is below the high watermark is committed."""
 
 
 def compact_directory(path: str, wish: Wish, clean: Clean) -> Iterator[Result]:
@@ -202,7 +202,7 @@ def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish
                 step()
             _finish(directory, log, key, answer)
         return Result(*key, answer, None, held_back=held_back)
-    except (NoRoom, Refused, OSError) as error:
+    except (NotEnoughFreeSpace, Refused, OSError) as error:
         return Result(*key, None, str(error), is_failure=True)
     finally:
         discard(taken.plan, taken.disk)
@@ -221,7 +221,8 @@ def _held_back(log: PartitionLog, cleanable: Cleanable, last_stable_offset: int,
 
 
 def _finish(directory: LogDirectory, log: PartitionLog, key: TopicPartition, manifest: Manifest) -> None:
-    """Write the checkpoint, which speaks of partitions that are not open here too; nobody reads the old files."""
+    """Write the checkpoint, which also lists partitions that are not open here, and remove the old files: they have no
+    readers."""
     existing = set(directory.partitions())
     directory.write_checkpoints(directory.offset_checkpoints.of_cleaner_offsets({key: manifest.end_offset}, existing))
     for path in log.take_due_paths(LONG_MAX):
@@ -229,9 +230,7 @@ def _finish(directory: LogDirectory, log: PartitionLog, key: TopicPartition, man
 
 
 def _last_stable_offset(directory: LogDirectory, log: PartitionLog, *, is_replicated: bool) -> int:
-    settled = log.log_end_offset
-    if is_replicated:
-        settled = log.checkpointed_high_watermark
-    log.producers.high_watermark_moved(settled)
+    high_watermark = log.checkpointed_high_watermark if is_replicated else log.log_end_offset
+    log.producers.high_watermark_moved(high_watermark)
     unstable = log.producers.first_unstable_offset()
-    return settled if unstable is None else min(settled, unstable)
+    return high_watermark if unstable is None else min(high_watermark, unstable)

@@ -48,7 +48,7 @@ def restore(
         _check_place(place, backup)
     files = _files_by_target(manifest, data_directory, log_directories)
     _check_backup(backup, manifest, files)
-    _check_room(disk, files)
+    _check_free_space(disk, files)
     planned(sum(file.size_bytes for file in files.values()))
     with ExitStack() as undo:
         for place in places:
@@ -108,7 +108,7 @@ def _number(one: TakenPartition, log_directories: list[str]) -> int:
 
 
 def _files_by_target(manifest: Manifest, data_directory: str, log_directories: list[str]) -> dict[str, BackupFile]:
-    """Where each file goes; what speaks of a whole log directory is written anew and not among them."""
+    """Where each file goes; files about a whole log directory are written again and not among them."""
     places = {
         partition_directory(*one.key): log_directories[_number(one, log_directories)] for one in manifest.partitions
     }
@@ -142,7 +142,7 @@ def _check_backup(backup: str, manifest: Manifest, files: dict[str, BackupFile])
             raise BackupError(f"{path} has {size_bytes} bytes, not {file.size_bytes}: take another backup")
 
 
-def _check_room(disk: Disk, files: dict[str, BackupFile]) -> None:
+def _check_free_space(disk: Disk, files: dict[str, BackupFile]) -> None:
     wanted: dict[int, int] = {}
     places: dict[int, str] = {}
     for target, file in files.items():

@@ -12,6 +12,6 @@
 - `fetching`, `producing`, `listing`: the calls on raw batches and offsets.
 - `blocking`: the way in for code that has no event loop.
 
-Time is the running loop's and randomness is handed in, so that whoever drives the loop drives this room. Must not know
-brokers' insides, Spark or librdkafka.
+Time is the running loop's and randomness is handed in, so that the owner of the loop controls this package. Must not
+know brokers' insides, Spark or librdkafka.
 """

@@ -1,4 +1,4 @@
-"""A cluster, as one client of it sees it: requests reach the broker that they are for, whoever that is today.
+"""A cluster, as one client of it sees it: requests reach the broker that they are for, whichever that is today.
 
 Owns the attempts at a call: an error that passes by itself is retried, after a back-off, until `api_timeout_ms` is
 over; then, or at once for any other error, it is raised as the exception of its code. What was sent on a connection

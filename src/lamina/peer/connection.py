@@ -127,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         for response in responses:
             waiter = self._waiting.popleft()
-            # Whoever was cancelled meanwhile does not wait any more; its place in the order is kept until here.
+            # A caller that was cancelled meanwhile does not wait any more; its place in the order is kept until here.
             if not waiter.done():
                 waiter.set_result(response)
             self._free.release()
@@ -138,5 +138,5 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _same(error: KafkaError) -> KafkaError:
-    """One for each who waits: a raised exception collects the frames of whoever raises it."""
+    """One for each waiter: an exception collects the frames in which it is raised."""
     return type(error)(*error.args)

@@ -29,7 +29,7 @@ class ConnectionPool:
             opened = self._opened[address] = asyncio.create_task(opening)
             opened.add_done_callback(_look_at)
         try:
-            # Whoever gives up leaves the attempt to the others, and to the next.
+            # A caller that gives up leaves the attempt to the others, and to the next.
             return await asyncio.shield(opened)
         except asyncio.CancelledError:
             if opened.cancelled():
@@ -72,6 +72,6 @@ def _is_usable(opened: "asyncio.Task[Connection]") -> bool:
 
 
 def _look_at(opened: "asyncio.Task[Connection]") -> None:
-    """An attempt that failed when nobody waited any more is no news for asyncio's log."""
+    """An attempt that failed when no caller waited any more need not be in asyncio's log."""
     if not opened.cancelled():
         opened.exception()

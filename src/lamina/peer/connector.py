@@ -70,7 +70,7 @@ async def _resolved(address: Address) -> list[Any]:
 
 
 async def open_connection(connector: Connector, address: Address, limits: Limits) -> Connection:
-    """A connection that is ready for requests. Raises `KafkaError`: `NetworkError` where nobody answers in time."""
+    """A connection that is ready for requests. Raises `KafkaError`: `NetworkError` where no answer comes in time."""
     try:
         async with asyncio.timeout(limits.connect_timeout_ms / 1000):
             connection = await connector.connect(address, limits)

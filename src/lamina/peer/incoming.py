@@ -1,6 +1,6 @@
 """Received bytes → frames that outlive the next receive. Sans-io: the connection receives into what it is lent.
 
-Owns the receive side of one connection to a broker. A frame has memory of its own, because whoever asked may keep a
+Owns the receive side of one connection to a broker. A frame has memory of its own, because the caller may keep a
 view into it (the records of a Fetch response). The bytes that arrive together with the size are copied once; the rest
 of a large frame is received where it stays. Must not know what is in a frame.
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 @dataclass(frozen=True, slots=True)
 class AnyBroker:
-    """Whoever answers."""
+    """Any broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Work:
     memory_bytes: int
     """For the keys of one log at a time."""
     at_once: int
-    """Tasks that can be at work at the same time, this one included."""
+    """Tasks that can run at the same time, this one included."""
 
 
 class Backlog:

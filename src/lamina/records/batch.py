@@ -191,7 +191,7 @@ def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leade
 
 
 def stamp_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Set the max timestamp and the timestamp type of the batch, and its CRC anew."""
+    """Set the max timestamp and the timestamp type of the batch, and recompute its CRC."""
     header = read_header(buffer, position)
     _ATTRIBUTES.pack_into(buffer, position + _COVERED_AT, header.attributes | LOG_APPEND_TIME_BIT)
     _TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, timestamp_ms)

@@ -16,7 +16,7 @@ from lamina.records.validate import BatchRules, ValidatedBatch, validate_batch
 class PreparedBatch(NamedTuple):
     batch: bytearray | memoryview
     validated: ValidatedBatch
-    """Of ``batch``: where it was compressed anew, with the header that it has now."""
+    """Of ``batch``: where it was recompressed, with the header that it has now."""
 
 
 _new_tuple = tuple.__new__

@@ -92,10 +92,10 @@ def validate_batch(buffer: Buffer, rules: BatchRules, now_ms: int, walk: Walk = 
     try:
         codec_id, record_count = header.codec_id, header.record_count
         if codec_id:
-            _check_room(record_count, rules.max_decompressed_bytes)
+            _check_count(record_count, rules.max_decompressed_bytes)
         if codec_id or len(records) > rules.max_decompressed_bytes:
             records = _decompress(codec_id, records, rules.max_decompressed_bytes)
-        _check_room(record_count, len(records))
+        _check_count(record_count, len(records))
         max_timestamp, offset_delta_of_max_timestamp, faults = walk(
             records,
             record_count,
@@ -153,7 +153,7 @@ def _check_batch(buffer: Buffer, header: BatchHeader, rules: BatchRules) -> None
         raise InvalidTimestamp("a client may not set log-append time")
 
 
-def _check_room(record_count: int, size_bytes: int) -> None:
+def _check_count(record_count: int, size_bytes: int) -> None:
     """Refuse a count that cannot be true before anything is spent on it."""
     if record_count * _LEAST_RECORD_BYTES > size_bytes:
         raise InvalidRecord(f"the batch counts {record_count} records, more than {size_bytes} bytes can hold")

@@ -67,7 +67,7 @@ LAMINA_CLEANER_EXPIRE_IDLE = broker_setting(
     "lamina.cleaner.expire.idle",
     BOOLEAN,
     False,
-    "Remove tombstones and markers whose time has come also from topics to which nobody writes any more.",
+    "Also remove expired tombstones and markers from topics that are no longer written to.",
     update=Update.CLUSTER_WIDE,
     difference="Kafka leaves them until something new makes the log dirty",
 )

@@ -56,7 +56,7 @@ def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
         per_host[host] = int(count)
     if settings[MAX_CONNECTIONS_PER_IP] == 0 and not per_host:
         raise SettingError(
-            "max.connections.per.ip = 0: nobody could connect; set max.connections.per.ip.overrides for those who may"
+            "max.connections.per.ip = 0: no client could connect; set max.connections.per.ip.overrides for some"
         )
     return ConnectionLimits(
         settings[MAX_CONNECTIONS],

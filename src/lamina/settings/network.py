@@ -92,8 +92,8 @@ MAX_CONNECTIONS = broker_setting(
     "max.connections",
     INT,
     INT_MAX,
-    "How many may be connected at once; then nobody is accepted until one closes. On the brokers' listener, if there "
-    "are others, one is: the connection elsewhere that was silent longest is closed for it. For one listener: "
+    "How many connections may be open at once; then no other is accepted until one closes. On the brokers' listener, "
+    "if there are others, one is: the connection elsewhere that was silent longest is closed for it. For one listener: "
     "`listener.name.NAME.max.connections`.",
     update=Update.CLUSTER_WIDE,
     rule=at_least(0),

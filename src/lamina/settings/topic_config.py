@@ -40,7 +40,7 @@ def check_topic_overrides(broker: BrokerSettings, overrides: Mapping[str, str]) 
 
 
 def resolve_topic(setting: Setting[T], broker: BrokerSettings, overrides: Mapping[str, str]) -> Resolved[T] | None:
-    """One setting of a topic with its source and synonyms; None where nobody gives it a value."""
+    """One setting of a topic with its source and synonyms; None where it has no value."""
     inherited = _inherited(setting, broker)
     text = overrides.get(setting.name)
     if text is None:

@@ -25,7 +25,7 @@ TRANSACTIONAL_ID_EXPIRATION_MS = broker_setting(
     "transactional.id.expiration.ms",
     INT,
     7 * 24 * 60 * 60 * 1000,
-    "How long a transactional id is remembered that nobody uses.",
+    "How long an unused transactional id is remembered.",
     rule=at_least(1),
 )
 TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS = broker_setting(

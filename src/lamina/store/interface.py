@@ -1,4 +1,4 @@
-"""What the broker needs of a cluster store, whoever serves it: SQLite on one node, ZooKeeper in a cluster.
+"""What the broker needs of a cluster store, whatever serves it: SQLite on one node, ZooKeeper in a cluster.
 
 Owns the contract. A store maps paths to small values, each with a version: 0 when it is created, one more with
 each change. All writing is compare-and-set, and several writes are one transaction: all of them happen or none

@@ -18,7 +18,7 @@ class ProducerIds:
         self._store = store
 
     def next_block(self, at_least: int = 0) -> range:
-        """Ids that nobody had, none below ``at_least``: one more than the highest that any log speaks of.
+        """Ids that were never given out, none below ``at_least``: one more than the highest that any log speaks of.
 
         The store may know less than the logs, when directories were adopted or the store was restored.
         """

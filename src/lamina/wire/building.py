@@ -1,6 +1,6 @@
 """Messages of any version from one set of facts.
 
-Whoever writes a message states all it knows; what the version at hand cannot carry is left out. Owns nothing but
+The caller states all it knows; what the version at hand cannot carry is left out. Owns nothing but
 that. Must not know any API.
 """
 
@@ -24,7 +24,7 @@ class Shape:
         self._names = frozenset(field.name for field in fields_of(schema))
 
     def __call__(self, **fields: Any) -> Any:
-        """What nobody states of throttling is 0: only the router knows of it."""
+        """A throttle time that is not stated is 0: only the router knows it."""
         names = self._names
         if _THROTTLE in names:
             fields.setdefault(_THROTTLE, 0)

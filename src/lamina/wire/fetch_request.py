@@ -3,7 +3,7 @@
 Owns their layout, which grew field by field: what a version does not carry has the value that means "none".
 Topics are named up to v12 and have ids from v13. The replica's id is a field up to v14 and a tagged field
 from v15 (KIP-903); the tags for a cluster id, for a replica's directory id (v17) and for its high watermark (v18,
-KIP-1166) are of no use to this broker and skipped, like tags that nobody knows. Must not know sessions or partitions.
+KIP-1166) are of no use to this broker and skipped, like unknown tags. Must not know sessions or partitions.
 """
 
 from collections.abc import Callable

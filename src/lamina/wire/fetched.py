@@ -1,7 +1,7 @@
 """Fetch responses v4-18, read by hand: the records stay where they were received.
 
 Owns the way back from the bytes that `fetch_response` writes. The records of a partition are a view into the frame,
-so that megabytes are not copied to be looked at; whoever keeps a view keeps the whole frame. Tagged fields that a
+so that megabytes are not copied to be looked at; keeping a view keeps the whole frame. Tagged fields that a
 version does not know are skipped. Must not know sessions, nor what is inside a batch.
 """
 

@@ -44,7 +44,7 @@ class FrameError(Exception):
 
 
 class SharedBuffers:
-    """Base buffers that nobody uses now. One is enough as long as requests are served at once."""
+    """Base buffers that are free. One is enough as long as requests are served at once."""
 
     __slots__ = ("_free", "size_bytes")
 

@@ -25,7 +25,7 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     body_at: int
-    """Where the body starts in the frame. For an API or version that nobody knows: a guess."""
+    """Where the body starts in the frame. For an unknown API or version: a guess."""
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:

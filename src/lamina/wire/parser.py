@@ -1,7 +1,7 @@
 """Bytes → message, by a function compiled for each message version on first use.
 
 Leans on Python's own bounds checks: an index or a `struct` past the end raises, a slice past the end moves
-the position past the end, and both are noticed by whoever compares the position with the length at the last
+the position past the end, and both are noticed when the position is compared with the length at the last
 byte. So a field costs one read, and no length or count is believed before the bytes are there. Counts are
 charged to the message's budget (`MAX_ELEMENTS`). For a request with an array the compiled source reads like
 this:

@@ -143,7 +143,7 @@ def write_compact_string(out: bytearray, value: str | None) -> None:
 
 
 def read_tags(data: Buffer, at: int, budget: list[int]) -> tuple[dict[int, bytes], int]:
-    """A whole tag section: (tag → its bytes, where the next field starts). Nobody has to know every tag."""
+    """A whole tag section: (tag → its bytes, where the next field starts). Unknown tags are fine."""
     count, at = read_uvarint(data, at)
     tags: dict[int, bytes] = {}
     for _ in range(spend(count, budget)):

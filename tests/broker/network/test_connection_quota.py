@@ -161,7 +161,7 @@ def test_an_override_that_makes_no_sense_stops_the_start(overrides: str) -> None
 
 
 def test_a_broker_to_which_nobody_could_connect_does_not_start() -> None:
-    with pytest.raises(SettingError, match="nobody could connect"):
+    with pytest.raises(SettingError, match="no client could connect"):
         resolve_broker(sets={"max.connections.per.ip": "0"})
 
 

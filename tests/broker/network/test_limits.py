@@ -34,7 +34,7 @@ def test_at_max_connections_the_next_is_served_when_one_leaves(own_broker: Calla
         assert is_served(first)
         assert is_served(second)
         third.begin(metadata_request(create=False))
-        broker.wait_for_log("accepts nobody for now: 2 are connected")
+        broker.wait_for_log("accepts no connections for now: 2 are open")
         assert is_served(first)
         second.socket.close()
         assert third.answer(3, 12).brokers
@@ -125,6 +125,6 @@ def test_a_listeners_own_limit_is_set_while_the_broker_runs_and_is_shown(
         assert [(config.name, config.value) for config in shown.configs] == [(name, "1")]
         with RawClient(broker) as second:
             second.begin(metadata_request(create=False))
-            broker.wait_for_log("PLAINTEXT accepts nobody for now")
+            broker.wait_for_log("PLAINTEXT accepts no connections for now")
             set_on_broker(first, name, "2")
             assert second.answer(3, 12).brokers

@@ -69,7 +69,7 @@ class Scan:
         self._deadline_ms = deadline_ms
 
     async def run(self, work: Callable[[], T], done: Callable[[], None]) -> T:
-        """The result of ``work``. ``done`` is called when the thread has ended, even if nobody waits for the result."""
+        """The result of ``work``. ``done`` is called when the thread has ended, even if the result is not wanted."""
         running = self._pool.run_scan(work)
         running.add_done_callback(lambda _: done())
         return await asyncio.shield(running)

@@ -107,7 +107,7 @@ class BoundedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         self._arm()
         if self.conn.their_state is h11.SEND_BODY:
-            # Nobody reads the rest of what it sends.
+            # The rest of what it sends is not read.
             self.transport.close()
         super().on_response_complete()
 

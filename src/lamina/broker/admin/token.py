@@ -57,7 +57,7 @@ def _from_file(path: str) -> str:
     if mode & 0o077:
         os.chmod(path, _OWNER_ONLY)
         logger.warning(
-            "%s could be read by others and no longer can; whoever did keeps the token: remove the file, and the next "
+            "%s could be read by others, which is fixed now. If somebody has read the token, remove the file: the next "
             "start makes another",
             path,
         )

@@ -214,7 +214,7 @@ class Cleaner(MetadataListener):
                 self._tasks.add(begun[-1])
                 begun[-1].add_done_callback(self._tasks.discard)
         for key in {candidate.key for candidate in candidates} - self._left_over:
-            # Whoever asked since the round began may ask for more than it has seen.
+            # A request that came since the round began may ask for more than it has seen.
             if key in wanted and self._wanted.get(key) == wanted[key]:
                 del self._wanted[key]
         return begun

@@ -25,7 +25,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.engine_messages import Answer, Failure
-from lamina.cleaning.failures import NoRoom
+from lamina.cleaning.failures import NotEnoughFreeSpace
 from lamina.cleaning.gather import PassLimits, Taken, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
 from lamina.clocks import Clocks
@@ -124,7 +124,7 @@ class Passes:
         self.open[one.key] = one
         try:
             one.plan = await self.threads.run(partial(prepare, one.taken))
-        except (NoRoom, OSError) as error:
+        except (NotEnoughFreeSpace, OSError) as error:
             await self._fail(one, f"it could not be begun: {error}")
             return None
         one.gathered_at_ms = self._clocks.monotonic_ms()
@@ -199,8 +199,8 @@ class Passes:
     async def _put_in_place(self, one: Pass, manifest: Manifest) -> None:
         """Raises :class:`Refused`, ``OSError`` or :class:`StorageError`.
 
-        A policy that changes or a topic that goes meanwhile is noticed between two groups; whoever cuts the log waits
-        until this is over.
+        A policy that changes or a topic that goes meanwhile is noticed between two groups; a truncation waits until
+        this is over.
         """
         one.phase = "installing"
         read_bytes = cleaner_limits(self._metadata.settings).read_bytes
@@ -312,7 +312,7 @@ class CleanerCheckpoints:
         added: set[TopicPartition] = set()
 
         def collect() -> Checkpoints:
-            # Whoever comes from now on waits for the next one.
+            # A pass that ends from now on waits for the next checkpoint.
             del self._writing[directory.path]
             offsets = {
                 (partition.topic, partition.index): offset
@@ -325,7 +325,7 @@ class CleanerCheckpoints:
         try:
             await self._directories.checkpoint(directory, collect)
         except StorageError:
-            # What is not on disk does not tell a start that a cleaner was at work in a log.
+            # What is not on disk does not tell a start that a log was cleaned.
             for key in added:
                 directory.offset_checkpoints.cleaner_offsets.pop(key, None)
             raise

@@ -39,6 +39,6 @@ class ProducerIdBlock:
 
     def _take(self, refill: "asyncio.Future[range]", block: range) -> None:
         """The first who comes back with a block takes it for all. A future that is done is waited for without a pause,
-        so nobody may count on a callback of it."""
+        so do not count on a callback of it."""
         if self._refill is refill:
             self._refill, self._block = None, block

@@ -53,7 +53,7 @@ class Runtime(Generic[R, M]):
         return iter(self._shards.values())
 
     def lead(self, partition: Partition) -> None:
-        """This broker leads a partition of the topic: load its shard, anew in another epoch."""
+        """This broker leads a partition of the topic: load its shard, again for each new epoch."""
         self.resign(partition.index)
         partition.on_marker = self._marker_written(partition.index)
         log = ShardLog(partition, self._format, self._threads)

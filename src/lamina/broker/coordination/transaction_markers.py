@@ -70,7 +70,7 @@ class TransactionMarkers:
     ) -> None:
         """Until every partition has its marker, committed, and the transaction is complete."""
         machine, wait_seconds = shard.machine, _RETRY_SECONDS
-        # A machine that was loaded again has sent its markers anew, or another broker does.
+        # A machine that was loaded again has sent its markers again, or another broker does.
         while shard.machine is machine:
             left |= (await all_committed(uncommitted, self._clocks)).keys()
             waiting, left, uncommitted = sorted(left), set(), []

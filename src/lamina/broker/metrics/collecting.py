@@ -1,6 +1,6 @@
 """From the parts of a broker to the samples of every metric on the list.
 
-Owns where each value comes from. Samples are made one by one as they are asked for, so that whoever asks may let
+Owns where each value comes from. Samples are made one by one as they are asked for, so that the caller may let
 requests go first. Labels come from what exists: topics, listeners, directories, APIs, error codes; never from what a
 client may invent. Must not know any format.
 """

@@ -1,4 +1,4 @@
-"""The text of ``/metrics``: Prometheus's own format, or OpenMetrics for whoever asks for it.
+"""The text of ``/metrics``: Prometheus's own format, or OpenMetrics when a client asks for it.
 
 Owns that a scrape of ten thousand partitions does not hold up the loop: the text is made on the loop, where the
 counters live, a few samples at a time. ``prometheus_client`` writes it and is imported with the first scrape. Must not

@@ -351,7 +351,7 @@ class Connection:
                 self._is_writing = True
                 self._loop.add_writer(self._fd, self._writable)
         except OSError:
-            # Nobody hears what is answered; what was asked before is done all the same.
+            # The responses cannot be sent any more; what was asked before is done all the same.
             self._channel.drop()
             self._gone = self._gone or Ended.ERROR
             self._read_no_more()

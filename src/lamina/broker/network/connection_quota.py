@@ -1,7 +1,7 @@
 """Whether one more connection may come: ``max.connections``, the limits by address, ``max.connection.creation.rate``.
 
-Owns the counts, and what is refused by reason. At ``max.connections`` nobody is accepted until somebody leaves, and
-above the rate nobody until it is time; both wait in the system's queue. Too many from one address are turned away.
+Owns the counts, and what is refused by reason. At ``max.connections`` no connection is accepted until one closes, and
+above the rate none until it is time; both wait in the system's queue. Too many from one address are turned away.
 The brokers' listener, if there are others beside it, is held back by neither of the first two, only by limits that it
 has itself. A rate is a bucket of one second's connections, filled steadily. Time is an argument, in seconds that never
 go back. Must not know sockets.

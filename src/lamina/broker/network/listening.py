@@ -78,7 +78,7 @@ class Listening:
         self._max_idle_seconds = max_idle_ms / 1000
         self._bound: list[Bound] = []
         self._waiting: set[Bound] = set()
-        """Listeners that accept nobody until somebody leaves or the limits change."""
+        """Listeners that accept no connection until one closes or the limits change."""
         self._looking_up: asyncio.Task[None] | None = None
         self.connections: set[Connection] = set()
         self.created: Counter[str] = Counter()
@@ -134,7 +134,7 @@ class Listening:
         self._loop.call_later(seconds, self._sweep)
 
     def _sweep(self) -> None:
-        """Close connections that nobody uses: a client that died without a word, a request that never ends."""
+        """Close unused connections: a client that died without a word, a request that never ends."""
         idle_since = self._loop.time() - self._max_idle_seconds
         for connection in list(self.connections):
             if connection.active_at < idle_since and not connection.is_waiting:
@@ -223,7 +223,7 @@ class Listening:
             self.quota.waits_for_room += 1
             self._loop.remove_reader(bound.socket.fileno())
             self._waiting.add(bound)
-            self._say_refused(f"{bound.listener.name} accepts nobody for now: {self.quota.count} are connected")
+            self._say_refused(f"{bound.listener.name} accepts no connections for now: {self.quota.count} are open")
         else:
             self.quota.waits_for_rate += 1
             self._pause(bound, seconds)

@@ -1,6 +1,6 @@
 """The partitions that this broker serves, by name and by topic id.
 
-Owns which of them are offline, and tells whoever depends on one that goes offline. Must not know where partitions come
+Owns which of them are offline, and tells ``on_offline`` of one that goes offline. Must not know where partitions come
 from: the publisher adds and removes them.
 """
 
@@ -27,7 +27,7 @@ class Partitions:
         self._offline: dict[str, frozenset[int]] = {}
         """Those without a log, and those whose log has failed."""
         self.is_closing = False
-        """Whether nobody may wait for a partition any more: the broker stops."""
+        """Whether the broker stops: nothing may wait for a partition any more."""
         self.on_offline: Callable[[Partition], None] | None = None
         """Told of each partition that goes offline."""
 
@@ -102,7 +102,7 @@ class Partitions:
             self._went_offline(partition)
 
     def directory_failed(self) -> None:
-        """A log directory has gone offline with its partitions: nobody waits for those, nobody coordinates in them."""
+        """A log directory has gone offline with its partitions: wake their waiters, and stop their coordinators."""
         for partition in list(self):
             if partition.log.failure is not None:
                 partition.release_all()
@@ -114,7 +114,7 @@ class Partitions:
             self.on_offline(partition)
 
     def release_all(self) -> None:
-        """The broker stops: wake whoever waits, and let nobody wait again."""
+        """The broker stops: wake all waiters, and let none wait again."""
         self.is_closing = True
         for partition in self:
             partition.release_all()

@@ -67,7 +67,7 @@ class Upkeep:
         await self._visit(lambda partition: partition.log.producers.expire(now_ms, expiration_ms))
 
     async def flush_due(self) -> None:
-        """``flush.ms``: what has been in the log that long is flushed, whoever wrote it."""
+        """``flush.ms``: what has been in the log that long is flushed, whatever wrote it."""
         now_ms, before_ms = self._clocks.monotonic_ms(), self._flushed_ms
         self._flushed_ms = {}
 

@@ -16,7 +16,7 @@ ErrorResponse = Callable[[Request, Any, KafkaError], Any]
 
 API_VERSIONS = 18
 UNSUPPORTED_VERSION = -1
-"""What a handler of ApiVersions is told when the client asked in a version that nobody knows."""
+"""What a handler of ApiVersions is told when the client asked in an unknown version."""
 
 
 class Api(NamedTuple):

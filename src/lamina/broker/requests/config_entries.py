@@ -100,7 +100,7 @@ def not_compacted(why_not: str) -> ConfigEntry:
 
 
 def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Everything that can be set on a topic and what holds; also what is set on it and read by nobody."""
+    """Everything that can be set on a topic and what holds; also what is set on it and not read."""
     entries = [
         _entry(setting, resolve_topic(setting, settings, overrides), is_read_only=False)
         for setting in TOPIC_SETTINGS.values()
@@ -125,7 +125,7 @@ def group_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> lis
 
 
 def broker_entries(settings: BrokerSettings, actual_values: Mapping[str, str] = NOTHING) -> list[ConfigEntry]:
-    """Everything that a broker reads and what holds; also what was set on it while running and nobody reads.
+    """Everything that a broker reads and what holds; also what was set on it while running and is not read.
 
     ``actual_values`` are shown in place of those that were given.
     """
@@ -178,7 +178,7 @@ def _synonym(synonym: Synonym, hidden: bool) -> ConfigSynonym:
 
 
 def _unread(name: str, text: str, source: Source) -> ConfigEntry:
-    """A name that Lamina does not read. One that nobody knows may be somebody's secret."""
+    """A name that Lamina does not read. An unknown one may hold a secret."""
     hidden = broker_ignored(name) is None and listener_setting(name) is None
     synonym = _synonym(Synonym(name, text, source), hidden)
     kind = ConfigType.UNKNOWN if hidden else ConfigType.STRING

@@ -159,7 +159,7 @@ class FetchSessions:
         return session
 
     def _evict_for(self, size: int, now_ms: int) -> bool:
-        """Make room: a session that nobody used for long, else a smaller one that has had its time."""
+        """Evict a session that was not used for long, else a smaller one that has had its time."""
         if not self._sessions:
             return False
         oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)

@@ -50,9 +50,9 @@ class KernelLoading:
         return record_count > self._quick_records
 
     def begin(self) -> asyncio.Task[None]:
-        """A large batch came: get the kernel, if nobody did so far. Done when it is settled which walk stays."""
+        """Load the kernel, unless that has begun. The task is done when the kernel is used, or cannot be loaded."""
         if self._task is None:
-            self._task = self._loop.create_task(self._settle())
+            self._task = self._loop.create_task(self._load_kernel())
         return self._task
 
     async def stop(self) -> None:
@@ -60,7 +60,7 @@ class KernelLoading:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _settle(self) -> None:
+    async def _load_kernel(self) -> None:
         if importlib.util.find_spec("numba") is None:
             logger.info('records are checked in plain Python; pip install "lamina[spark]" makes large batches faster')
             return
@@ -68,7 +68,7 @@ class KernelLoading:
             await self._compile()
             self.walk_records = await self._threads.run(self._load)
         except Exception as error:
-            logger.warning("records are checked in plain Python, the kernel cannot be had: %s", error)
+            logger.warning("records are checked in plain Python, the kernel cannot be loaded: %s", error)
         else:
             self._quick_records = _QUICK_NATIVELY
             logger.info("records are checked by compiled code")

@@ -316,8 +316,8 @@ def _compile(stamp: int) -> Rewrite:
         """Judge the batches from row ``begin`` on and put what is left of them into ``out``, from its start.
 
         Of a compressed batch that is rebuilt, its new records alone: header and CRC come after compressing. Returns
-        the row where it stopped, for want of room in ``out`` or ``kept`` or at a bad batch; the ordinal of that row's
-        first record; the bytes in ``out``; and whether it is a bad batch.
+        the row where it stopped, because ``out`` or ``kept`` is full or a batch is bad; the ordinal of that row's first
+        record; the bytes in ``out``; and whether it is a bad batch.
         """
         at = i64(0)
         file, records, out_at = address_of(data), address_of(payload), address_of(out)

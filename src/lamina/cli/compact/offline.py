@@ -1,4 +1,4 @@
-"""Compacting a directory that no broker uses, with a bar for whoever watches.
+"""Compacting a directory that no broker uses, with a progress bar.
 
 Must not know how a log is compacted.
 """

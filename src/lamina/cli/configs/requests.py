@@ -74,7 +74,7 @@ def alter(cluster: Cluster, resource: Resource, wanted: Mapping[str, str | None]
 
 
 def _check_broker(cluster: Cluster, resource: Resource) -> None:
-    """librdkafka waits a minute for a broker that nobody knows."""
+    """librdkafka waits a minute for an unknown broker."""
     if resource.type != "broker":
         return
     nodes = cluster.answer(cluster.admin().describe_cluster()).nodes

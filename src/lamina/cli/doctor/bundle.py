@@ -35,7 +35,7 @@ CONTENTS: Mapping[str, str] = {
 
 def write_bundle(path: str, parts: Mapping[str, str]) -> None:
     """A tar of texts, whole or not at all. Raises FileExistsError for a file that is there already."""
-    # The final name is taken first, so that nobody else's file can come in between.
+    # The final name is taken first, so that no other file can take it meanwhile.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(fd, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
@@ -72,7 +72,7 @@ def _fields(finding: Finding) -> dict[str, str]:
 
 
 def shown_settings(settings: BrokerSettings) -> dict[str, dict[str, str | None]]:
-    """What holds. A name that nobody knows may be somebody's secret, and so may one that is refused."""
+    """What holds. An unknown name may hold a secret, and so may one that is refused."""
     shown: dict[str, dict[str, str | None]] = {}
     for name, setting in BROKER_SETTINGS.items():
         resolved = settings.resolved(setting)

@@ -43,7 +43,7 @@ def check_clock(since: tuple[float, float]) -> Finding:
 
 
 def _is_synchronised() -> bool | None:
-    """``None`` where nobody can say: in a container, or without systemd."""
+    """``None`` where that is not known: in a container, or without systemd."""
     if os.path.exists(_SYNCHRONISED):
         return True
     command = shutil.which("timedatectl")

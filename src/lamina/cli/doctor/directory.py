@@ -29,7 +29,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFacts:
-    """``holder`` is the process at work in it: 0 when only that there is one is known."""
+    """``holder`` is the process that uses it: 0 when there is one, but which is not known."""
 
     exists: bool
     holder: int | None = None
@@ -93,7 +93,7 @@ def _gather(path: str, log_directories: tuple[str, ...]) -> DirectoryFacts:
 
 
 def read_metadata(path: str) -> Metadata | None:
-    """From the file's header, since a running broker lets nobody open it; ``None`` without a file."""
+    """From the file's header, since it cannot be opened while a broker runs; ``None`` without a file."""
     try:
         with open(path, "rb") as file:
             header = file.read(_HEADER_BYTES)

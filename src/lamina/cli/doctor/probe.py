@@ -1,4 +1,4 @@
-"""Asking whoever listens at an address whether it is a Kafka broker, and which.
+"""Asking what listens at an address whether it is a Kafka broker, and which.
 
 Three requests that every broker since Kafka 2.1 knows, over a plain connection; nothing is made or changed. Must not
 trust the answers: anything may listen there.
@@ -37,7 +37,7 @@ class Answering:
 
 
 def probe(host: str, port: int, seconds: float = 3.0) -> Answering | None:
-    """``None`` if it does not speak Kafka, or not in time. Raises OSError when nobody can be connected to."""
+    """``None`` if it does not speak Kafka, or not in time. Raises OSError when nothing accepts the connection."""
     return asyncio.run(_probe(Address(host, port), seconds))
 
 

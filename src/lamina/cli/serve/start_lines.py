@@ -26,7 +26,7 @@ def warn(settings: BrokerSettings) -> None:
     for listener in listeners(settings):
         if not listener.is_for_this_machine:
             logger.warning(
-                "OPEN TO OTHERS: %s listens on %s without authentication or encryption: whoever reaches that "
+                "OPEN TO OTHERS: %s listens on %s without authentication or encryption: anyone who reaches that "
                 "address can read, write and delete everything; 127.0.0.1 is for this machine alone",
                 listener.name,
                 listener.host or "every address",
@@ -34,7 +34,7 @@ def warn(settings: BrokerSettings) -> None:
     for listener in admin_listeners(settings):
         if not listener.is_for_this_machine:
             logger.warning(
-                "OPEN TO OTHERS: the admin listener is on %s without authentication or encryption: whoever reaches "
+                "OPEN TO OTHERS: the admin listener is on %s without authentication or encryption: anyone who reaches "
                 "that address can read settings, topics and who is connected; 127.0.0.1 is for this machine alone",
                 listener.host or "every address",
             )

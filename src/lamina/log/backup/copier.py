@@ -20,7 +20,7 @@ class BackupError(Exception):
 
 
 class Step(NamedTuple):
-    """What was just done; whoever drives a backup gets one after each thing that could meet a change."""
+    """What was just done; a backup yields one after each thing that a change could meet."""
 
     what: str
     path: str

@@ -3,7 +3,7 @@
 The checkpoints are read before the segments, so that they never claim more than was taken: a recovery point above
 what the copy holds safely would make the next start believe it unchecked, a cleaner's offset above it would keep
 records from being cleaned. A recovery point that went down meanwhile means that a log was cut: those partitions
-are taken again. A mark of a clean stop counts only if the same one is still there at the end and nobody runs.
+are taken again. A mark of a clean stop counts only if the same one is still there at the end and no broker runs.
 Must not know the metadata: which partitions are wanted is given.
 """
 
@@ -80,7 +80,7 @@ class DirectoryBackup:
         return None if self.is_running() else next((each for each in entries if each.name == CLEAN_SHUTDOWN), None)
 
     def is_still(self) -> bool:
-        """Whether a clean stop left it and nobody has run since."""
+        """Whether a clean stop left it and no broker has run since."""
         return self._mark is not None and self._find_mark(self._disk.scan(self.path)) == self._mark
 
     def estimate_bytes(self, key: TopicPartition, *, may_link: bool) -> tuple[int, int]:

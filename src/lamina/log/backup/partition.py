@@ -7,10 +7,11 @@ listed, taken and listed again, and only a change that cannot matter is let pass
 - the active segment grew, or others follow it: what was taken is a shorter log;
 - segments at the start are gone, by retention: those that were still there when their turn came are kept.
 
-Anything else (a swap, a cut, another topic of that name) begins the partition anew, a bounded number of times.
+After anything else (a swap, a cut, another topic of that name) the backup of the partition starts over, a bounded
+number of times.
 
 A closed segment is linked only if recovery can never touch it, that is when the segment behind it begins below the
-recovery point. A cut below it (``trimming``) first lowers the recovery point on disk and then looks for other
+recovery point. A cut below it (``truncation``) first lowers the recovery point on disk and then looks for other
 names of the file; the directory's backup looks at the recovery point again after it linked. One of them sees the
 other. A cut above it meets copies only, which recovery checks batch by batch. All other files are copied: an
 index is written in place when its segment becomes active again.
@@ -72,7 +73,7 @@ class Source:
     recovery_point: int
     """As it was on disk before anything was taken."""
     is_still: bool
-    """Whether a clean stop left it and nobody runs: then everything in it is final."""
+    """Whether a clean stop left it and no broker runs: then everything in it is final."""
     is_running: Callable[[], bool]
 
 
@@ -130,7 +131,7 @@ def _take(source: Source, copier: Copier, target: str, *, is_last_try: bool) -> 
     yield Step("epochs", path)
     before = disk.scan(path)
     yield Step("listed", path)
-    _require_settled(source, before)
+    _require_no_swap(source, before)
     taken = _Attempt()
     names = {entry.name: entry for entry in before if not entry.is_dir}
     logs = segment_logs(before)
@@ -148,7 +149,7 @@ def _take(source: Source, copier: Copier, target: str, *, is_last_try: bool) -> 
     copier.sync_dir(target)
     yield Step("taken", path)
     after = disk.scan(path)
-    _require_settled(source, after)
+    _require_no_swap(source, after)
     _require_same_log(logs, after, taken)
     if not {entry.name for entry in logs} <= {entry.name for entry in after}:
         # A listing is not made in one instant and may miss a name that changes: what is gone is gone twice.
@@ -158,7 +159,7 @@ def _take(source: Source, copier: Copier, target: str, *, is_last_try: bool) -> 
     return TakenLog(taken.segments, taken.end_offset, taken.damage)
 
 
-def _require_settled(source: Source, entries: list[Entry]) -> None:
+def _require_no_swap(source: Source, entries: list[Entry]) -> None:
     """While segments are swapped their names say nothing; after a crash the next start finishes that."""
     if any(entry.name.endswith(SWAP) for entry in entries) and source.is_running():
         raise Moved

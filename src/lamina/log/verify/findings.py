@@ -15,7 +15,7 @@ class Severity(StrEnum):
     ERROR = "error"
     """Something is wrong that nothing will put right by itself."""
     WARNING = "warning"
-    """Something that the next start settles, or that may have a good reason."""
+    """Something that the next start repairs, or that may have a good reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Standing:
     is_clean: bool
     """Whether the last stop was clean, so that nothing may be unfinished."""
     is_running: bool
-    """Whether a broker is at work on it: what is unfinished is then no leftover of a crash."""
+    """Whether a broker is using it: what is unfinished is then no leftover of a crash."""
     recovery_point: int | None = None
     """Everything below it was flushed; ``None`` when nothing says so."""
     log_start_offset: int | None = None

@@ -27,7 +27,7 @@ from lamina.records.marker import read_marker
 
 RESTORE = "take the partition from another replica or a backup: nothing here can make these bytes again"
 REBUILT_AT_START = "delete the file while no broker runs: the next start makes it again from the log"
-AT_RECOVERY = "nothing: the recovery at the next start settles it"
+AT_RECOVERY = "nothing: the recovery at the next start repairs it"
 
 
 _Check = TypeVar("_Check", OffsetIndexCheck, TimeIndexCheck)
@@ -80,7 +80,7 @@ class SegmentCheck:
             offsets = self._open_index(INDEX, names, OffsetIndexCheck, opened)
             times = self._open_index(TIME_INDEX, names, TimeIndexCheck, opened)
             self._walk(file, size_bytes, offsets, times, self._open_aborted(names), progress)
-            self._settle_last(size_bytes)
+            self._report_last(size_bytes)
             if self._end_offset is None:
                 self._course.next_offset = max(self._course.next_offset, self.base_offset)
             tail = Tail(self._course.next_offset, is_sealed=not self._is_recovered)
@@ -101,7 +101,7 @@ class SegmentCheck:
     ) -> None:
         try:
             for batch in walk_batches(file, size_bytes):
-                self._settle_torn()
+                self._report_torn()
                 if batch.fault is not None:
                     self._torn = batch
                 else:
@@ -112,7 +112,7 @@ class SegmentCheck:
                         times.batch(batch.header)
                 progress(batch.header.size_bytes)
         except BadBatch as bad:
-            self._settle_torn()
+            self._report_torn()
             self._torn = bad
 
     def _check_batch(self, file: File, batch: Walked, aborted: AbortedIndexCheck) -> None:
@@ -192,7 +192,7 @@ class SegmentCheck:
 
     # A bad batch: at the very end it may be the half of a write that a crash cut short
 
-    def _settle_torn(self) -> None:
+    def _report_torn(self) -> None:
         """Another batch follows the bad one, so it was no torn write."""
         bad, self._torn = self._torn, None
         if bad is not None:
@@ -201,13 +201,13 @@ class SegmentCheck:
             self._is_readable = False
             self._error(_reason(bad), RESTORE, bad)
 
-    def _settle_last(self, size_bytes: int) -> None:
+    def _report_last(self, size_bytes: int) -> None:
         bad = self._torn
         if bad is not None and self._is_recovered and self._end_offset is None:
             cut_bytes = size_bytes - bad.position
             self._warn(f"{_reason(bad)}: {cut_bytes} bytes would be cut at recovery", AT_RECOVERY, bad)
         else:
-            self._settle_torn()
+            self._report_torn()
 
     # Indexes
 

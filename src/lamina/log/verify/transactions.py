@@ -30,7 +30,7 @@ class ProducerHistory:
 
     def batch(self, header: BatchHeader, marker: Marker | None) -> AbortedTransaction | None:
         """Take a batch into account. Returns what its segment's transaction index has to say of it."""
-        # A header-only batch stands for records that are gone (fact 73): nobody can read them, aborted or not.
+        # A header-only batch stands for records that are gone (fact 73): no reader can see them, aborted or not.
         if header.producer_id < 0 or (not header.record_count and not header.is_control):
             return None
         return record_producer(self._states, header, header.base_offset, marker)

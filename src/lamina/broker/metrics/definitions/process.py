@@ -7,13 +7,13 @@ EVENT_LOOP_LAG = histogram(
     "How late a timer came that is due ten times a second: what a request waits for the loop.",
     kafka="kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent (the same worry)",
 )
-THREADS_BUSY = gauge("lamina_threads_busy", "Threads at work for the loop.")
+THREADS_BUSY = gauge("lamina_threads_busy", "Threads that are busy with work of the loop.")
 THREADS_QUEUED = gauge(
     "lamina_threads_queued",
     "Pieces of work that no thread has taken yet.",
     kafka="kafka.network:type=RequestChannel,name=RequestQueueSize (nearly)",
 )
-THREADS_BUSY_SECONDS = counter("lamina_threads_busy_seconds_total", "Time that threads were at work.")
+THREADS_BUSY_SECONDS = counter("lamina_threads_busy_seconds_total", "Time that threads were busy.")
 PROCESS_RESIDENT_MEMORY = gauge(
     "lamina_process_resident_memory_bytes", "Memory of the process, mapped files included. Linux only."
 )

@@ -37,7 +37,7 @@ TOPIC_PRODUCE_REQUESTS = counter(
 )
 TOPIC_PRODUCE_FAILURES = counter(
     "lamina_topic_produce_failures_total",
-    "Those of them that were refused or failed, whosever fault it was.",
+    "Those of them that were refused or failed, whatever the cause.",
     "topic",
     kafka=_TOPIC.format("FailedProduceRequestsPerSec"),
 )

@@ -1,6 +1,6 @@
 """ApiVersions (key 18), versions 0-4.
 
-Behaviour: the router's table, plus the features. A client that asks in a version that nobody knows gets a v0
+Behaviour: the router's table, plus the features. A client that asks in an unknown version gets a v0
 answer with UNSUPPORTED_VERSION and the table, and asks again. From v3 the client names its software, which has
 to consist of letters, digits, dots and dashes (KIP-511).
 Version notes: features whose lowest level is 0 are left out below v4.

@@ -3,7 +3,7 @@
 Behaviour: what holds on a topic, on a group, on this broker, or, for the broker with the empty name, what was set
 on all brokers while running; each with its source, and with synonyms and documentation if asked. Also the level of each
 of this broker's loggers. No names or an empty list asks for all. Sensitive values are null.
-`inter.broker.protocol.version` is told although nobody can set it: it is the release whose protocol is spoken, and
+`inter.broker.protocol.version` is told although it cannot be set: it is the release whose protocol is spoken, and
 consoles look for it.
 Version notes: types and documentation from v3.
 Not done: other resources (client metrics) are an INVALID_REQUEST.

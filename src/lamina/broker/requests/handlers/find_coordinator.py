@@ -20,7 +20,7 @@ API_KEY = 10
 GROUP = 0
 TRANSACTION = 1
 _FIRST_BATCHED = 4
-_NOBODY = -1
+_NONE = -1
 
 
 async def handle(
@@ -59,9 +59,9 @@ def _failed(error: KafkaError) -> dict[str, Any]:
     return {
         "error_code": error.code,
         "error_message": str(error),
-        "node_id": _NOBODY,
+        "node_id": _NONE,
         "host": "",
-        "port": _NOBODY,
+        "port": _NONE,
     }
 
 

@@ -1,8 +1,8 @@
 """InitProducerId (key 22), versions 0-5.
 
-Behaviour: an idempotent producer gets an id that nobody had before, at epoch 0. A transactional one gets what its
-transactional id has, at the next epoch: whoever had it before is fenced, and a transaction that was left open is
-aborted first (CONCURRENT_TRANSACTIONS until then).
+Behaviour: an idempotent producer gets a new id, at epoch 0. A transactional one gets what its transactional id has,
+at the next epoch: the producer that had it before is fenced, and a transaction that was left open is aborted first
+(CONCURRENT_TRANSACTIONS until then).
 Version notes: from v3 a producer may name the id and epoch that it has, to go on after an error (KIP-360); without a
 transactional id it gets a new one all the same, as in Kafka. PRODUCER_FENCED from v4.
 """

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (key 28), versions 0-5.
 
-Behaviour: offsets that a group has read up to, committed with a producer's transaction: nobody sees them before it
-commits, and nobody ever if it aborts.
+Behaviour: offsets that a group has read up to, committed with a producer's transaction: they are not seen
+before it commits, and never if it aborts.
 Version notes: before v2 a coordinator that loads is COORDINATOR_NOT_AVAILABLE; from v3 the member is checked as in
 OffsetCommit; TRANSACTION_ABORTABLE from v4; with v5 (transaction version 2) the group's partition becomes part of the
 transaction here, before that AddOffsetsToTxn did so.
