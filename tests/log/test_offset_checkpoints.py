@@ -11,7 +11,8 @@ from lamina.log.checkpoints import LOG_START, RECOVERY_POINT, read_offsets
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
-from lamina.log.partition_log import PartitionLog, run_steps
+from lamina.log.partition_log import PartitionLog
+from lamina.log.steps import run_steps
 from lamina.records.batch import read_header
 from lamina.settings.log_config import LogConfig
 from tests.log.building import NOW_MS, a_batch, records_of
