@@ -70,8 +70,8 @@ format: venv
 
 # Rewrites what is generated from code; a test fails when it is stale.
 docs: venv
-	$(BIN)/python -m lamina.settings > docs/settings.md
-	$(BIN)/python -m lamina.broker.metrics > docs/metrics.md
+	$(BIN)/python -m lamina.settings.document > docs/settings.md
+	$(BIN)/python -m lamina.broker.metrics.document > docs/metrics.md
 	$(BIN)/python docs/pictures/draw.py
 
 # Makes the table of Kafka's messages again from kio's schemas; a test fails when it is stale.

@@ -2,8 +2,8 @@
 
 Records, retention and horizons go by wall time; sessions, timeouts and measured durations go by monotonic time, which
 never goes back. No other module asks the system for the time (a contract in pyproject.toml), so that a test or a
-simulation can drive everything that is given other clocks. An event loop's own ``time()`` is the clock of its timers and of the
-deadlines that they keep; whoever drives time drives the loop as well.
+simulation can drive everything that is given other clocks. An event loop's own ``time()`` is the clock of its timers
+and of the deadlines that they keep; whoever drives time drives the loop as well.
 """
 
 import time

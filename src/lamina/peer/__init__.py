@@ -10,7 +10,6 @@
 - `connection_pool`: those that are open, by address. `routes`: who has a role, and the connection there.
 - `cluster`: all of this as one object: `ClusterClient.request`, `fetch`, `produce`, `list_offset`.
 - `fetching`, `producing`, `listing`: the calls on raw batches and offsets.
-- `blocking`: the way in for code that has no event loop.
 
 Time is the running loop's and randomness is handed in, so that the owner of the loop controls this package. Must not
 know brokers' insides, Spark or librdkafka.

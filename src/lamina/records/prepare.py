@@ -7,8 +7,18 @@ know logs.
 from typing import NamedTuple
 
 from lamina.errors import MessageTooLarge
-from lamina.records.batch import read_header
-from lamina.records.recompress import recompress
+from lamina.records.batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    Buffer,
+    Codec,
+    compute_crc,
+    pack_header,
+    read_header,
+)
+from lamina.records.codecs import compress, decompress
 from lamina.records.record_walk import Walk, walk_records
 from lamina.records.validate import BatchRules, ValidatedBatch, validate_batch
 
@@ -33,9 +43,23 @@ def prepare_batch(
     codec = rules.codec
     if codec is None or codec == validated.header.codec_id:
         return _new_tuple(PreparedBatch, (sent, validated))
-    batch = recompress(sent, validated.header, codec, rules.max_decompressed_bytes, rules.codec_level)
+    batch = _recompress(sent, validated.header, codec, rules.max_decompressed_bytes, rules.codec_level)
     if len(batch) > rules.max_message_bytes:
         raise MessageTooLarge(
             f"the batch is {len(batch)} bytes as {codec.name.lower()}; the topic takes {rules.max_message_bytes}"
         )
     return PreparedBatch(batch, validated._replace(header=read_header(batch)))
+
+
+def _recompress(batch: Buffer, header: BatchHeader, codec: Codec, limit_bytes: int, level: int | None) -> bytearray:
+    """The batch at the start of ``batch`` in another codec: same records, same header but for codec, length and CRC."""
+    view = memoryview(batch)
+    records = decompress(header.codec_id, view[HEADER_BYTES : header.size_bytes], limit_bytes)
+    packed = compress(codec, records, level)
+    changed = header._replace(
+        length=HEADER_BYTES - LOG_OVERHEAD_BYTES + len(packed), attributes=header.attributes & ~CODEC_MASK | codec
+    )
+    out = bytearray(pack_header(changed))
+    out += packed
+    out[:HEADER_BYTES] = pack_header(changed._replace(crc=compute_crc(out, 0, len(out))))
+    return out

@@ -122,3 +122,7 @@ def _table(title: str, text: str, head: tuple[str, ...], rows: Iterable[tuple[st
     lines += [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lamina.broker.metrics.sections import METRICS
+from lamina.broker.metrics.definitions import METRICS
 from tests.broker.admin.asking import SECONDS, admin_address, ask, bearer, get, refused
 from tests.broker.process import BrokerProcess
 from tests.broker.raw import RawClient, batch_of, metadata_request

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.metric import Kind
-from lamina.broker.metrics.sections import METRICS
 
 DASHBOARD = Path(__file__).parents[3] / "packaging" / "grafana-dashboard.json"
 ROWS = ["Health", "Traffic", "Requests and latency", "Log", "Cleaner", "Machine"]

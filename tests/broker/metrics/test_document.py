@@ -1,8 +1,8 @@
 from pathlib import Path
 
+from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.document import page
 from lamina.broker.metrics.metric import Kind
-from lamina.broker.metrics.sections import METRICS
 
 METRICS_MD = Path(__file__).parents[3] / "docs" / "metrics.md"
 

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as families
 
 from lamina.broker.counters import Place
 from lamina.broker.metrics import exposition, group_tally
+from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.exposition import render
-from lamina.broker.metrics.sections import METRICS
 from lamina.broker.partitions.commits import Flushes
 from lamina.coordinators.records.group_records import OffsetKey
 from tests.broker.in_process import InProcessBroker

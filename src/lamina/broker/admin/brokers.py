@@ -1,4 +1,4 @@
-"""``/v1/brokers``: who is in the cluster, and what this broker knows of itself alone."""
+"""``/v1/brokers``, ``/v1/connections``, ``/v1/settings``: brokers, who is connected to this one, what is set here."""
 
 from typing import Any
 
@@ -6,9 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lamina import __version__
-from lamina.broker.admin.answers import json_answer
+from lamina.broker.admin.answers import json_answer, page, window
 from lamina.broker.admin.subject import Subject
+from lamina.broker.network.connection import Connection
 from lamina.image.image import Broker
+from lamina.settings.definition import Setting, Update
+from lamina.settings.lists import BROKER_SETTINGS
 
 
 async def brokers(subject: Subject, _request: Request) -> Response:
@@ -17,12 +20,12 @@ async def brokers(subject: Subject, _request: Request) -> Response:
         {
             "cluster_id": image.cluster_id,
             "controller_id": image.controller_id,
-            "brokers": [_row(subject, broker) for _, broker in sorted(image.brokers.items())],
+            "brokers": [_broker_row(subject, broker) for _, broker in sorted(image.brokers.items())],
         }
     )
 
 
-def _row(subject: Subject, broker: Broker) -> dict[str, Any]:
+def _broker_row(subject: Subject, broker: Broker) -> dict[str, Any]:
     is_this = broker.id == subject.metadata.node_id
     return {
         "node_id": broker.id,
@@ -37,4 +40,48 @@ def _row(subject: Subject, broker: Broker) -> dict[str, Any]:
         "started_ms": subject.started_ms if is_this else None,
         "partitions": len(subject.partitions) if is_this else None,
         "connections": len(subject.connections) if is_this else None,
+    }
+
+
+async def connections(subject: Subject, request: Request) -> Response:
+    limit, after = window(request)
+    now = subject.loop.time()
+    found = [one for one in subject.connections if after is None or one.peer > after]
+    found.sort(key=lambda one: one.peer)
+    return await page(
+        subject.clocks, "connections", found, limit, lambda one: _connection_row(one, now), lambda one: one.peer
+    )
+
+
+def _connection_row(connection: Connection, now: float) -> dict[str, Any]:
+    return {
+        "id": connection.id,
+        "peer": connection.peer,
+        "listener": connection.listener_name,
+        "client_id": connection.client_id,
+        "client_software": connection.client_software or None,
+        "opened_ms": connection.opened_at_ms,
+        "requests": connection.requests,
+        "in_bytes": connection.bytes_in,
+        "out_bytes": connection.bytes_out,
+        "idle_ms": round(max(now - connection.active_at, 0) * 1000),
+        "is_waiting": connection.is_waiting,
+    }
+
+
+async def settings(subject: Subject, _request: Request) -> Response:
+    return json_answer({"settings": [_setting_row(subject, setting) for _, setting in sorted(BROKER_SETTINGS.items())]})
+
+
+def _setting_row(subject: Subject, setting: Setting[Any]) -> dict[str, Any]:
+    resolved = subject.metadata.settings.resolved(setting)
+    value = None if resolved is None else setting.format(resolved.value)
+    return {
+        "name": setting.name,
+        "value": None if setting.sensitive else subject.actual_values.get(setting.name, value),
+        "source": "default" if resolved is None else resolved.source.name.lower(),
+        "type": setting.kind.name,
+        "is_dynamic": setting.update is not Update.READ_ONLY,
+        "is_sensitive": setting.sensitive,
+        "doc": setting.doc,
     }

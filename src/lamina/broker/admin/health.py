@@ -1,4 +1,4 @@
-"""``/healthz`` and ``/readyz``: whether to leave the broker alone, and whether to send clients to it.
+"""``/healthz``, ``/readyz`` and ``/metrics``: what is asked again and again by whoever watches over the broker.
 
 Owns the reasons for not being ready. While logs are opened and recovered at start, both are answered already.
 """
@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from lamina.broker.admin.answers import json_answer
 from lamina.broker.admin.subject import Subject
+from lamina.broker.metrics.exposition import render
 
 
 async def alive(_subject: Subject, _request: Request) -> Response:
@@ -33,3 +34,8 @@ def _reasons(subject: Subject) -> list[str]:
         for directory in subject.directories
         if directory.failure is not None
     ]
+
+
+async def metrics(subject: Subject, request: Request) -> Response:
+    content_type, text = await render(subject.metrics, request.headers.get("accept", ""))
+    return Response(text, headers={"Content-Type": content_type, "Cache-Control": "no-store"})

@@ -6,8 +6,8 @@ Owns the page's words and tables. Must not know anything that a definition does 
 from collections.abc import Sequence
 
 from lamina.broker.counters import BOUNDS_NS
+from lamina.broker.metrics.definitions import SECTIONS
 from lamina.broker.metrics.metric import Metric
-from lamina.broker.metrics.sections import SECTIONS
 
 INTRODUCTION = """\
 # Metrics
@@ -42,3 +42,7 @@ def _section(title: str, metrics: Sequence[Metric]) -> str:
     ]
     head = ["| metric | kind | labels | says | in Kafka |", "| --- | --- | --- | --- | --- |"]
     return "\n".join([f"## {title}", "", *head, *rows, ""])
+
+
+if __name__ == "__main__":
+    print(page(), end="")
