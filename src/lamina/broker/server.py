@@ -199,8 +199,6 @@ class Server:
         parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
         token = find_token(parts.storage.data_directory) if bound_admin else None
         subject = admin_subject(parts, listening, token, taken, advertised)
-        for one in bound_admin:
-            one.listen()
         admin = AdminListening(subject, bound_admin)
         return _Shells(listening, admin, Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag))
 

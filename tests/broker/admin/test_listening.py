@@ -2,14 +2,18 @@
 
 import json
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from lamina.broker.admin import listening
+from lamina.broker.admin.listening import bind_admin
+from lamina.settings.listeners import Listener
+from lamina.settings.resolve import resolve_broker
 from tests.broker.admin.asking import admin_address, ask, connect, get, read_all, refused
 from tests.broker.process import BrokerProcess, eventually
 from tests.cli.test_serve import refusal, serve
@@ -22,6 +26,15 @@ def advertised(broker: BrokerProcess) -> str:
     resource = ConfigResource(ResourceType.BROKER, "1")
     admin = AdminClient({"bootstrap.servers": broker.address})
     return str(admin.describe_configs([resource])[resource].result(30)[ADVERTISED].value)
+
+
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """A port that is bound and not listened on: nobody else is given it, and a broker that asks for it gets it."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield kept.getsockname()[1]
 
 
 # Ports
@@ -38,6 +51,20 @@ def test_brokers_that_choose_their_port_each_have_a_listener_and_tell_where(tmp_
             assert get(broker, "/v1/brokers")["cluster_id"] == broker.facts["cluster_id"]
 
 
+def test_brokers_that_start_at_the_same_time_do_not_take_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = resolve_broker(sets={"listeners": "PLAINTEXT://127.0.0.1:0"})
+    with kept_port() as port:
+        default = (Listener("ADMIN", "HTTP", "127.0.0.1", port),)
+        monkeypatch.setattr(listening, "admin_listeners", lambda _settings: default)
+        one, two = bind_admin(settings), bind_admin(settings)
+        try:
+            assert one[0].port == port
+            assert two[0].port != port
+        finally:
+            for bound in (*one, *two):
+                bound.socket.close()
+
+
 def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -49,9 +76,7 @@ def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(tmp_path: Path) 
 
 
 def test_a_broker_at_a_fixed_port_does_not_move_its_admin_listener(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "one"), socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-        found.close()
+    with BrokerProcess(tmp_path / "one"), kept_port() as port:
         # Either that broker has 9644, or whoever kept it from that broker has.
         said = refusal("--data-dir", tmp_path / "two", "--listen", f"127.0.0.1:{port}")
     assert "127.0.0.1:9644" in said

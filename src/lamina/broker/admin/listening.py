@@ -63,11 +63,22 @@ def bind_admin(settings: BrokerSettings) -> list[Bound]:
 
 def _bind(listener: Listener, *, gives_way: bool) -> Bound:
     try:
-        return bind(listener, _BACKLOG)
+        return _listen(listener)
     except OSError as error:
         if error.errno != errno.EADDRINUSE or not gives_way:
             raise
-        return bind(replace(listener, port=0), _BACKLOG)
+        return _listen(replace(listener, port=0))
+
+
+def _listen(listener: Listener) -> Bound:
+    """At once: two brokers can take the same port as long as neither listens. Who connects is answered soon."""
+    bound = bind(listener, _BACKLOG)
+    try:
+        bound.listen()
+    except OSError:
+        bound.socket.close()
+        raise
+    return bound
 
 
 def advertised_admin(settings: BrokerSettings, taken: tuple[Listener, ...]) -> tuple[Listener, ...]:
