@@ -21,6 +21,14 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 
 
+def keep_port(port: int = 0) -> socket.socket:
+    """A port that is bound and not listened on: nobody else is given it, and a broker that asks for it gets it."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", port))
+    return kept
+
+
 class BrokerProcess:
     """``lamina serve``: started by :meth:`start`, known to be ready by its first line."""
 
@@ -35,6 +43,8 @@ class BrokerProcess:
         self.log: list[str] = []
         """What was logged so far, by all starts."""
         self._logged = threading.Condition()
+        self._keeps_port = False
+        self._kept: socket.socket | None = None
         self._process: subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
 
@@ -84,6 +94,7 @@ class BrokerProcess:
             self.wait()
             raise AssertionError(f"the broker did not start: {self.log}")
         self.facts = json.loads(first_line[0])
+        self._give_port_up()
         return self
 
     def _limited(self) -> list[str]:
@@ -116,11 +127,14 @@ class BrokerProcess:
             assert stream is not None
             stream.close()
         self._process = None
+        if self._keeps_port:
+            self._kept = keep_port(self.port)
         return status
 
     def keep_port(self) -> None:
         """Clients that are there now find it again after the next start."""
         self.listen = self.address
+        self._keeps_port = True
         self.arguments += ("--set", "lamina.admin.listeners=127.0.0.1:0")
 
     def restart(self) -> "BrokerProcess":
@@ -131,13 +145,21 @@ class BrokerProcess:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        if self._process is None:
-            return
-        if kind is None:
-            self.stop()
-        else:
-            self.kill()
-            print("\n".join(self.log))
+        try:
+            if self._process is None:
+                return
+            if kind is None:
+                self.stop()
+            else:
+                self.kill()
+                print("\n".join(self.log))
+        finally:
+            self._give_port_up()
+
+    def _give_port_up(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     # Looking at it
 

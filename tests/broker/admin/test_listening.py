@@ -2,8 +2,8 @@
 
 import json
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from lamina.broker.admin.listening import bind_admin
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import resolve_broker
 from tests.broker.admin.asking import admin_address, ask, connect, get, read_all, refused
-from tests.broker.process import BrokerProcess, eventually
+from tests.broker.process import BrokerProcess, eventually, keep_port
 from tests.cli.test_serve import refusal, serve
 
 ADVERTISED = "lamina.admin.advertised.listeners"
@@ -26,15 +26,6 @@ def advertised(broker: BrokerProcess) -> str:
     resource = ConfigResource(ResourceType.BROKER, "1")
     admin = AdminClient({"bootstrap.servers": broker.address})
     return str(admin.describe_configs([resource])[resource].result(30)[ADVERTISED].value)
-
-
-@contextmanager
-def kept_port() -> Iterator[int]:
-    """A port that is bound and not listened on: nobody else is given it, and a broker that asks for it gets it."""
-    with socket.socket() as kept:
-        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        kept.bind(("127.0.0.1", 0))
-        yield kept.getsockname()[1]
 
 
 # Ports
@@ -53,7 +44,8 @@ def test_brokers_that_choose_their_port_each_have_a_listener_and_tell_where(tmp_
 
 def test_brokers_that_start_at_the_same_time_do_not_take_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = resolve_broker(sets={"listeners": "PLAINTEXT://127.0.0.1:0"})
-    with kept_port() as port:
+    with keep_port() as kept:
+        port = kept.getsockname()[1]
         default = (Listener("ADMIN", "HTTP", "127.0.0.1", port),)
         monkeypatch.setattr(listening, "admin_listeners", lambda _settings: default)
         one, two = bind_admin(settings), bind_admin(settings)
@@ -76,9 +68,9 @@ def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(tmp_path: Path) 
 
 
 def test_a_broker_at_a_fixed_port_does_not_move_its_admin_listener(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "one"), kept_port() as port:
+    with BrokerProcess(tmp_path / "one"), keep_port() as kept:
         # Either that broker has 9644, or whoever kept it from that broker has.
-        said = refusal("--data-dir", tmp_path / "two", "--listen", f"127.0.0.1:{port}")
+        said = refusal("--data-dir", tmp_path / "two", "--listen", f"127.0.0.1:{kept.getsockname()[1]}")
     assert "127.0.0.1:9644" in said
 
 
