@@ -82,8 +82,12 @@ class RawClient:
         return self.answer(request.__api_key__, request.__version__)
 
     def begin(self, request: Any) -> None:
+        self.send(self.encoded(request))
+
+    def encoded(self, request: Any) -> bytes:
+        """A whole frame, to be sent with others."""
         self._correlation_id += 1
-        self.send(bytes(encode_request(request, self._correlation_id, "raw")))
+        return bytes(encode_request(request, self._correlation_id, "raw"))
 
     def answer(self, api_key: int, api_version: int) -> Any:
         _, response = parse_response(api_key, api_version, self.receive_frame())

@@ -1,9 +1,13 @@
 """Clients that go away while something is being done for them."""
 
+import asyncio
+import select
+import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +15,14 @@ from lamina.errors import ErrorCode
 from tests.broker.in_thread import BrokerInThread
 from tests.broker.leaks import check_forgotten
 from tests.broker.process import BrokerProcess
-from tests.broker.raw import BEYOND_PATIENCE_MS, RawClient, batch_of, fetch_request, metadata_request
+from tests.broker.raw import (
+    BEYOND_PATIENCE_MS,
+    RawClient,
+    batch_of,
+    fetch_request,
+    metadata_request,
+    produce_request,
+)
 
 
 @pytest.fixture
@@ -42,6 +53,54 @@ def test_a_waiting_client_that_leaves_is_forgotten(broker_here: BrokerInThread) 
             leaving.begin(fetch_request([(topic_id, [(0, 0)])], max_wait_ms=BEYOND_PATIENCE_MS))
 
     check_forgotten(wait_and_leave, visits=200)
+
+
+def wait_until(broker: BrokerInThread, condition: Callable[[], bool]) -> None:
+    """Until it is so on the broker's loop; fails long before a long poll would end by itself."""
+
+    async def look() -> None:
+        while not condition():
+            await asyncio.sleep(0)
+
+    broker.run(asyncio.wait_for(look(), 20))
+
+
+def leave(client: RawClient, *, resets: bool) -> None:
+    if resets:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.socket.close()
+
+
+@pytest.mark.parametrize("resets", [False, True])
+@pytest.mark.parametrize("comes_later", [False, True], ids=["together", "later"])
+def test_whoever_leaves_waits_for_nothing_and_what_was_sent_is_appended(
+    broker_here: BrokerInThread, comes_later: bool, resets: bool
+) -> None:
+    """Behind a long poll that waits, whether the rest came with it or is still unread when the client leaves."""
+    if comes_later and not hasattr(select, "epoll"):
+        pytest.skip("without epoll an end behind unread bytes is not seen")
+    with RawClient(broker_here) as other:
+        topic_id = other.create_topic("t")
+    connections, counters = broker_here.started.listening.connections, broker_here.parts.counters
+    wait_until(broker_here, lambda: not connections)
+    batch = batch_of((None, b"v"), now_ms=time.time_ns() // 1_000_000)
+    poll = fetch_request([(topic_id, [(0, 0)])], max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=1 << 30)
+    leaving = RawClient(broker_here)
+    behind: list[Any] = [poll, produce_request("t", batch, acks=0), poll, produce_request("t", batch, acks=1), poll]
+    if comes_later:
+        leaving.begin(poll)
+        wait_until(broker_here, lambda: counters.parked_fetches == 1)
+        for request in behind:
+            leaving.begin(request)
+        # The bytes are seen, and left where they are.
+        wait_until(broker_here, lambda: not any(connection._is_reading for connection in connections))
+    else:
+        leaving.send(b"".join(leaving.encoded(request) for request in [poll, *behind]))
+        wait_until(broker_here, lambda: counters.parked_fetches == 1)
+    leave(leaving, resets=resets)
+    wait_until(broker_here, lambda: not connections)
+    assert counters.parked_fetches == 0
+    assert broker_here.parts.partitions.get("t", 0).log.log_end_offset == 2
 
 
 def test_a_client_that_says_nonsense_is_forgotten(broker_here: BrokerInThread) -> None:

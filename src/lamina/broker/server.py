@@ -20,7 +20,6 @@ from lamina.broker.admin_parts import admin_subject
 from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
-from lamina.broker.network.connection import Ended
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind
 from lamina.broker.parts import Parts, build_parts
@@ -289,8 +288,7 @@ class Server:
         deadline = loop.time() + _DRAIN_SECONDS
         while listening.connections and loop.time() < deadline:
             await asyncio.sleep(0.005)
-        for connection in list(listening.connections):
-            connection.close(Ended.STOP)
+        listening.close()
         await shells.admin.stop()
         for failure in await parts.close():
             self._fatal = self._fatal or failure

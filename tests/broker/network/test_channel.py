@@ -68,7 +68,7 @@ def test_after_a_file_that_is_shorter_than_promised_nothing_follows(
     channel.add([b"head", lend(tmp_path / "log", promised_bytes - 7, promised_bytes, given_back), b"next"])
     with pytest.raises(OSError, match="a range of a log cannot be read"):
         channel.send()
-    channel.drop()
+    channel.give_up()
     channel.add([b"next"])
     with pytest.raises(BrokenPipeError):
         channel.send()

@@ -13,6 +13,7 @@ from lamina.broker.counters import RequestCounters
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service
+from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.requests.request import Client, Request, Response
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.wire.frames import RESTING_BYTES, SharedBuffers
@@ -49,6 +50,7 @@ def connection_over(
         service,
         admission,
         SharedBuffers(),
+        HangUps(asyncio.get_running_loop()),
         max_frame_bytes,
         closed,
     )

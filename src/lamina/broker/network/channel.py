@@ -55,8 +55,13 @@ class PlainChannel:
     def add(self, pieces: Iterable[Sized]) -> None:
         self._pieces.extend(pieces)
 
-    def drop(self) -> None:
-        """Send nothing more."""
+    def give_up(self) -> None:
+        """Send nothing more, whatever is added. What has come can still be received, and then the stream ends."""
+        self._drop()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _drop(self) -> None:
         drop(self._pieces)
         self._pieces.clear()
 
@@ -76,9 +81,6 @@ class PlainChannel:
                     self._send_bytes()
         except (ShortFile, StorageError) as error:
             logger.error("a response is cut short: %s", error)
-            # For good, whatever else is still answered: requests that came meanwhile are served before the end.
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
             raise OSError(errno.EIO, "a range of a log cannot be read") from error
 
     def _send_alone(self, piece: bytearray) -> None:
@@ -124,7 +126,7 @@ class PlainChannel:
             pieces.popleft()
 
     def close(self) -> None:
-        self.drop()
+        self._drop()
         self._socket.close()
 
 

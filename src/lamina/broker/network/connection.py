@@ -2,8 +2,8 @@
 
 Owns its receive buffer and what is done next; the channel moves the bytes, ``admission`` counts the memory of large
 requests. While a request waits or a response is stuck, the next frame is not served, so a slow client holds one
-response and nothing else. What a client sent before it went away is served to the end, as Kafka does. Must not know
-sockets, nor any API.
+response and nothing else. What a client sent before it went away is served to the end, as Kafka does, but nothing
+waits for news any more: its long polls end at once. Must not know sockets, nor any API.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Protocol
 
 from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import PlainChannel, drop
+from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.clocks import Clocks
 from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
@@ -67,6 +68,8 @@ class Connection:
         "_fd",
         "_frames",
         "_gone",
+        "_hang_ups",
+        "_has_hung_up",
         "_is_behind",
         "_is_draining",
         "_is_reading",
@@ -101,6 +104,7 @@ class Connection:
         service: Service,
         admission: Admission,
         buffers: SharedBuffers,
+        hang_ups: HangUps,
         max_frame_bytes: int,
         on_close: "Callable[[Connection], None]",
     ) -> None:
@@ -135,6 +139,9 @@ class Connection:
         self._task: asyncio.Future[Response] | None = None
         self._gone: Ended | None = None
         """Why nothing more can be received; what came before is still served."""
+        self._hang_ups = hang_ups
+        self._has_hung_up = False
+        """Whether the client is known to send nothing more; what it sent may not be received yet."""
         self._is_reading = False
         self._is_writing = False
         self._is_behind = False
@@ -155,6 +162,7 @@ class Connection:
     def _read_more(self) -> None:
         if not self._is_reading and not self._closed:
             self._is_reading = True
+            self._hang_ups.forget(self._fd)
             self._loop.add_reader(self._fd, self._readable)
 
     def _read_no_more(self) -> None:
@@ -217,15 +225,23 @@ class Connection:
         self._read_no_more()
         if not has_more:
             self._client_went(Ended.CLIENT)
+        elif self._task is not None and not self._has_hung_up:
+            self._hang_ups.watch(self._fd, self._hung_up)
 
     def _client_went(self, why: Ended) -> None:
-        """Nothing more will come. What came is finished first; a request that only waits need not wait longer."""
+        """Nothing more will come, and what came is finished first."""
         self._gone = why
         self._read_no_more()
         if self._task is None and not self._channel.is_sending and not self._is_behind:
             self.close(why)
-        elif self.request is not None and self.request.stop_waiting is not None:
-            self.request.stop_waiting()
+        else:
+            self._hung_up()
+
+    def _hung_up(self) -> None:
+        """Nobody waits for news any more: not in the request under way, nor in those behind it."""
+        self._has_hung_up = True
+        if self._task is not None and self.request is not None:
+            self.request.abandon()
 
     # Serving
 
@@ -251,6 +267,8 @@ class Connection:
                 request.size_bytes = len(frame)
                 if response is not None and not isinstance(response, list):
                     holds_frame = request.holds_frame
+                    if self._has_hung_up:
+                        request.abandon()
                     self._wait_for(response)
                     break
                 request.ended_ns = now_ns = clock()
@@ -352,9 +370,9 @@ class Connection:
                 self._loop.add_writer(self._fd, self._writable)
         except OSError:
             # The responses cannot be sent any more; what was asked before is done all the same.
-            self._channel.drop()
-            self._gone = self._gone or Ended.ERROR
-            self._read_no_more()
+            self._channel.give_up()
+            self.ended = self.ended or Ended.ERROR
+            self._hung_up()
         if self._unsent and not self._channel.is_sending:
             self._account(self._clocks.monotonic_ns())
 
@@ -398,6 +416,7 @@ class Connection:
         self._closed = True
         self.ended = self.ended or why
         self._read_no_more()
+        self._hang_ups.forget(self._fd)
         if self._is_writing:
             self._is_writing = False
             self._loop.remove_writer(self._fd)

@@ -16,6 +16,7 @@ from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
+from lamina.broker.network.hang_ups import HangUps
 from lamina.clocks import Clocks
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
@@ -71,6 +72,7 @@ class Listening:
         self._clocks = clocks
         self._service = service
         self._buffers = SharedBuffers()
+        self._hang_ups = HangUps(loop)
         self.admission = admission
         self.quota = quota
         self._refusals = RefusalLines(logger)
@@ -195,6 +197,7 @@ class Listening:
             self._service,
             self.admission,
             self._buffers,
+            self._hang_ups,
             self._max_frame_bytes,
             self._disconnected,
         )
@@ -288,6 +291,12 @@ class Listening:
         self._waiting.clear()
         if self._looking_up is not None:
             self._looking_up.cancel()
+
+    def close(self) -> None:
+        """End all connections that are left."""
+        for connection in list(self.connections):
+            connection.close(Ended.STOP)
+        self._hang_ups.close()
 
 
 class RefusalLines:

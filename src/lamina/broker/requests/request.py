@@ -38,6 +38,8 @@ class Request:
     """Also notes when its connection did what with it."""
 
     __slots__ = (
+        "_is_abandoned",
+        "_stop_waiting",
         "api_key",
         "api_version",
         "arrived_ns",
@@ -52,7 +54,6 @@ class Request:
         "principal",
         "received_ns",
         "size_bytes",
-        "stop_waiting",
         "throttle_ms",
         "waits",
     )
@@ -87,13 +88,28 @@ class Request:
         self.error_code = 0
         self.holds_frame = False
         """Whether the handler, while it waits, still reads the bytes that the client sent."""
-        self.stop_waiting: Callable[[], None] | None = None
-        """Ends a wait that changes nothing: its client is gone."""
+        self._is_abandoned = False
+        self._stop_waiting: Callable[[], None] | None = None
         self.waits: Waits | None = None
 
     @property
     def listener_name(self) -> str:
         return self.client.listener_name
+
+    def park(self, stop_waiting: Callable[[], None]) -> None:
+        """It waits for news, and changes nothing meanwhile: ``stop_waiting`` is called when its client is gone."""
+        self._stop_waiting = stop_waiting
+        if self._is_abandoned:
+            stop_waiting()
+
+    def unpark(self) -> None:
+        self._stop_waiting = None
+
+    def abandon(self) -> None:
+        """Its client is gone. It is carried out all the same, but waits for no news, now or later."""
+        self._is_abandoned = True
+        if self._stop_waiting is not None:
+            self._stop_waiting()
 
     def failed(self, error_code: int) -> None:
         """Its response tells this error, perhaps among others."""

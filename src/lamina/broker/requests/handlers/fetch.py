@@ -133,12 +133,12 @@ class Fetch:
                 parked = ParkedFetch(self._loop, message.min_bytes - read.size_bytes)
                 began_ns = self._clocks.monotonic_ns()
                 self._counters.parked_fetches += 1
-                request.stop_waiting = parked.stop_waiting
+                request.park(parked.stop_waiting)
                 try:
                     may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
                 finally:
                     self._counters.parked_fetches -= 1
-                    request.stop_waiting = None
+                    request.unpark()
                 if request.waits is not None:
                     request.waits.parked_ns += self._clocks.monotonic_ns() - began_ns
             if message.isolation_level != READ_COMMITTED:
