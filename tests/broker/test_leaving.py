@@ -6,12 +6,14 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lamina.errors import ErrorCode
+from lamina.wire.versions import nested_schema, request_schema
 from tests.broker.in_thread import BrokerInThread
 from tests.broker.leaks import check_forgotten
 from tests.broker.process import BrokerProcess
@@ -101,6 +103,57 @@ def test_whoever_leaves_waits_for_nothing_and_what_was_sent_is_appended(
     wait_until(broker_here, lambda: not connections)
     assert counters.parked_fetches == 0
     assert broker_here.parts.partitions.get("t", 0).log.log_end_offset == 2
+
+
+FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, GROUPS_VERSION = 10, 11, 14, 3
+
+
+def join_request(member_id: str = "") -> Any:
+    schema = request_schema(JOIN_GROUP, GROUPS_VERSION)
+    return schema(
+        group_id="g",
+        session_timeout=timedelta(minutes=5),
+        rebalance_timeout=timedelta(minutes=5),
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=(nested_schema(schema, "protocols")(name="range", metadata=b""),),
+    )
+
+
+def test_whoever_leaves_waits_for_no_other_members(tmp_path: Path) -> None:
+    """Neither for them to join nor for the leader's assignment."""
+    broker = BrokerInThread(tmp_path / "data", **{"group.initial.rebalance.delay.ms": "0"}).start()
+    try:
+        connections, partitions = broker.started.listening.connections, broker.parts.partitions
+        behind = produce_request("t", batch_of((None, b"v"), now_ms=time.time_ns() // 1_000_000), acks=0)
+        with RawClient(broker) as leader, RawClient(broker) as follower:
+            leader.create_topic("t")
+            find = request_schema(FIND_COORDINATOR, 3)
+            assert leader.ask(find(key="g", key_type=0)).error_code == ErrorCode.NONE
+            first = leader.ask(join_request())
+            assert (first.error_code, first.leader) == (ErrorCode.NONE, first.member_id)
+            with RawClient(broker) as leaving:
+                leaving.send(leaving.encoded(join_request()) + leaving.encoded(behind))
+            wait_until(broker, lambda: len(connections) == 2)
+            assert partitions.get("t", 0).log.log_end_offset == 1
+
+            follower.begin(join_request())
+            wait_until(broker, lambda: any(connection.is_waiting for connection in connections))
+            leader.begin(join_request(first.member_id))
+            joined = follower.answer(JOIN_GROUP, GROUPS_VERSION)
+            sync = request_schema(SYNC_GROUP, GROUPS_VERSION)(
+                group_id="g",
+                generation_id=joined.generation_id,
+                member_id=joined.member_id,
+                group_instance_id=None,
+                assignments=(),
+            )
+            follower.send(follower.encoded(sync) + follower.encoded(behind))
+            follower.socket.close()
+            wait_until(broker, lambda: len(connections) == 1)
+            assert partitions.get("t", 0).log.log_end_offset == 2
+    finally:
+        broker.stop()
 
 
 def test_a_client_that_says_nonsense_is_forgotten(broker_here: BrokerInThread) -> None:

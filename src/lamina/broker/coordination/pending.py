@@ -38,6 +38,11 @@ class Response:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
+    def give_up(self, reason: KafkaError) -> None:
+        """Answer with this error, unless an answer is there: nobody waits for the machine's own any more."""
+        if not self.is_ready:
+            self.set(reason)
+
     def then(self, respond: Callable[[Any], T]) -> T | Awaitable[T]:
         """``respond`` to the answer: at once if it is ready, so that a request needs no task, else when it comes."""
         return respond(self._take()) if self.is_ready else self._respond(respond)

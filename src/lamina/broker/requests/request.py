@@ -103,6 +103,7 @@ class Request:
             stop_waiting()
 
     def unpark(self) -> None:
+        """It does not wait for news any more, or not for the same."""
         self._stop_waiting = None
 
     def abandon(self) -> None:

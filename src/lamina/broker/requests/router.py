@@ -96,6 +96,7 @@ class Router:
             raise
         except Exception as error:
             answered = self._unexpected(api, request, message, error)
+        request.unpark()
         return _encoded(request, answered)
 
     def sent(self, requests: Sequence[Request], sent_ns: int) -> None:

@@ -1,6 +1,7 @@
 """JoinGroup (key 11), versions 0-9.
 
-Behaviour: the group's shard decides; the answer comes when the members of the next generation are known.
+Behaviour: the group's shard decides; the answer comes when the members of the next generation are known. A client that
+goes away meanwhile is answered at once, and its member stays for its session.
 Version notes: without a rebalance timeout (v0) it is the session's; from v4 a new member is first told its id
 (MEMBER_ID_REQUIRED); static members from v5; the leader may be told to keep the assignment (v9). A null protocol name
 is an empty one below v7.
@@ -13,7 +14,7 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import Client, JoinRequest, JoinResponse
-from lamina.errors import ErrorCode, KafkaError
+from lamina.errors import ErrorCode, KafkaError, RebalanceInProgress
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
 
@@ -45,6 +46,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     )
     shard = groups.shard_of(message.group_id)
     pending = shard.ask(lambda machine, waiter, now: machine.join(join, waiter, now))
+    if not pending.is_ready:
+        request.park(lambda: pending.give_up(RebalanceInProgress("the client is gone")))
     return pending.then(lambda response: _response(request, response))
 
 

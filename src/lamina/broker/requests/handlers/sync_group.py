@@ -10,7 +10,7 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import SyncRequest, SyncResponse
-from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError
+from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError, RebalanceInProgress
 from lamina.wire.building import response_shape
 
 API_KEY = 14
@@ -33,6 +33,8 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     )
     shard = groups.shard_of(message.group_id)
     pending = shard.ask(lambda machine, waiter, now: machine.sync(sync, waiter, now))
+    if not pending.is_ready:
+        request.park(lambda: pending.give_up(RebalanceInProgress("the client is gone")))
     return pending.then(lambda response: _response(request, response))
 
 
