@@ -145,8 +145,24 @@ def test_a_grown_buffer_can_be_given_back_without_losing_what_came_next() -> Non
     assert _feed(splitter, sent) == [large]
     assert splitter.buffer_bytes > BASE_BYTES
     splitter.shrink()
-    assert splitter.buffer_bytes == BASE_BYTES
+    assert splitter.buffer_bytes == len(_framed(next_one)) - 1
     assert _feed(splitter, _framed(next_one)[-1:]) == [next_one]
+
+
+@pytest.mark.parametrize("held_bytes", [0, 3, 20, BASE_BYTES, BASE_BYTES + 1, 5 * BASE_BYTES])
+def test_a_grown_buffer_that_is_taken_away_leaves_just_the_bytes_of_the_next_frame(held_bytes: int) -> None:
+    splitter = FrameSplitter(MAX_BYTES, SharedBuffers(BASE_BYTES))
+    large, next_one = b"l" * 100 * BASE_BYTES, _framed(b"n" * 10 * BASE_BYTES)
+    assert _feed(splitter, _framed(large)) == [large]
+    buffer = splitter.buffer_for_recv()
+    buffer[: 4 + BASE_BYTES + held_bytes] = _framed(b"f" * BASE_BYTES) + next_one[:held_bytes]
+    splitter.received(4 + BASE_BYTES + held_bytes)
+    (frame,) = splitter.frames()
+    splitter.shrink()
+    assert splitter.buffer_bytes == held_bytes
+    splitter.rest()
+    assert frame == b"f" * BASE_BYTES, "it may still be read"
+    assert _feed(splitter, next_one[held_bytes:]) == [next_one[4:]]
 
 
 def test_tls_is_recognised_even_where_its_first_bytes_are_an_allowed_size() -> None:

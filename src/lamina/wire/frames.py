@@ -79,7 +79,7 @@ class FrameSplitter:
         self._shared = shared or SharedBuffers()
         self._base_bytes = self._shared.size_bytes
         self._buffer = _NOTHING
-        """The base buffer, or a larger one; just the bytes that are held while the connection rests."""
+        """The base buffer or a larger one; just the held bytes while the connection rests or once it shrank."""
         self._start = 0
         self._end = 0
         self._last_frame_bytes = 0
@@ -137,9 +137,10 @@ class FrameSplitter:
         self._shared.give_back(buffer)
 
     def shrink(self) -> None:
-        """Go back to the base buffer, taking along what is held of the next frames; not if that is too much."""
-        if len(self._buffer) > self._base_bytes and self._end - self._start <= self._base_bytes:
-            self._move_to(self._shared.take())
+        """Give a grown buffer up, and hold just the bytes of the next frames. Frames given out before stay valid."""
+        held_bytes = self._end - self._start
+        if len(self._buffer) > max(self._base_bytes, held_bytes):
+            self._move_to(allocate(held_bytes) if held_bytes else _NOTHING)
 
     def received(self, count: int) -> None:
         """`count` bytes were put at the start of what `buffer_for_recv` returned."""

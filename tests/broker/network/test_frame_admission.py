@@ -36,6 +36,24 @@ def test_whoever_found_no_room_is_called_when_some_is_given_back() -> None:
     assert not second.is_waiting
 
 
+def test_a_connection_whose_kept_buffer_is_taken_away_has_none() -> None:
+    admission = Admission(24 * MEBIBYTE)
+    rooms = [FrameAdmission(admission, FrameSplitter(64 * MEBIBYTE)) for _ in range(2)]
+    for room in rooms:
+        frame = MEBIBYTE.to_bytes(4, "big") + bytes(MEBIBYTE)
+        while frame:
+            room.take(MEBIBYTE, 0.0, nobody)
+            buffer = room._frames.buffer_for_recv()
+            count = min(len(buffer), len(frame))
+            buffer[:count] = frame[:count]
+            room._frames.received(count)
+            frame = frame[count:]
+        assert len(list(room._frames.frames())) == 1
+        room.give_back(keeps_buffer=True)
+    assert [room._frames.buffer_bytes for room in rooms] == [0, MEBIBYTE + 4]
+    assert admission.kept_bytes == MEBIBYTE + 4
+
+
 def test_a_frame_is_overdue_ten_seconds_after_a_mebibyte_a_second() -> None:
     room = room_in(Admission(64 * MEBIBYTE))
     assert not room.is_overdue(1e9), "nothing is held"
