@@ -5,9 +5,11 @@ Owns that they are opened together or not at all, and that they belong to one cl
 """
 
 import os
+import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from lamina.log.backup import MANIFEST
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk
 from lamina.log.identity import IdentityError, new_id, read_meta_properties
@@ -55,11 +57,7 @@ class Storage:
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""
     data_directory, log_directories = storage_paths(settings)
-    if os.path.exists(os.path.join(data_directory, RESTORING)):
-        raise StartError(
-            f"{data_directory} holds half a backup: wait for lamina restore to end; "
-            f"if it was interrupted, remove what is in there and restore again"
-        )
+    check_data_directory(data_directory)
     try:
         with ExitStack() as undo:
             _make_data_directory(data_directory)
@@ -77,6 +75,20 @@ def open_storage(settings: BrokerSettings) -> Storage:
     except OSError as error:
         raise StartError(f"{error.filename or data_directory} cannot be used: {error.strerror}") from error
     return Storage(data_directory, database, metadata, directories)
+
+
+def check_data_directory(path: str) -> None:
+    """Raises :class:`StartError` for a backup, or for half of a restored one. Touches nothing."""
+    if os.path.exists(os.path.join(path, RESTORING)):
+        raise StartError(
+            f"{path} holds half a backup: wait for lamina restore to end; "
+            f"if it was interrupted, remove what is in there and restore again"
+        )
+    if os.path.exists(os.path.join(path, MANIFEST)):
+        raise StartError(
+            f"{path} is a backup: restore it first with `lamina restore {shlex.quote(path)} --dir DATA`, "
+            "and start the broker on DATA"
+        )
 
 
 def storage_paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:

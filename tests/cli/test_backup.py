@@ -262,6 +262,20 @@ def test_only_an_empty_directory_is_restored_into(lamina: Lamina, tmp_path: Path
     assert lamina("restore", tmp_path / "backup", "--dir", tmp_path / "disk").status == 0
 
 
+def test_no_broker_starts_on_a_backup(lamina: Lamina, tmp_path: Path, data: Path) -> None:
+    backup = tmp_path / "backup"
+    lamina("backup", "--dir", data, backup)
+    before = files_below(backup)
+    outcome = lamina("serve", "--data-dir", backup, "--listen", "127.0.0.1:0")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err == (
+        f"lamina: {backup} is a backup: restore it first with `lamina restore {backup} --dir DATA`, "
+        "and start the broker on DATA\n"
+    )
+    assert "restore it first" in lamina("compact", "--dir", backup).err
+    assert files_below(backup) == before
+
+
 def test_no_broker_starts_on_half_a_restore(lamina: Lamina, tmp_path: Path, data: Path) -> None:
     lamina("backup", "--dir", data, tmp_path / "backup")
     half = tmp_path / "half"

@@ -124,8 +124,9 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_a_directory_of_another_node_or_cluster_or_in_use(tmp_path: Path) -> None:
     arguments = ("--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0")
-    with BrokerProcess(tmp_path / "data"):
-        assert "in use" in refusal(*arguments)
+    with BrokerProcess(tmp_path / "data") as broker:
+        assert f"in use by process {broker.pid}:" in refusal(*arguments)
+        assert f"in use by process {broker.pid}:" in refusal(*arguments[:2], "--listen", broker.address)
     mark = tmp_path / "data" / "logs" / ".kafka_cleanshutdown"
     assert mark.is_file()
     assert "node 1" in refusal(*arguments, "--node-id", "2")

@@ -24,9 +24,10 @@ from lamina import __version__
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.image.changes import remove_topic
 from lamina.image.image import Image
+from lamina.log.backup import MANIFEST
 from lamina.log.backup.copier import BackupError, Copier, Step
 from lamina.log.backup.directory import LOGS, DirectoryBackup, TakenPartition, checkpoint_contents
-from lamina.log.backup.manifest import MANIFEST, Manifest, dump_manifest
+from lamina.log.backup.manifest import Manifest, dump_manifest
 from lamina.log.checkpoints import write_offsets
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN, NO_BROKER_EPOCH, write_clean_shutdown
 from lamina.log.files import Disk, File

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lamina.log.backup import MANIFEST
 from lamina.log.backup.copier import BackupError, BackupFile
 from lamina.log.backup.directory import TakenPartition
-from lamina.log.backup.manifest import MANIFEST, Manifest, dump_manifest, read_manifest
+from lamina.log.backup.manifest import Manifest, dump_manifest, read_manifest
 from lamina.log.backup.partition import TakenSegment
 from lamina.log.files import Disk
 

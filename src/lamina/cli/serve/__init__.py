@@ -5,6 +5,7 @@ not know requests or files.
 """
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -63,6 +64,11 @@ def _run(settings: BrokerSettings, *, quiet: bool) -> int:
     from lamina.cli.serve.start_lines import print_start, warn
     from lamina.storage import StartError
 
+    try:
+        _check_directories(settings)
+    except StartError as error:
+        click.echo(f"lamina: {error}", err=True)
+        return SOMETHING_WRONG
     warn(settings)
     server = Server(settings)
     # Not Python's own handler, which asyncio would replace by one that waits until recovery is over.
@@ -80,6 +86,21 @@ def _run(settings: BrokerSettings, *, quiet: bool) -> int:
         click.echo(f"lamina: {reason}", err=True)
         return SOMETHING_WRONG
     return FINE
+
+
+def _check_directories(settings: BrokerSettings) -> None:
+    """Before any port is taken: who starts a second broker by mistake should hear of the first, not of its port."""
+    from lamina.cli.lock_holder import holder
+    from lamina.log.directory import LOCK
+    from lamina.storage import StartError, check_data_directory, storage_paths
+
+    data_directory, log_directories = storage_paths(settings)
+    check_data_directory(data_directory)
+    for path in log_directories:
+        pid = holder(os.path.join(path, LOCK))
+        if pid is not None:
+            who = f"process {pid}" if pid else "a process that is not visible here, perhaps in a container"
+            raise StartError(f"{path} is in use by {who}: stop it, or choose another directory with --data-dir DIR")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

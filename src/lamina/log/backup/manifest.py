@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lamina.log.backup import MANIFEST
 from lamina.log.backup.copier import BackupError, BackupFile
 from lamina.log.backup.directory import TakenPartition
 from lamina.log.backup.partition import TakenSegment
 from lamina.log.files import Disk, read_file
 
-MANIFEST = "backup.json"
 VERSION = 1
 
 
