@@ -28,6 +28,27 @@ def run_on_terminal(*args: str, answer: str) -> Outcome:
         os.close(ours)
 
 
+def typed_on_terminal(*args: str, lines: tuple[str, ...]) -> str:
+    """Types lines and Ctrl-D once a first line is shown; returns all that the terminal showed."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, *args],
+            stdin=theirs,
+            stderr=theirs,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        )
+        os.close(theirs)
+        shown = _read_until(ours, "\n")
+        os.write(ours, "".join(f"{line}\n" for line in lines).encode() + b"\x04")
+        shown += _read_until(ours, "\0")
+        assert process.wait(60) == 0, shown
+        return shown
+    finally:
+        os.close(ours)
+
+
 def shown_on_terminal(*args: str) -> str:
     """What the command prints when its output is a terminal."""
     ours, theirs = pty.openpty()

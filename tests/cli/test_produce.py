@@ -10,6 +10,7 @@ import pytest
 from tests.broker.process import BrokerProcess, eventually
 from tests.cli.records import Records
 from tests.cli.running import Lamina, started
+from tests.cli.terminal import typed_on_terminal
 
 # What becomes a record
 
@@ -181,11 +182,15 @@ def test_a_compacted_topic_needs_keys(records: Records, topic: str) -> None:
     assert outcome.status == 2
     why, told = outcome.err.splitlines()
     assert why.startswith("lamina: line 2 of ")
-    assert why.endswith(f": it has no key; {topic} is compacted and needs keys: give --key-separator")
+    needs_keys = f"it has no key; topic {topic} is compacted, so every record needs one"
+    assert why.endswith(f": {needs_keys}: write the line as KEY:VALUE")
     assert told == f"Delivered 1 record to {topic}: partition 0 offset 0"
     outcome = records.produce(topic, b'{"value":"1"}\n', "--format", "json")
     assert outcome.status == 2
-    assert f'{topic} is compacted and needs keys: give a "key"' in outcome.err
+    assert f'{needs_keys}: give the object a "key"' in outcome.err
+    outcome = records.produce(topic, b"no key\n")
+    assert f"{needs_keys}: give --key-separator : and lines of the form KEY:VALUE" in outcome.err
+    assert "KEY:VALUE" in records.produce(topic, b"no key\n", "--key-separator", ":").err
     assert records.lamina("produce", topic, "--tombstone", "k", "--bootstrap-server", records.address).status == 0
 
 
@@ -288,3 +293,12 @@ def test_a_broker_that_dies_fails_the_records_on_their_way(
         last = process.stderr.read().splitlines()[-1]
         assert last.startswith(b"lamina: line 2 of standard input was not delivered")
         assert last.endswith(b"delivered: 1 record")
+
+
+def test_who_types_is_told_how_and_is_not_written_over(broker: BrokerProcess, records: Records, topic: str) -> None:
+    records.make(topic)
+    shown = typed_on_terminal("produce", topic, "--bootstrap-server", broker.address, lines=("one", "two"))
+    assert shown.replace("\r\n", "\n").startswith("Type one record a line; Ctrl-D ends.\n")
+    assert "\x1b[K" not in shown
+    assert f"Delivered 2 records to {topic}" in shown
+    assert records.consume(topic).out == "one\ntwo\n"

@@ -1,5 +1,7 @@
 """``lamina produce``: lines or JSON objects become records of a topic."""
 
+import sys
+
 import click
 
 from lamina.cli.escapes import unescape
@@ -192,10 +194,15 @@ def command(
     too_long = (
         f"is longer than the {limit} bytes that topic {topic} takes; raise max.message.bytes of the topic, or send less"
     )
+    needs_keys = f"topic {topic} is compacted, so every record needs one"
+    is_typed = not tombstones and STANDARD_INPUT in names and sys.stdin is not None and sys.stdin.isatty()
     sender = Sender(cluster, topic, config)
     status = FINE
+    if is_typed:
+        click.echo("Type one record a line; Ctrl-D ends.", err=True)
     with Interruption() as interruption:
-        production = Production(sender, rate, interruption)
+        # A line that is redrawn would overwrite what a person types.
+        production = Production(sender, rate, interruption, shows_progress=not is_typed)
         try:
             if tombstones:
                 records = (GivenRecord(None, key.encode(), *given) for key in tombstones)
@@ -203,12 +210,13 @@ def command(
             elif format_ == "json":
                 parse_json = json_parser(given)
                 if rules.is_compacted:
-                    parse_json = with_key(parse_json, f'{topic} is compacted and needs keys: give a "key"')
+                    parse_json = with_key(parse_json, f'{needs_keys}: give the object a "key"')
                 production.send_files(names, parse_json, _JSON_GROWTH * limit + 65_536, too_long)
             else:
-                parse = line_parser(key_separator, key_optional, empty_is_tombstone, given)
+                # Of a compacted topic the key is asked for below, whatever --key-optional says.
+                parse = line_parser(key_separator, key_optional or rules.is_compacted, empty_is_tombstone, given)
                 if rules.is_compacted:
-                    parse = with_key(parse, f"{topic} is compacted and needs keys: give --key-separator")
+                    parse = with_key(parse, f"{needs_keys}: {_how_to_give_keys(key_separator)}")
                 production.send_files(names, parse, limit, too_long)
         except BadInput as error:
             status = BAD_INPUT
@@ -222,6 +230,12 @@ def command(
             else:
                 click.echo(summary_text(topic, sender.deliveries, seconds), err=True)
     return INTERRUPTED if interruption() else status
+
+
+def _how_to_give_keys(separator: bytes | None) -> str:
+    if separator is None:
+        return "give --key-separator : and lines of the form KEY:VALUE"
+    return f"write the line as KEY{separator.decode(errors='backslashreplace')}VALUE"
 
 
 def _rules(cluster: Cluster, topic: str, partition: int | None, create: bool, as_json: bool) -> topics.Rules:

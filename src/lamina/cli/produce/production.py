@@ -28,11 +28,13 @@ class BadInput(Exception):
 
 
 class Production:
-    def __init__(self, sender: Sender, rate: float | None, interruption: Interruption) -> None:
+    def __init__(
+        self, sender: Sender, rate: float | None, interruption: Interruption, *, shows_progress: bool = True
+    ) -> None:
         self._sender = sender
         self._deliveries = sender.deliveries
         self._interruption = interruption
-        self._progress = ProgressLine()
+        self._progress = ProgressLine(is_wanted=shows_progress)
         self._began = SYSTEM_CLOCKS.monotonic_seconds()
         self._pacer = None if rate is None else Pacer(rate, self._began)
         self._lines = 0
