@@ -7,7 +7,7 @@ import pytest
 
 from lamina import __version__
 from lamina.cli.app import SECTIONS
-from lamina.cli.usage import KAFKA_TOOLS
+from lamina.cli.kafka_spelling import KAFKA_TOOLS
 from tests.cli.records import Records
 from tests.cli.running import SOURCES, Lamina
 
@@ -27,13 +27,54 @@ from tests.cli.running import SOURCES, Lamina
         ("topics --list", "lamina topics list"),
         ("groups --describe", "lamina groups describe"),
         ("help", "lamina --help"),
+        ("start", "lamina serve"),
+        ("status", "lamina brokers"),
+        ("list", "lamina topics list"),
+        ("version", "lamina --version"),
+        ("topics alter", "lamina topics add-partitions TOPIC --total N"),
+        ("topics alter --topic orders --partitions 6", "lamina topics add-partitions orders --total 6"),
+        ("topics --alter --topic orders --config a=b", "lamina configs set --topic orders a=b"),
+        ("configs describe", "lamina configs get --topic TOPIC"),
+        ("configs describe --topic orders", "lamina configs get --topic orders"),
+        ("configs --entity-type brokers --entity-default --describe", "lamina configs get --broker-default"),
+        (
+            "configs --alter --entity-type topics --entity-name orders --add-config retention.ms=1,policy=[a,b]",
+            "lamina configs set --topic orders retention.ms=1 policy=a,b",
+        ),
+        (
+            "configs --bootstrap-server h:1 --entity-type brokers --entity-name 1 --alter --delete-config x.y",
+            "lamina configs unset --broker 1 --bootstrap-server h:1 x.y",
+        ),
     ],
 )
 def test_a_name_that_is_not_there_gets_the_one_that_was_meant(lamina: Lamina, typed: str, meant: str) -> None:
     outcome = lamina(*typed.split())
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"lamina: no such {'option' if '--' in typed else 'command'} '")
+    is_option = typed.split()[len(typed.split()) > 1].startswith("--")
+    assert outcome.err.startswith(f"lamina: no such {'option' if is_option else 'command'} '")
     assert outcome.err.endswith(f"': did you mean `{meant}`?\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("stop", "no such command 'stop': press Ctrl-C where `lamina serve` runs, or send that process SIGTERM"),
+        ("kafka-server-stop.sh", "Ctrl-C"),
+        ("serve --port 9093", "no such option '--port': give --listen 127.0.0.1:PORT"),
+        ("--port 9093", "lamina serve --listen 127.0.0.1:PORT"),
+        ("topics list --port 9093", "give --bootstrap-server HOST:PORT"),
+        ("produce t --broker-list h:1", "no such option '--broker-list': give --bootstrap-server HOST:PORT"),
+        ("produce t --property parse.key=true", "--key-separator :"),
+        ("consume t --property print.key=true", "--format '%k"),
+        ("consume t --offset 5", "no such option '--offset': give --from WHERE"),
+        ("configs get --entity-type topics", "give --topic TOPIC, --broker ID or --broker-default"),
+    ],
+)
+def test_what_lamina_has_not_is_answered_with_what_it_has(lamina: Lamina, typed: str, said: str) -> None:
+    outcome = lamina(*typed.split())
+    assert (outcome.status, outcome.out) == (2, "")
+    assert said in outcome.err
+    assert outcome.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("meant", KAFKA_TOOLS.values())

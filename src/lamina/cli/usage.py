@@ -1,6 +1,7 @@
 """A command line that cannot be understood: one sentence that says what to type instead.
 
-Owns the suggestions, also for those who know Kafka's tools. Must not know any command.
+Owns how suggestions are worded; those for people who know Kafka's tools come from ``kafka_spelling``. Must not know any
+command.
 """
 
 import difflib
@@ -8,25 +9,17 @@ from collections.abc import Collection
 
 import click
 
-KAFKA_TOOLS = {
-    "console-consumer": "consume",
-    "console-producer": "produce",
-    "consumer-groups": "groups",
-    "consumer-perf-test": "bench consume",
-    "delete-records": "topics delete-records",
-    "dump-log": "dump",
-    "get-offsets": "topics offsets",
-    "help": "--help",
-    "producer-perf-test": "bench produce",
-    "server-start": "serve",
-}
-"""Kafka's scripts, without ``kafka-`` and ``.sh``, where the command has another name."""
+from lamina.cli.kafka_spelling import KAFKA_TOOLS, advice, translation
 
 _UNCUT = 1000
 _BEHIND_THE_COMMAND = frozenset({"--bootstrap-server", "--command-config"})
 
 
-class NotConfirmed(click.UsageError):
+class Complete(click.UsageError):
+    """The message says what to do: no help needs to be named."""
+
+
+class NotConfirmed(Complete):
     """A question could not be asked."""
 
     def __init__(self, question: str) -> None:
@@ -35,15 +28,17 @@ class NotConfirmed(click.UsageError):
 
 def sentence(error: click.UsageError) -> str:
     """What is wrong, and where help is; a suggestion needs none."""
-    if isinstance(error, NotConfirmed):
+    if isinstance(error, Complete):
         return error.message
+    path = "lamina" if error.ctx is None else error.ctx.command_path
+    if isinstance(error, click.NoSuchOption) and (instead := advice(path, error.option_name)) is not None:
+        return f"no such option '{error.option_name}': {instead}"
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         return f"no such option '{error.option_name}': did you mean {' or '.join(error.possibilities)}?"
     text = error.format_message().strip()
     text = text[0].lower() + text[1:] if text[1:2].islower() else text
     if text.endswith("?"):
         return text
-    path = "lamina" if error.ctx is None else error.ctx.command_path
     return f"{text.rstrip('.')}; see `{path} --help`"
 
 
@@ -55,17 +50,21 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
-            raise click.UsageError(self._unknown_command(ctx, name), ctx)
+            raise self._unknown_command(ctx, args)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
+        given = list(args)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             option = error.option_name
+            meant = translation(ctx.command_path, given)
+            if meant is not None:
+                raise click.UsageError(f"No such option '{option}': did you mean `{meant}`?", ctx) from error
             if option.lstrip("-") in self.list_commands(ctx):
                 raise click.UsageError(
                     f"No such option '{option}': did you mean `{ctx.command_path} {option.lstrip('-')}`?", ctx
@@ -80,10 +79,18 @@ class CommandGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, one.get_short_help_str(limit=_UNCUT)) for name, one in commands if one])
 
-    def _unknown_command(self, ctx: click.Context, name: str) -> str:
-        near = nearest_command(name, self.list_commands(ctx), KAFKA_TOOLS if ctx.parent is None else {})
-        question = "" if near is None else f": did you mean `{ctx.command_path} {near}`?"
-        return f"No such command '{name}'{question}"
+    def _unknown_command(self, ctx: click.Context, args: list[str]) -> click.UsageError:
+        name, path = args[0], ctx.command_path
+        instead = advice(path, name)
+        if instead is not None:
+            return Complete(f"no such command '{name}': {instead}", ctx)
+        meant = translation(path, args)
+        if meant is None:
+            near = nearest_command(name, self.list_commands(ctx), KAFKA_TOOLS if ctx.parent is None else {})
+            meant = None if near is None else f"{path} {near}"
+        return click.UsageError(
+            f"No such command '{name}'" + ("" if meant is None else f": did you mean `{meant}`?"), ctx
+        )
 
 
 def nearest_command(name: str, commands: Collection[str], others: dict[str, str]) -> str | None:
