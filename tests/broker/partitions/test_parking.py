@@ -11,7 +11,7 @@ from lamina.broker.requests.fetch_sessions import FINAL_EPOCH
 from lamina.broker.requests.handlers import fetch
 from lamina.broker.requests.request import Request, Response
 from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from tests.broker.in_process import InProcessBroker, NoSocket
+from tests.broker.in_process import InProcessBroker, NoSocket, batch_of
 
 FOR_EVER_MS = 2**31 - 1
 
@@ -45,6 +45,51 @@ def test_a_record_that_comes_before_the_fetch_is_parked_is_answered(broker: InPr
     answer = soon(broker, waiting)
     assert answer is not None
     assert len(answer) > 1
+
+
+def is_answered(broker: InProcessBroker, waiting: "asyncio.Future[Response]") -> bool:
+    """Whether it is, once all who can do something have done it."""
+    for _ in range(10):
+        broker.turn()
+    return waiting.done()
+
+
+@pytest.mark.parametrize("parks_first", [True, False])
+def test_too_little_is_waited_on_whenever_it_comes_and_counts(broker: InProcessBroker, parks_first: bool) -> None:
+    broker.produce("t", 1)
+    size_bytes = broker.parts.partitions.get("t", 0).log.segments.active.size_bytes
+    waiting = fetch_from(broker, min_bytes=3 * size_bytes)
+    if parks_first:
+        broker.turn()
+    broker.parts.partitions.get("t", 0).append_own(bytearray(batch_of(broker, 1)), broker.clock.clocks.now_ms())
+    assert not is_answered(broker, waiting)
+    broker.produce("t", 1)
+    answer = soon(broker, waiting)
+    assert answer is not None
+    assert sum(map(len, answer[1:])) >= 3 * size_bytes
+
+
+@pytest.mark.parametrize("parks_first", [True, False])
+def test_the_end_of_a_transaction_answers_nobody_who_reads_all_records(
+    broker: InProcessBroker, parks_first: bool
+) -> None:
+    waiting = fetch_from(broker, min_bytes=1000)
+    if parks_first:
+        broker.turn()
+    partition = broker.parts.partitions.get("t", 0)
+    partition.append_marker(1, 0, 0, is_commit=True, transaction_version=1, now_ms=broker.clock.clocks.now_ms())
+    assert not is_answered(broker, waiting)
+    partition.release_all()
+    assert soon(broker, waiting) is not None
+
+
+@pytest.mark.parametrize("parks_first", [True, False])
+def test_a_partition_without_a_leader_is_not_waited_for(broker: InProcessBroker, parks_first: bool) -> None:
+    waiting = fetch_from(broker)
+    if parks_first:
+        broker.turn()
+    broker.parts.partitions.get("t", 0).resign()
+    assert soon(broker, waiting) is not None
 
 
 def test_a_partition_that_goes_before_the_fetch_is_parked_is_not_waited_for(broker: InProcessBroker) -> None:

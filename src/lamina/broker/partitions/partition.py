@@ -57,6 +57,7 @@ class Partition:
         "_rules",
         "counters",
         "free_space",
+        "grown_bytes",
         "high_watermark",
         "index",
         "leader",
@@ -84,6 +85,8 @@ class Partition:
         self.counters = counters
         """Of the whole topic."""
         self.high_watermark = log.checkpointed_high_watermark
+        self.grown_bytes = 0
+        """How many bytes have come below the high watermark since the partition was opened."""
         self.free_space = free_space
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
@@ -211,6 +214,7 @@ class Partition:
             return
         log = self.log
         self.high_watermark = high_watermark = log.log_end_offset
+        self.grown_bytes += size_bytes
         log.producers.high_watermark_moved(high_watermark)
         if self._replicating:
             reached = [waiter for offset, waiter in self._replicating if offset <= high_watermark]
@@ -297,9 +301,10 @@ class Partition:
 
     # Waiting
 
-    def is_at(self, high_watermark: int) -> bool:
-        """Whether nothing has come since the high watermark was this, and something still may."""
-        return self.high_watermark == high_watermark and self.log.failure is None
+    @property
+    def may_grow(self) -> bool:
+        """Whether it is worth waiting here for more."""
+        return self.leader is not None and self.log.failure is None
 
     def park(self, parked: Parked) -> None:
         self._parked.add(parked)

@@ -59,7 +59,7 @@ class _Read:
     def __init__(self) -> None:
         self.answered: list[tuple[PartitionKey, PartitionFetched]] = []
         self.partitions: list[tuple[Partition, int]] = []
-        """Each with the high watermark that was seen."""
+        """Each with its ``grown_bytes`` at that time."""
         self.topics: list[TopicCounters | None] = []
         """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
         self.size_bytes = 0
@@ -126,22 +126,21 @@ class Fetch:
 
     async def _park(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
         deadline = self._loop.time() + message.max_wait_ms / 1000
+        is_committed = message.isolation_level == READ_COMMITTED
         may_wait = True
-        while may_wait and not self._partitions.is_closing:
-            # This begins a turn of the loop after the read: what changed in between wakes nobody who parks only now.
-            if all(partition.is_at(seen) for partition, seen in read.partitions):
-                parked = ParkedFetch(self._loop, message.min_bytes - read.size_bytes)
-                began_ns = self._clocks.monotonic_ns()
-                self._counters.parked_fetches += 1
-                request.park(parked.stop_waiting)
-                try:
-                    may_wait = await parked.wait([partition for partition, _ in read.partitions], deadline)
-                finally:
-                    self._counters.parked_fetches -= 1
-                    request.unpark()
-                if request.waits is not None:
-                    request.waits.parked_ns += self._clocks.monotonic_ns() - began_ns
-            if message.isolation_level != READ_COMMITTED:
+        while may_wait and not self._partitions.is_closing and self._loop.time() < deadline:
+            parked = ParkedFetch(self._loop, message.min_bytes - read.size_bytes, is_committed=is_committed)
+            began_ns = self._clocks.monotonic_ns()
+            self._counters.parked_fetches += 1
+            request.park(parked.stop_waiting)
+            try:
+                may_wait = await parked.wait(read.partitions, deadline)
+            finally:
+                self._counters.parked_fetches -= 1
+                request.unpark()
+            if request.waits is not None:
+                request.waits.parked_ns += self._clocks.monotonic_ns() - began_ns
+            if not is_committed:
                 break
             # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
             read = await self._read(request, message, fetching)
@@ -213,7 +212,7 @@ class Fetch:
                 raise InconsistentTopicId(f"{partition.log.name} has another topic id")
             partition.check_online()
             partition.check_epoch(asked.current_leader_epoch)
-            partitions.append((partition, partition.high_watermark))
+            partitions.append((partition, partition.grown_bytes))
             return _read_records(request, message, partition, asked, left_bytes, may_exceed)
         except KafkaError as error:
             return PartitionFetched(index, error.code, -1)
