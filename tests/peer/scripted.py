@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from lamina.peer.addresses import Address
 from lamina.wire.codec import parse_request
@@ -37,7 +37,7 @@ class ScriptedBroker:
         self._writers: list[asyncio.StreamWriter] = []
         self._arrived = asyncio.Condition()
 
-    async def __aenter__(self) -> "ScriptedBroker":
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 

@@ -40,6 +40,8 @@ class Routes:
         self._stale_topics: set[str] = set()
         self._coordinators: dict[Coordinator, int] = {}
         self._asking = asyncio.Lock()
+        """Held while metadata is asked for: whoever needs the same waits, and finds it. What is known needs no lock."""
+        self._asking_coordinator = asyncio.Lock()
 
     @property
     def view(self) -> ClusterView:
@@ -68,17 +70,25 @@ class Routes:
                 return await self._to_id(broker_id)
 
     async def leader(self, topic: str, partition: int) -> LeaderRoute:
-        async with self._asking:
-            if topic in self._stale_topics or topic not in self._view.topics:
-                await self._ask_metadata([topic])
+        if not self._is_known(topic):
+            async with self._asking:
+                if not self._is_known(topic):
+                    await self._ask_metadata([topic])
         leader = self._view.leader(topic, partition)
         topic_id = self._view.topics[topic].topic_id
         return LeaderRoute(topic_id, leader.leader_epoch, await self._to_id(leader.leader_id))
 
+    def _is_known(self, topic: str) -> bool:
+        return topic in self._view.topics and topic not in self._stale_topics
+
     async def coordinator_id(self, of: Coordinator) -> int:
-        known = self._coordinators.get(of)
-        if known is not None:
-            return known
+        if of not in self._coordinators:
+            async with self._asking_coordinator:
+                if of not in self._coordinators:
+                    self._coordinators[of] = await self._find_coordinator(of)
+        return self._coordinators[of]
+
+    async def _find_coordinator(self, of: Coordinator) -> int:
         connection = await self._to_any()
         response = await connection.request(
             MessageCall(_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
@@ -88,7 +98,7 @@ class Routes:
         (found,) = response.coordinators
         if found.error_code:
             raise error_from_code(found.error_code, found.error_message or f"{of.key} has no coordinator")
-        broker_id = self._coordinators[of] = int(found.node_id)
+        broker_id = int(found.node_id)
         self._view = with_broker(self._view, broker_id, Address(found.host, found.port))
         return broker_id
 
@@ -127,9 +137,10 @@ class Routes:
         return await self._connections.to(address)
 
     async def _refresh_stale(self) -> None:
-        async with self._asking:
-            if self._is_stale:
-                await self._ask_metadata([])
+        if self._is_stale:
+            async with self._asking:
+                if self._is_stale:
+                    await self._ask_metadata([])
 
     async def _ask_metadata(self, topics: Sequence[str]) -> None:
         """Bring brokers, controller and these topics up to date. Raises the error of a topic."""
