@@ -133,6 +133,8 @@ def build_parts(
         storage.close()
         raise StartError(f"with what was set while the broker ran, {error}") from error
     threads, counters = Threads(loop, clocks), Counters()
+    # One is enough: work that keeps the interpreter busy gains nothing by a second thread.
+    message_thread = threads.separate("messages")
     directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters)
     replicas = Replicas(loop, clocks, threads, counters, directories, partitions)
     publisher = Publisher(node_id, settings, threads, directories, partitions, replicas)
@@ -167,7 +169,7 @@ def build_parts(
         verification=TransactionVerification(metadata, partitions, transactions, clocks, loop),
         actual_values=actual_values,
     )
-    router = Router(table(handlers), counters, request_watch)
+    router = Router(table(handlers), counters, request_watch, message_thread)
     for listener in (groups, transactions, cleaner, request_watch):
         publisher.add_listener(listener)
 

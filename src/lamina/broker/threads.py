@@ -57,15 +57,23 @@ def giving_way() -> Iterator[None]:
 
 
 class Threads:
-    def __init__(self, loop: asyncio.AbstractEventLoop, clocks: Clocks, count: int = 4) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clocks: Clocks, count: int = 4, name: str = "lamina") -> None:
+        """Threads are started when there is work for them."""
         self._loop = loop
         self._clocks = clocks
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="lamina")
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._separate: list[Threads] = []
         self._counting = threading.Lock()
         self.busy = 0
         """Threads that are busy."""
         self.busy_ns = 0
         """How long threads have worked so far, in all."""
+
+    def separate(self, name: str) -> "Threads":
+        """One thread more, for work that must not keep these busy. It ends with them."""
+        one = Threads(self._loop, self._clocks, 1, f"lamina-{name}")
+        self._separate.append(one)
+        return one
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """The result of ``work``, to be awaited on the loop."""
@@ -108,4 +116,6 @@ class Threads:
         return self._pool._work_queue.qsize()
 
     def close(self) -> None:
+        for one in self._separate:
+            one.close()
         self._pool.shutdown(wait=True)

@@ -25,7 +25,9 @@ class Api(NamedTuple):
     versions: range
     error_response: ErrorResponse
     """The response that tells every part of the request this error."""
-    parse: Callable[[int, memoryview], Any] | None = None
-    """For APIs that read their requests by hand; such a handler also writes its own frames."""
+    parse: Callable[[int, Any], Any] | None = None
+    """From version and body, for APIs that read their requests by hand; such a handler also writes its own frames."""
+    refers_to_frame: bool = False
+    """Whether its messages refer to the bytes that the client sent."""
     advertised_from: int | None = None
     """The lowest version to advertise where that is not the lowest accepted."""

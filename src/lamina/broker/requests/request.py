@@ -112,7 +112,7 @@ class Request:
         if self._stop_waiting is not None:
             self._stop_waiting()
 
-    def failed(self, error_code: int) -> None:
+    def failed(self, error_code: int, times: int = 1) -> None:
         """Its response tells this error, perhaps among others."""
         self.error_code = error_code
-        self.counters.errors[error_code] = self.counters.errors.get(error_code, 0) + 1
+        self.counters.errors[error_code] = self.counters.errors.get(error_code, 0) + times

@@ -2,10 +2,12 @@
 
 A request for anything that is not in the table ends its connection, as Kafka does, except that ApiVersions always gets
 a response. An unexpected exception in a handler answers UNKNOWN_SERVER_ERROR to that request alone. Throttle time is
-written here. Must not know what any API does.
+written here. Large requests are parsed on a thread, and responses of many entries encoded there, so that neither holds
+up the loop. Must not know what any API does.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
@@ -13,19 +15,33 @@ from lamina.broker.counters import Counters, Place, RequestCounters
 from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, Handler
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.broker.requests.request_watch import RequestWatch
+from lamina.broker.threads import Threads, giving_way
 from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
+from lamina.wire.answer_entries import has_entries
 from lamina.wire.answer_errors import error_codes
 from lamina.wire.codec import encode_response, parse_request
 from lamina.wire.headers import parse_request_header
 
 logger = logging.getLogger(__name__)
 
+LARGE_REQUEST_BYTES = 32 * 1024
+"""The smallest structures take three bytes and a microsecond each: what is shorter is parsed within 10 ms."""
+LARGE_RESPONSE_ENTRIES = 1000
+"""Each takes one to three microseconds to encode."""
+
 
 class Router:
     """Serves frames of any connection."""
 
-    def __init__(self, table: Iterable[tuple[Api, Handler]], counters: Counters, request_watch: RequestWatch) -> None:
+    def __init__(
+        self,
+        table: Iterable[tuple[Api, Handler]],
+        counters: Counters,
+        request_watch: RequestWatch,
+        message_thread: Threads,
+    ) -> None:
+        self._message_thread = message_thread
         self._counters = counters
         self._request_watch = request_watch
         self._apis: dict[int, tuple[Api, Handler]] = {}
@@ -52,7 +68,10 @@ class Router:
         api, handle, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
         body = frame[body_at:]
-        message = api.parse(api_version, body) if api.parse else parse_request(api_key, api_version, body)
+        if len(body) > LARGE_REQUEST_BYTES and not api.refers_to_frame:
+            # The parser would copy the body first: done here, the frame need not be held meanwhile.
+            return request, self._serve_large(api, handle, request, bytes(body))
+        message = _parsed(api, request, body)
         try:
             response = handle(request, message)
         except KafkaError as error:
@@ -60,12 +79,30 @@ class Router:
         except CloseConnection:
             raise
         except Exception as error:
-            response = self._unexpected(api, request, message, error)
+            response = api.error_response(request, message, self._unexpected(api, request, error))
         if type(response) is list or response is None:
             return request, response
         if isinstance(response, Awaitable):
             return request, self._wait(api, request, message, response)
+        if has_entries(response, LARGE_RESPONSE_ENTRIES):
+            return request, self._encode_large(request, response)
         return request, _encoded(request, response)
+
+    async def _serve_large(self, api: Api, handle: Handler, request: Request, body: bytes) -> Response:
+        request.waits = Waits()
+        WAITS.set(request.waits)
+
+        def parse() -> Any:
+            with giving_way():
+                return _parsed(api, request, body)
+
+        message = await self._message_thread.run(parse)
+
+        async def handled() -> Any:
+            response = handle(request, message)
+            return await response if isinstance(response, Awaitable) else response
+
+        return await self._wait(api, request, message, handled())
 
     def _serve_unsupported(
         self, client: Client, api_key: int, api_version: int, correlation_id: int, client_id: str | None
@@ -86,18 +123,38 @@ class Router:
         return request, _encoded(request, handle(request, None))
 
     async def _wait(self, api: Api, request: Request, message: Any, response: Awaitable[Any]) -> Response:
-        request.waits = Waits()
-        WAITS.set(request.waits)
+        if request.waits is None:
+            request.waits = Waits()
+            WAITS.set(request.waits)
         try:
             answered = await response
         except KafkaError as error:
-            answered = api.error_response(request, message, error)
+            answered = await self._error_response(api, request, message, error)
         except CloseConnection:
             raise
         except Exception as error:
-            answered = self._unexpected(api, request, message, error)
+            answered = await self._error_response(api, request, message, self._unexpected(api, request, error))
         request.unpark()
+        if type(answered) is not list and answered is not None and has_entries(answered, LARGE_RESPONSE_ENTRIES):
+            return await self._encode_large(request, answered)
         return _encoded(request, answered)
+
+    async def _error_response(self, api: Api, request: Request, message: Any, error: KafkaError) -> Any:
+        if api.parse is not None or not has_entries(message, LARGE_RESPONSE_ENTRIES):
+            return api.error_response(request, message, error)
+        return await self._message_thread.run(lambda: api.error_response(request, message, error))
+
+    async def _encode_large(self, request: Request, response: Any) -> Response:
+        response = _throttled(request, response)
+
+        def encode() -> tuple[Counter[int], bytearray]:
+            with giving_way():
+                return Counter(error_codes(response)), encode_response(response, request.correlation_id)
+
+        errors, encoded = await self._message_thread.run(encode)
+        for error_code, times in errors.items():
+            request.failed(error_code, times)
+        return [encoded]
 
     def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
         """The responses of these went out."""
@@ -107,12 +164,16 @@ class Router:
         """A fault of ours cost a connection."""
         self._counters.count_unexpected(Place.CONNECTION)
 
-    def _unexpected(self, api: Api, request: Request, message: Any, error: Exception) -> Any:
+    def _unexpected(self, api: Api, request: Request, error: Exception) -> KafkaError:
         logger.error("%s: %s version %d failed", request.client.peer, api.name, request.api_version, exc_info=error)
         self._counters.count_unexpected(Place.HANDLER)
-        return api.error_response(
-            request, message, UnknownServerError("the broker failed unexpectedly; its log says how")
-        )
+        return UnknownServerError("the broker failed unexpectedly; its log says how")
+
+
+def _parsed(api: Api, request: Request, body: memoryview | bytes) -> Any:
+    if api.parse is not None:
+        return api.parse(request.api_version, body)
+    return parse_request(request.api_key, request.api_version, body)
 
 
 def _encoded(request: Request, response: Any) -> Response:
@@ -120,6 +181,10 @@ def _encoded(request: Request, response: Any) -> Response:
         return response
     for error_code in error_codes(response):
         request.failed(error_code)
+    return [encode_response(_throttled(request, response), request.correlation_id)]
+
+
+def _throttled(request: Request, response: Any) -> Any:
     if request.throttle_ms and hasattr(response, "throttle_time"):
-        response = response.replace(throttle_time=request.throttle_ms)
-    return [encode_response(response, request.correlation_id)]
+        return response.replace(throttle_time=request.throttle_ms)
+    return response

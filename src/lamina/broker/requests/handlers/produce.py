@@ -341,4 +341,6 @@ def error_response(request: Request, message: ProduceRequest, error: KafkaError)
     return _answer(request, message, topics)
 
 
-API = Api(API_KEY, "Produce", VERSIONS, error_response, parse=parse_produce_request, advertised_from=0)
+API = Api(
+    API_KEY, "Produce", VERSIONS, error_response, parse=parse_produce_request, refers_to_frame=True, advertised_from=0
+)

@@ -1,0 +1,149 @@
+"""Requests and responses of ten thousand entries: nothing of them holds up the loop for long."""
+
+import threading
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.broker.requests import router
+from lamina.wire.codec import SIZE_BYTES, encode_request, encode_response
+from lamina.wire.primitives import MalformedRequest
+from lamina.wire.versions import request_schema
+from tests.broker.in_process import CORRELATION_ID, InProcessBroker, NoSocket, build
+
+COUNT = 10_000
+PRODUCE, FETCH, LIST_OFFSETS, HEARTBEAT = 0, 1, 2, 12
+
+
+def names() -> list[str]:
+    return [f"none-{number}" for number in range(COUNT)]
+
+
+def partitions(**facts: Any) -> list[dict[str, Any]]:
+    return [{"partition": index, "partition_index": index, **facts} for index in range(COUNT)]
+
+
+ENCODED_BY_ROUTER: dict[str, tuple[int, int, dict[str, Any]]] = {
+    "ListOffsets": (LIST_OFFSETS, 8, {"topics": [{"name": "none", "partitions": partitions(timestamp=-1)}]}),
+    "OffsetCommit": (8, 9, {"group_id": "g", "topics": [{"name": "none", "partitions": partitions()}]}),
+    "FindCoordinator": (10, 4, {"coordinator_keys": names()}),
+    "DeleteTopics": (20, 6, {"topics": [{"name": name} for name in names()]}),
+    "OffsetForLeaderEpoch": (23, 4, {"topics": [{"topic": "none", "partitions": partitions()}]}),
+    "DescribeConfigs": (32, 4, {"resources": [{"resource_type": 2, "resource_name": name} for name in names()]}),
+}
+LARGE = ENCODED_BY_ROUTER | {
+    "Fetch": (FETCH, 12, {"session_epoch": -1, "topics": [{"topic": "none", "partitions": partitions()}]}),
+    "Metadata": (3, 12, {"topics": [{"name": name} for name in names()]}),
+}
+
+
+class Spy:
+    """On which threads messages are parsed and encoded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.parsed_on: list[threading.Thread] = []
+        self.encoded_on: list[threading.Thread] = []
+        parse, encode = router._parsed, encode_response
+
+        def spied_parse(*given: Any) -> Any:
+            self.parsed_on.append(threading.current_thread())
+            return parse(*given)
+
+        def spied_encode(*given: Any) -> Any:
+            self.encoded_on.append(threading.current_thread())
+            return encode(*given)
+
+        monkeypatch.setattr(router, "_parsed", spied_parse)
+        monkeypatch.setattr(router, "encode_response", spied_encode)
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    return Spy(monkeypatch)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Any:
+    broker = InProcessBroker(tmp_path, {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"})
+    yield broker
+    broker.close()
+
+
+def frame_of(api_key: int, api_version: int, facts: dict[str, Any]) -> memoryview:
+    request = build(request_schema(api_key, api_version), facts)
+    return memoryview(encode_request(request, CORRELATION_ID, "test"))[SIZE_BYTES:]
+
+
+def is_message_thread(thread: threading.Thread) -> bool:
+    return thread.name.startswith("lamina-messages")
+
+
+@pytest.mark.parametrize("api", LARGE)
+def test_a_large_request_is_parsed_on_a_thread(broker: InProcessBroker, spy: Spy, api: str) -> None:
+    api_key, api_version, facts = LARGE[api]
+    broker.ask(api_key, api_version, **facts)
+    assert list(map(is_message_thread, spy.parsed_on)) == [True]
+
+
+@pytest.mark.parametrize("api", ENCODED_BY_ROUTER)
+def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBroker, spy: Spy, api: str) -> None:
+    api_key, api_version, facts = LARGE[api]
+    broker.ask(api_key, api_version, **facts)
+    assert list(map(is_message_thread, spy.encoded_on)) == [True]
+
+
+def test_errors_told_in_a_large_response_are_counted(broker: InProcessBroker) -> None:
+    api_key, api_version, facts = LARGE["ListOffsets"]
+    broker.ask(api_key, api_version, **facts)
+    assert broker.parts.counters.requests[api_key, api_version].errors == {3: COUNT}
+
+
+def test_a_small_request_is_parsed_and_answered_at_once(broker: InProcessBroker, spy: Spy) -> None:
+    frame = frame_of(HEARTBEAT, 4, {"group_id": "g"})
+    _, served = broker.parts.router.serve(NoSocket(), frame)
+    assert isinstance(served, list)
+    assert [*spy.parsed_on, *spy.encoded_on] == [threading.current_thread()] * 2
+
+
+def test_a_large_produce_request_is_not_copied(broker: InProcessBroker, spy: Spy) -> None:
+    data = {"index": 0, "records": bytes(2 * router.LARGE_REQUEST_BYTES)}
+    frame = frame_of(PRODUCE, 9, {"acks": -1, "topic_data": [{"name": "none", "partition_data": [data]}]})
+    assert broker.serve(bytearray(frame)) is not None
+    assert spy.parsed_on == [threading.current_thread()]
+
+
+def test_the_frame_of_a_large_request_is_free_at_once(broker: InProcessBroker) -> None:
+    """Its bytes may be overwritten while it is parsed."""
+    frame = frame_of(*LARGE["ListOffsets"])
+    request, served = broker.parts.router.serve(NoSocket(), frame)
+    assert not request.holds_frame
+    frame[:] = bytes(len(frame))
+    assert isinstance(served, Awaitable)
+    assert len(broker._loop.run_until_complete(_awaited(served))[0]) > COUNT
+
+
+def test_a_large_request_that_is_malformed_is_refused(broker: InProcessBroker) -> None:
+    frame = frame_of(*LARGE["ListOffsets"])
+    _, served = broker.parts.router.serve(NoSocket(), frame[:-COUNT])
+    assert isinstance(served, Awaitable)
+    with pytest.raises(MalformedRequest):
+        broker._loop.run_until_complete(_awaited(served))
+
+
+def test_a_large_fetch_whose_client_went_while_it_was_parsed_does_not_wait(broker: InProcessBroker) -> None:
+    broker.create("t")
+    asked = {"current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}
+    topic = {"topic": "t", "partitions": [{"partition": 0, **asked}] * COUNT}
+    facts = {"max_wait": 100_000, "min_bytes": 1, "max_bytes": 1000, "session_epoch": -1, "topics": [topic]}
+    request, served = broker.parts.router.serve(NoSocket(), frame_of(FETCH, 12, facts))
+    assert isinstance(served, Awaitable)
+    task = broker._loop.create_task(_awaited(served))
+    broker.turn()
+    request.abandon()
+    broker.finish(task)
+
+
+async def _awaited(response: Awaitable[Any]) -> Any:
+    return await response
