@@ -12,11 +12,25 @@ _TURN_NS = 1_000_000
 """After so long the loop is left to others; a visit that rolls a log takes about as long."""
 
 
+class Turns:
+    """One long work; after every millisecond of it the others on the loop have their turn."""
+
+    __slots__ = ("_clocks", "_ends_ns")
+
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._ends_ns = clocks.monotonic_ns() + _TURN_NS
+
+    async def step(self) -> None:
+        """A small part of the work is done."""
+        if self._clocks.monotonic_ns() >= self._ends_ns:
+            await asyncio.sleep(0)
+            self._ends_ns = self._clocks.monotonic_ns() + _TURN_NS
+
+
 async def in_turns(items: Iterable[T], clocks: Clocks) -> AsyncIterator[T]:
-    """Each item; after every millisecond of work the others on the loop have their turn."""
-    turn_ends_ns = clocks.monotonic_ns() + _TURN_NS
+    """Each item of a long work."""
+    turns = Turns(clocks)
     for item in items:
         yield item
-        if clocks.monotonic_ns() >= turn_ends_ns:
-            await asyncio.sleep(0)
-            turn_ends_ns = clocks.monotonic_ns() + _TURN_NS
+        await turns.step()

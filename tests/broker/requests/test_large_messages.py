@@ -1,5 +1,6 @@
 """Requests and responses of ten thousand entries: nothing of them holds up the loop for long."""
 
+import itertools
 import threading
 from collections.abc import Awaitable
 from pathlib import Path
@@ -11,7 +12,7 @@ from lamina.broker.requests import router
 from lamina.wire.codec import SIZE_BYTES, encode_request, encode_response
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
-from tests.broker.in_process import CORRELATION_ID, InProcessBroker, NoSocket, build
+from tests.broker.in_process import CORRELATION_ID, InProcessBroker, NoSocket, build, counted_turns
 
 COUNT = 10_000
 PRODUCE, FETCH, LIST_OFFSETS, HEARTBEAT = 0, 1, 2, 12
@@ -92,6 +93,22 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
     api_key, api_version, facts = LARGE[api]
     broker.ask(api_key, api_version, **facts)
     assert list(map(is_message_thread, spy.encoded_on)) == [True]
+
+
+IN_TURNS = ["ListOffsets", "FindCoordinator", "OffsetForLeaderEpoch", "DescribeConfigs"]
+
+
+@pytest.mark.parametrize("api", IN_TURNS)
+def test_entries_that_take_long_are_worked_on_in_turns(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    """Each entry takes as long as a turn may last."""
+    api_key, api_version, facts = LARGE[api]
+    shown_ms = itertools.count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    broker.ask(api_key, api_version, **facts)
+    assert len(turns) >= COUNT
 
 
 def test_errors_told_in_a_large_response_are_counted(broker: InProcessBroker) -> None:

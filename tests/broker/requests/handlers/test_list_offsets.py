@@ -7,7 +7,7 @@ from lamina.broker.requests.handlers import list_offsets
 from lamina.errors import ErrorCode
 from lamina.log import lookup
 from lamina.records.record import iterate_records
-from tests.broker.in_process import InProcessBroker, counted_turns
+from tests.broker.in_process import InProcessBroker
 
 VERSION = 11
 
@@ -124,14 +124,3 @@ def test_the_start_of_an_empty_partition_is_in_its_leaders_epoch(broker: InProce
     topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
     [answer] = broker.ask(list_offsets.API_KEY, VERSION, topics=topics).topics[0].partitions
     assert (answer.offset, answer.leader_epoch) == (0, 0)
-
-
-def test_many_partitions_are_answered_in_turns_of_the_loop(
-    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns = counted_turns(monkeypatch)
-    count = 4 * list_offsets._PARTITIONS_AT_A_TIME
-    topics = [{"name": "t", "partitions": [{"partition_index": index, "timestamp": -1} for index in range(count)]}]
-    answer = broker.ask(list_offsets.API_KEY, VERSION, topics=topics)
-    assert len(answer.topics[0].partitions) == count
-    assert len(turns) == 4

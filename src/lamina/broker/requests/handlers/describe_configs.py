@@ -9,7 +9,6 @@ Version notes: types and documentation from v3.
 Not done: other resources (client metrics) are an INVALID_REQUEST.
 """
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +26,8 @@ from lamina.broker.requests.config_entries import (
     topic_entries,
 )
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.image import ResourceType
 from lamina.image.topic_names import check_topic_name
@@ -36,14 +37,19 @@ API_KEY = 32
 
 
 async def handle(
-    metadata: Metadata, cleaner: Cleaner, actual_values: Mapping[str, str], request: Request, message: Any
+    metadata: Metadata,
+    cleaner: Cleaner,
+    actual_values: Mapping[str, str],
+    clocks: Clocks,
+    request: Request,
+    message: Any,
 ) -> Any:
     shape = response_shape(API_KEY, request.api_version)
-    results = []
-    for resource in message.resources:
-        results.append(_result(metadata, cleaner, actual_values, shape.of("results"), message, resource))
+    results = [
+        _result(metadata, cleaner, actual_values, shape.of("results"), message, resource)
         # A console asks for every topic at once.
-        await asyncio.sleep(0)
+        async for resource in in_turns(message.resources, clocks)
+    ]
     return shape(results=tuple(results))
 
 

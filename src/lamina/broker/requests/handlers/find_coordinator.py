@@ -13,6 +13,8 @@ from lamina.broker.coordination.transaction_coordinator import TransactionCoordi
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import CoordinatorNotAvailable, ErrorCode, InvalidRequest, KafkaError, NotCoordinator
 from lamina.wire.building import Shape, response_shape
 
@@ -24,7 +26,12 @@ _NONE = -1
 
 
 async def handle(
-    metadata: Metadata, groups: GroupCoordinator, transactions: TransactionCoordinator, request: Request, message: Any
+    metadata: Metadata,
+    groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
+    clocks: Clocks,
+    request: Request,
+    message: Any,
 ) -> Any:
     key_type = getattr(message, "key_type", GROUP)
     if key_type not in (GROUP, TRANSACTION):
@@ -51,8 +58,8 @@ async def handle(
 
     if request.api_version < _FIRST_BATCHED:
         return found(shape, message.key)
-    coordinators = tuple(found(shape.of("coordinators"), key) for key in message.coordinator_keys)
-    return shape(coordinators=coordinators)
+    one = shape.of("coordinators")
+    return shape(coordinators=tuple([found(one, key) async for key in in_turns(message.coordinator_keys, clocks)]))
 
 
 def _failed(error: KafkaError) -> dict[str, Any]:

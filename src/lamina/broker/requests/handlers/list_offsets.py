@@ -8,7 +8,6 @@ Version notes: earliest local (-4, v8) is the earliest; latest tiered (-5, v9) a
 nowhere: nothing is tiered, and so nothing waits for the timeout of v10.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
@@ -20,6 +19,8 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
 from lamina.wire.building import Shape, response_shape
@@ -40,7 +41,7 @@ _FIRST_VERSIONS = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-_PARTITIONS_AT_A_TIME = 256
+_ENTRIES_AT_A_TIME = 256
 
 Duplicates = set[tuple[str, int]]
 
@@ -51,30 +52,43 @@ class Found(NamedTuple):
     leader_epoch: int = _NOTHING
 
 
-def handle(partitions: Partitions, threads: Threads, request: Request, message: Any) -> Any:
+def handle(partitions: Partitions, threads: Threads, clocks: Clocks, request: Request, message: Any) -> Any:
+    count = len(message.topics) + sum(len(topic.partitions) for topic in message.topics)
+    if count > _ENTRIES_AT_A_TIME:
+        return _handle_in_turns(partitions, threads, clocks, request, message)
+    if any(_is_by_time(request, asked) for topic in message.topics for asked in topic.partitions):
+        return _handle_in_turns(partitions, threads, clocks, request, message)
     duplicates = _duplicates(message)
-    every = [(topic.name, asked) for topic in message.topics for asked in topic.partitions]
-    if len(every) > _PARTITIONS_AT_A_TIME or any(_is_by_time(request, asked) for _, asked in every):
-        return _handle_in_turns(partitions, threads, request, message, duplicates)
-    answers = [_find(partitions, request, message, topic, asked, duplicates) for topic, asked in every]
+    answers = [
+        _find(partitions, request, message, topic.name, asked, duplicates)
+        for topic in message.topics
+        for asked in topic.partitions
+    ]
     return _answer(request, message, answers)
 
 
 async def _handle_in_turns(
-    partitions: Partitions, threads: Threads, request: Request, message: Any, duplicates: Duplicates
+    partitions: Partitions, threads: Threads, clocks: Clocks, request: Request, message: Any
 ) -> Any:
     """As above, where batches have to be opened, each on a thread, or where partitions are many."""
-    answers: list[Found | KafkaError] = []
+    turns = Turns(clocks)
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    duplicates = _duplicates(message)
+    topics = []
     for topic in message.topics:
+        answered = []
         for asked in topic.partitions:
             if _is_by_time(request, asked):
-                answers.append(await _find_by_time(partitions, threads, message, topic.name, asked, duplicates))
-                await asyncio.sleep(0)
+                answer = await _find_by_time(partitions, threads, message, topic.name, asked, duplicates)
             else:
-                answers.append(_find(partitions, request, message, topic.name, asked, duplicates))
-                if len(answers) % _PARTITIONS_AT_A_TIME == 0:
-                    await asyncio.sleep(0)
-    return _answer(request, message, answers)
+                answer = _find(partitions, request, message, topic.name, asked, duplicates)
+            answered.append(_answer_one(partition_shape, asked.partition_index, answer))
+            await turns.step()
+        topics.append(topic_shape(name=topic.name, partitions=tuple(answered)))
+        await turns.step()
+    return shape(topics=tuple(topics))
 
 
 def _is_by_time(request: Request, asked: Any) -> bool:

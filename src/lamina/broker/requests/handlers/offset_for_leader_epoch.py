@@ -11,6 +11,8 @@ from typing import Any
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import Turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.log.epochs import EpochStart
 from lamina.wire.building import Shape, response_shape
@@ -19,21 +21,20 @@ API_KEY = 23
 _UNKNOWN = EpochStart(-1, -1)
 
 
-def handle(partitions: Partitions, request: Request, message: Any) -> Any:
+async def handle(partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
-    return shape(
-        topics=tuple(
-            topic_shape(
-                topic=topic.topic,
-                partitions=tuple(
-                    _partition(partitions, topic_shape.of("partitions"), topic.topic, asked)
-                    for asked in topic.partitions
-                ),
-            )
-            for topic in message.topics
-        ),
-    )
+    partition_shape = topic_shape.of("partitions")
+    turns = Turns(clocks)
+    topics = []
+    for topic in message.topics:
+        answered = []
+        for asked in topic.partitions:
+            answered.append(_partition(partitions, partition_shape, topic.topic, asked))
+            await turns.step()
+        topics.append(topic_shape(topic=topic.topic, partitions=tuple(answered)))
+        await turns.step()
+    return shape(topics=tuple(topics))
 
 
 def _partition(partitions: Partitions, shape: Shape, topic: str, asked: Any) -> Any:
