@@ -36,6 +36,14 @@ def test_a_marked_topic_stays_until_it_is_removed_with_its_configs() -> None:
     assert changes.remove_topic(image, "orders") == EMPTY
 
 
+def test_several_topics_are_marked_and_removed_together() -> None:
+    image = changes.create_topic(ORDERS, "payments", topic_id(8), [(0,)])
+    image = changes.create_topic(image, "kept", topic_id(9), [(0,)])
+    image = changes.mark_deleted(image, "orders", "payments")
+    assert [topic.name for topic in image.topics.values() if topic.is_being_deleted] == ["orders", "payments"]
+    assert changes.remove_topic(image, "orders", "payments").topic_names == {topic_id(9): "kept"}
+
+
 def test_a_topic_that_is_not_there_cannot_be_marked_or_grow() -> None:
     with pytest.raises(UnknownTopicOrPartition, match="'none'"):
         changes.mark_deleted(EMPTY, "none")

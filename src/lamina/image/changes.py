@@ -42,19 +42,18 @@ def add_partitions(image: Image, name: str, assignments: Iterable[tuple[int, ...
     return _with_topics(image, [replace(topic, partitions=topic.partitions + added)])
 
 
-def mark_deleted(image: Image, name: str) -> Image:
-    """From here on clients do not know the topic; its name is free once it is removed."""
-    return _with_topics(image, [replace(image.topic(name), is_being_deleted=True)])
+def mark_deleted(image: Image, *names: str) -> Image:
+    """From here on clients do not know these topics; their names are free once they are removed."""
+    return _with_topics(image, [replace(image.topic(name), is_being_deleted=True) for name in names])
 
 
-def remove_topic(image: Image, name: str) -> Image:
-    """Forget a topic and its configs; its directories are out of the way."""
-    topic = image.topics[name]
+def remove_topic(image: Image, *names: str) -> Image:
+    """Forget topics and their configs; their directories are out of the way."""
     return replace(
         image,
-        topics=_without(image.topics, name),
-        topic_names=_without(image.topic_names, topic.id),
-        configs=_without(image.configs, ConfigResource(ResourceType.TOPIC, name)),
+        topics=_without(image.topics, *names),
+        topic_names=_without(image.topic_names, *(image.topics[name].id for name in names)),
+        configs=_without(image.configs, *(ConfigResource(ResourceType.TOPIC, name) for name in names)),
     )
 
 
@@ -141,5 +140,6 @@ def _with_topics(image: Image, topics: Iterable[Topic]) -> Image:
     return replace(image, topics={**image.topics, **{topic.name: topic for topic in topics}})
 
 
-def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
-    return {other: value for other, value in mapping.items() if other != key} if key in mapping else mapping
+def _without(mapping: Mapping[K, V], *keys: K) -> Mapping[K, V]:
+    gone = set(keys)
+    return mapping if gone.isdisjoint(mapping) else {key: value for key, value in mapping.items() if key not in gone}

@@ -95,7 +95,7 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
     assert list(map(is_message_thread, spy.encoded_on)) == [True]
 
 
-IN_TURNS = ["ListOffsets", "FindCoordinator", "OffsetForLeaderEpoch", "DescribeConfigs"]
+IN_TURNS = ["ListOffsets", "FindCoordinator", "DeleteTopics", "OffsetForLeaderEpoch", "DescribeConfigs"]
 
 
 @pytest.mark.parametrize("api", IN_TURNS)

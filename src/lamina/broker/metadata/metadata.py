@@ -6,7 +6,7 @@ that reports is made durable too. Deciding and following never call each other b
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.publisher import Applied, Publisher
@@ -23,7 +23,7 @@ from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-Change = Callable[[Image], Image]
+Change = Callable[[Image], Image | Awaitable[Image]]
 
 
 class Metadata:
@@ -81,8 +81,9 @@ class Metadata:
     async def change(self, change: Change) -> Image:
         """Make a metadata change durable and do what follows from it. Returns the image after it.
 
-        ``change`` sees the image as it is when its turn comes, and may raise the error to answer. What has begun
-        is finished, even if whoever asked for it goes away meanwhile.
+        ``change`` sees the image as it is when its turn comes, and may raise the error to answer. One that takes long
+        may await: no other change comes between. What has begun is finished, even if whoever asked for it goes away
+        meanwhile.
         """
         task = asyncio.get_running_loop().create_task(self._change_in_turn(change))
         self._changes.add(task)
@@ -102,6 +103,8 @@ class Metadata:
     async def _change_in_turn(self, change: Change) -> Image:
         async with self._changing:
             old, new = self.decided, change(self.decided)
+            if isinstance(new, Awaitable):
+                new = await new
             try:
                 is_changed = await self._write(new)
             except StoreError as error:

@@ -72,9 +72,7 @@ class Applied:
         """The image in which this stands."""
         if self.made:
             image = mark_made(image, node_id, self.made)
-        for name in self.deleted:
-            image = remove_topic(image, name)
-        return image
+        return remove_topic(image, *self.deleted) if self.deleted else image
 
 
 class Publisher:

@@ -127,7 +127,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (describe_groups.API, lambda p: partial(describe_groups.handle, p.groups, p.clocks)),
     (list_groups.API, lambda p: partial(list_groups.handle, p.groups)),
     (create_topics.API, lambda p: partial(create_topics.handle, p.metadata, p.directories)),
-    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata)),
+    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.clocks)),
     (delete_records.API, lambda p: partial(delete_records.handle, p.partitions)),
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
     (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions, p.clocks)),

@@ -15,6 +15,8 @@ from uuid import UUID
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import Turns, in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, TopicDeletionDisabled
 from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
@@ -24,6 +26,7 @@ from lamina.wire.building import Shape, response_shape
 
 API_KEY = 20
 _FIRST_WITH_DISABLED = 3
+_TOPICS_AT_A_TIME = 250
 
 
 class Asked(NamedTuple):
@@ -31,24 +34,28 @@ class Asked(NamedTuple):
     topic_id: UUID | None
 
 
-async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
     if not metadata.settings[DELETE_TOPIC_ENABLE]:
         disabled = TopicDeletionDisabled if request.api_version >= _FIRST_WITH_DISABLED else InvalidRequest
         raise disabled("delete.topic.enable is false")
     every = _asked(message)
     outcomes: list[Topic | KafkaError] = []
 
-    def change(image: Image) -> Image:
-        outcomes[:] = _find_all(image, every)
-        for outcome in outcomes:
-            if isinstance(outcome, Topic):
-                image = mark_deleted(image, outcome.name)
+    async def change(image: Image) -> Image:
+        turns = Turns(clocks)
+        outcomes[:] = await _find_all(image, every, turns)
+        names = [outcome.name for outcome in outcomes if isinstance(outcome, Topic)]
+        for start in range(0, len(names), _TOPICS_AT_A_TIME):
+            image = mark_deleted(image, *names[start : start + _TOPICS_AT_A_TIME])
+            await turns.step()
         return image
 
     await metadata.change(change)
     shape = response_shape(API_KEY, request.api_version)
-    responses = zip(every, outcomes, strict=True)
-    return shape(responses=tuple(_response(shape.of("responses"), *both) for both in responses))
+    both = zip(every, outcomes, strict=True)
+    one = shape.of("responses")
+    responses = [_response(one, asked, outcome) async for asked, outcome in in_turns(both, clocks)]
+    return shape(responses=tuple(responses))
 
 
 def _asked(message: Any) -> list[Asked]:
@@ -57,8 +64,11 @@ def _asked(message: Any) -> list[Asked]:
     return [Asked(topic.name, topic.topic_id) for topic in message.topics]
 
 
-def _find_all(image: Image, every: list[Asked]) -> list[Topic | KafkaError]:
-    found = [_find(image, asked) for asked in every]
+async def _find_all(image: Image, every: list[Asked], turns: Turns) -> list[Topic | KafkaError]:
+    found = []
+    for asked in every:
+        found.append(_find(image, asked))
+        await turns.step()
     named = Counter(topic.name for topic in found if isinstance(topic, Topic))
     return [
         InvalidRequest(f"topic {topic.name!r} is named more than once")
