@@ -142,7 +142,7 @@ def open_as_crashed(partition: Path, case: Case) -> PartitionLog:
         clean=False,
         recovery_point=0,
         log_start_offset=0,
-        high_watermark=0,
+        high_watermark=2**63 - 1,
         may_have_gaps=True,
         now_ms=int(time.time() * 1000),
         producer_expiration_ms=2**31 - 1,
