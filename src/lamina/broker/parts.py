@@ -156,6 +156,7 @@ def build_parts(
         loop=loop,
         clocks=clocks,
         threads=threads,
+        message_thread=message_thread,
         counters=counters,
         directories=directories,
         partitions=partitions,

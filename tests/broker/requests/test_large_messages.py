@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from lamina.broker.requests import router
-from lamina.wire.codec import SIZE_BYTES, encode_request, encode_response
+from lamina.broker.requests.handlers import metadata
+from lamina.wire.codec import SIZE_BYTES, encode_entity, encode_request, encode_response
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
 from tests.broker.in_process import CORRELATION_ID, InProcessBroker, NoSocket, build, counted_turns
 
 COUNT = 10_000
-PRODUCE, FETCH, LIST_OFFSETS, HEARTBEAT = 0, 1, 2, 12
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, HEARTBEAT = 0, 1, 2, 3, 12
 
 
 def names() -> list[str]:
@@ -36,7 +37,7 @@ ENCODED_BY_ROUTER: dict[str, tuple[int, int, dict[str, Any]]] = {
 }
 LARGE = ENCODED_BY_ROUTER | {
     "Fetch": (FETCH, 12, {"session_epoch": -1, "topics": [{"topic": "none", "partitions": partitions()}]}),
-    "Metadata": (3, 12, {"topics": [{"name": name} for name in names()]}),
+    "Metadata": (METADATA, 12, {"topics": [{"name": name} for name in names()]}),
 }
 
 
@@ -95,7 +96,7 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
     assert list(map(is_message_thread, spy.encoded_on)) == [True]
 
 
-IN_TURNS = ["ListOffsets", "FindCoordinator", "DeleteTopics", "OffsetForLeaderEpoch", "DescribeConfigs"]
+IN_TURNS = ["ListOffsets", "Metadata", "FindCoordinator", "DeleteTopics", "OffsetForLeaderEpoch", "DescribeConfigs"]
 
 
 @pytest.mark.parametrize("api", IN_TURNS)
@@ -109,6 +110,24 @@ def test_entries_that_take_long_are_worked_on_in_turns(
     turns = counted_turns(monkeypatch)
     broker.ask(api_key, api_version, **facts)
     assert len(turns) >= COUNT
+
+
+def test_a_topic_of_many_partitions_is_encoded_on_a_thread_once(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded_on = []
+
+    def spied(entity: Any) -> Any:
+        encoded_on.append(threading.current_thread())
+        return encode_entity(entity)
+
+    monkeypatch.setattr(metadata, "encode_entity", spied)
+    monkeypatch.setattr(metadata, "_PARTITIONS_AT_A_TIME", 3)
+    broker.create("t", 4)
+    for _ in range(2):
+        [topic] = broker.ask(METADATA, 12, topics=[{"name": "t"}]).topics
+        assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2, 3]
+    assert list(map(is_message_thread, encoded_on)) == [True]
 
 
 def test_errors_told_in_a_large_response_are_counted(broker: InProcessBroker) -> None:

@@ -74,6 +74,8 @@ class HandlerParts:
     loop: asyncio.AbstractEventLoop
     clocks: Clocks
     threads: Threads
+    message_thread: Threads
+    """For large messages."""
     counters: Counters
     directories: LogDirectories
     partitions: Partitions
@@ -113,7 +115,10 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         ),
     ),
     (list_offsets.API, lambda p: partial(list_offsets.handle, p.partitions, p.threads, p.clocks)),
-    (metadata.API, lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.directories).handle),
+    (
+        metadata.API,
+        lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.directories, p.message_thread, p.clocks).handle,
+    ),
     (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups)),
     (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.metadata, p.groups, p.clocks)),
     (
