@@ -1,15 +1,17 @@
 """Requests and responses of ten thousand entries: nothing of them holds up the loop for long."""
 
 import itertools
+import math
 import threading
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from lamina.broker.requests import router
-from lamina.broker.requests.handlers import metadata
+from lamina.broker.requests.handlers import metadata, offset_commit
 from lamina.wire.codec import SIZE_BYTES, encode_entity, encode_request, encode_response
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
@@ -96,7 +98,15 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
     assert list(map(is_message_thread, spy.encoded_on)) == [True]
 
 
-IN_TURNS = ["ListOffsets", "Metadata", "FindCoordinator", "DeleteTopics", "OffsetForLeaderEpoch", "DescribeConfigs"]
+IN_TURNS = [
+    "ListOffsets",
+    "Metadata",
+    "OffsetCommit",
+    "FindCoordinator",
+    "DeleteTopics",
+    "OffsetForLeaderEpoch",
+    "DescribeConfigs",
+]
 
 
 @pytest.mark.parametrize("api", IN_TURNS)
@@ -128,6 +138,30 @@ def test_a_topic_of_many_partitions_is_encoded_on_a_thread_once(
         [topic] = broker.ask(METADATA, 12, topics=[{"name": "t"}]).topics
         assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2, 3]
     assert list(map(is_message_thread, encoded_on)) == [True]
+
+
+def test_offsets_of_many_partitions_are_committed_in_several_batches(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("t", 7)
+    broker.ask(10, 4, coordinator_keys=["g"])
+    broker.settle()
+    log = broker.parts.partitions.get("__consumer_offsets", 0).log
+    asked = [
+        {"partition_index": index % 7, "committed_offset": index, "committed_metadata": ""} for index in range(COUNT)
+    ]
+    asked += [{"partition_index": 7}]
+    append = Mock(wraps=log.append)
+    monkeypatch.setattr(log, "append", append)
+    answer = broker.ask(
+        8, 9, group_id="g", generation_id_or_member_epoch=-1, topics=[{"name": "t", "partitions": asked}]
+    )
+    assert [one.error_code for one in answer.topics[0].partitions] == [0] * COUNT + [3]
+    assert append.call_count == math.ceil(COUNT / offset_commit._PARTITIONS_AT_A_TIME)
+    group = {"group_id": "g", "member_epoch": -1, "topics": [{"name": "t", "partition_indexes": range(7)}]}
+    [fetched] = broker.ask(9, 9, groups=[group]).groups
+    last = {index % 7: index for index in range(COUNT)}
+    assert {one.partition_index: one.committed_offset for one in fetched.topics[0].partitions} == last
 
 
 def test_errors_told_in_a_large_response_are_counted(broker: InProcessBroker) -> None:

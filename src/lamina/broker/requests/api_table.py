@@ -119,7 +119,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         metadata.API,
         lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.directories, p.message_thread, p.clocks).handle,
     ),
-    (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups)),
+    (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups, p.clocks)),
     (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.metadata, p.groups, p.clocks)),
     (
         find_coordinator.API,

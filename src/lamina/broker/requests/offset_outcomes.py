@@ -9,6 +9,7 @@ from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import Turns
 from lamina.errors import ErrorCode, UnknownTopicId
 from lamina.wire.building import response_shape
 
@@ -60,6 +61,30 @@ def response_with(api_key: int, request: Request, message: Any, outcome: Outcome
         ),
         **more,
     )
+
+
+async def response_in_turns(api_key: int, request: Request, message: Any, outcome: Outcome, turns: Turns) -> Any:
+    """As above, for many partitions."""
+    shape = response_shape(api_key, request.api_version)
+    topic_shape = shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    topics = []
+    for topic in message.topics:
+        key = topic_key(topic)
+        partitions = []
+        for one in topic.partitions:
+            index = one.partition_index
+            partitions.append(partition_shape(partition_index=index, error_code=outcome[key, index]))
+            await turns.step()
+        topics.append(
+            topic_shape(
+                name=getattr(topic, "name", None),
+                topic_id=getattr(topic, "topic_id", None),
+                partitions=tuple(partitions),
+            )
+        )
+        await turns.step()
+    return shape(topics=tuple(topics))
 
 
 def one_outcome(message: Any, code: ErrorCode) -> Outcome:

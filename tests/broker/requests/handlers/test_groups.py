@@ -299,7 +299,7 @@ def test_offsets_may_be_kept_without_naming_a_group(groups: Groups, version: int
 def test_a_commit_that_is_too_large_is_told(groups: Groups) -> None:
     groups.broker.create("many", 400)
     partitions = [("many", index, 1) for index in range(400)]
-    assert set(groups.commit(*partitions, metadata="x" * 4000)) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+    assert set(groups.commit(*partitions, metadata="x" * 4096)) == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
     assert groups.commit(("t", 0, 1)) == [0]
 
 
