@@ -11,8 +11,9 @@ from unittest.mock import Mock
 import pytest
 
 from lamina.broker.requests import router
-from lamina.broker.requests.handlers import metadata, offset_commit
+from lamina.broker.requests.handlers import fetch, metadata, offset_commit
 from lamina.wire.codec import SIZE_BYTES, encode_entity, encode_request, encode_response
+from lamina.wire.fetch_response import encode_fetch_response
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
 from tests.broker.in_process import CORRELATION_ID, InProcessBroker, NoSocket, build, counted_turns
@@ -99,6 +100,7 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
 
 
 IN_TURNS = [
+    "Fetch",
     "ListOffsets",
     "Metadata",
     "OffsetCommit",
@@ -162,6 +164,26 @@ def test_offsets_of_many_partitions_are_committed_in_several_batches(
     [fetched] = broker.ask(9, 9, groups=[group]).groups
     last = {index % 7: index for index in range(COUNT)}
     assert {one.partition_index: one.committed_offset for one in fetched.topics[0].partitions} == last
+
+
+def test_a_fetch_of_many_partitions_is_encoded_on_a_thread_and_remembered(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded_on = []
+
+    def spied(*given: Any, **more: Any) -> Any:
+        encoded_on.append(threading.current_thread())
+        return encode_fetch_response(*given, **more)
+
+    monkeypatch.setattr(fetch, "encode_fetch_response", spied)
+    api_key, api_version, facts = LARGE["Fetch"]
+    first = broker.ask(api_key, api_version, **facts | {"session_epoch": 0})
+    assert len(first.responses[0].partitions) == COUNT
+    assert broker.parts.fetch_sessions.partitions == COUNT
+    next_one = {"session_id": first.session_id, "session_epoch": 1}
+    again = broker.ask(api_key, api_version, **next_one)
+    assert len(again.responses[0].partitions) == COUNT, "errors are told each time"
+    assert list(map(is_message_thread, encoded_on)) == [True, True]
 
 
 def test_errors_told_in_a_large_response_are_counted(broker: InProcessBroker) -> None:

@@ -109,6 +109,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
                 p.metadata.settings[FETCH_MAX_BYTES],
                 p.counters,
                 p.threads,
+                p.message_thread,
                 p.clocks,
                 p.loop,
             ).handle

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from lamina.broker.turns import Turns
 from lamina.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from lamina.wire.fetch_request import FetchPartition, FetchRequest
 from lamina.wire.fetch_response import PartitionFetched
@@ -19,6 +20,8 @@ FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 MAX_PARTITIONS = 20_000
 """A fetch of more is answered without a session: what is remembered of a client stays bounded."""
+PARTITIONS_AT_A_TIME = 256
+"""A fetch of more is worked on in turns of the loop: to look at one takes about ten microseconds."""
 
 TopicKey = tuple[str | None, UUID | None]
 PartitionKey = tuple[TopicKey, int]
@@ -75,16 +78,37 @@ class Fetching:
         """What the client has to be told. Partitions with records go to the end of the order: others come first."""
         if self.session is None:
             return answered
+        session = self.session
+        return [(key, fetched) for key, fetched in answered if self._is_news(session, key, fetched)]
+
+    async def news_in_turns(
+        self, answered: list[tuple[PartitionKey, PartitionFetched]], turns: Turns
+    ) -> list[tuple[PartitionKey, PartitionFetched]]:
+        """As above, for many partitions."""
+        if self.session is None:
+            return answered
         news = []
         for key, fetched in answered:
-            held = self.session.partitions.get(key)
-            if held is None:
-                continue
-            if held.is_news(fetched) or not self.is_incremental:
+            if self._is_news(self.session, key, fetched):
                 news.append((key, fetched))
-                if fetched.records:
-                    self.session.partitions.move_to_end(key)
+            await turns.step()
         return news
+
+    def _is_news(self, session: Session, key: PartitionKey, fetched: PartitionFetched) -> bool:
+        held = session.partitions.get(key)
+        if held is None or not (held.is_news(fetched) or not self.is_incremental):
+            return False
+        if fetched.records:
+            session.partitions.move_to_end(key)
+        return True
+
+    async def remember_in_turns(self, turns: Turns) -> None:
+        """Put the partitions of a new session into it, if they were too many for one turn."""
+        if self.session is None or self.session.partitions:
+            return
+        for key, asked in self.asked:
+            self.session.partitions[key] = SessionPartition(asked)
+            await turns.step()
 
 
 class FetchSessions:
@@ -104,7 +128,10 @@ class FetchSessions:
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def begin(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> Fetching:
-        """What this request wants to read; raises the session's error."""
+        """What this request wants to read; raises the session's error.
+
+        A new session of more than ``PARTITIONS_AT_A_TIME`` is empty until :meth:`Fetching.remember_in_turns`.
+        """
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 self._sessions.pop(request.session_id, None)
@@ -154,7 +181,8 @@ class FetchSessions:
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._new_id()
         session = Session(session_id, uses_topic_ids, now_ms, now_ms)
-        session.partitions.update((key, SessionPartition(partition)) for key, partition in asked)
+        if len(asked) <= PARTITIONS_AT_A_TIME:
+            session.partitions.update((key, SessionPartition(partition)) for key, partition in asked)
         self._sessions[session_id] = session
         return session
 

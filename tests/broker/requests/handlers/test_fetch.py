@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.requests.handlers import fetch
 from lamina.errors import ErrorCode
 from lamina.log.files import File
-from tests.broker.in_process import InProcessBroker, counted_turns
+from tests.broker.in_process import InProcessBroker
 
 FETCH = 1
 
@@ -29,18 +28,6 @@ def test_an_unexpected_error_takes_the_partition_offline_that_was_read(
     assert response.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.log.failure is not None
     assert partition.log.failure.startswith("t-0 is offline")
-
-
-def test_many_partitions_are_read_in_turns_of_the_loop(
-    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns = counted_turns(monkeypatch)
-    count = 4 * fetch._PARTITIONS_AT_A_TIME
-    asked = [{"partition": index, "partition_max_bytes": 1000} for index in range(count)]
-    topics = [{"topic": "none", "partitions": asked}]
-    answer = broker.ask(FETCH, 12, max_bytes=1000, session_epoch=-1, topics=topics)
-    assert len(answer.responses[0].partitions) == count
-    assert len(turns) == 8, "the partitions are looked at twice"
 
 
 @pytest.mark.parametrize("operation", ["load", "pread"])

@@ -2,7 +2,8 @@
 
 Behaviour: long poll until `min_bytes` or `max_wait_ms`; records leave as file ranges; consumers see up to the
 high watermark, or the last stable offset with the aborted transactions they have to skip; incremental sessions
-as in KIP-227. The first partition with records may exceed the limits by one batch, no other may.
+as in KIP-227. The first partition with records may exceed the limits by one batch, no other may. Many partitions are
+read and answered in turns of the loop.
 Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids in place of names from v13; what a
 follower says of its directory (v17) and its high watermark (v18) is not looked at.
 Not done: follower fetches and racks (one replica), tiered offsets.
@@ -16,9 +17,10 @@ from lamina.broker.partitions.parked_fetch import ParkedFetch
 from lamina.broker.partitions.partition import READ_COMMITTED, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.fetch_sessions import Fetching, FetchSessions, PartitionKey
+from lamina.broker.requests.fetch_sessions import PARTITIONS_AT_A_TIME, Fetching, FetchSessions, PartitionKey
 from lamina.broker.requests.request import Request, Response
-from lamina.broker.threads import Threads
+from lamina.broker.threads import Threads, giving_way
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import (
     ErrorCode,
@@ -47,8 +49,6 @@ from lamina.wire.fetch_response import (
 )
 
 _FIRST_WITH_ZSTD = 10
-_PARTITIONS_AT_A_TIME = 256
-"""To look at one takes about ten microseconds."""
 
 
 class _Read:
@@ -82,6 +82,7 @@ class Fetch:
         fetch_max_bytes: int,
         counters: Counters,
         threads: Threads,
+        message_thread: Threads,
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -90,13 +91,14 @@ class Fetch:
         self._fetch_max_bytes = fetch_max_bytes
         self._counters = counters
         self._threads = threads
+        self._message_thread = message_thread
         self._clocks = clocks
         self._loop = loop
 
     def handle(self, request: Request, message: FetchRequest) -> Response | Awaitable[Response]:
         uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
         fetching = self._fetch_sessions.begin(message, uses_topic_ids, self._clocks.monotonic_ms())
-        if len(fetching.asked) > _PARTITIONS_AT_A_TIME:
+        if len(fetching.asked) > PARTITIONS_AT_A_TIME:
             return self._handle_many(request, message, fetching)
         read = _Read()
         for key, asked in fetching.asked:
@@ -118,6 +120,7 @@ class Fetch:
 
     async def _handle_many(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
         """As above, where one turn of the loop would be too long for all partitions."""
+        await fetching.remember_in_turns(Turns(self._clocks))
         read = await self._read(request, message, fetching)
         read.give_back()
         if self._is_enough(message, fetching, read):
@@ -156,6 +159,8 @@ class Fetch:
             try:
                 for lease in read.cold:
                     await self._threads.run(lease.load)
+                if len(fetching.asked) > PARTITIONS_AT_A_TIME:
+                    return await self._answer_in_turns(request, fetching, read)
                 return _answer(request, fetching, read)
             except StorageError:
                 # A log that cannot be read is offline by now, which the next look tells.
@@ -165,14 +170,34 @@ class Fetch:
                 read.give_back()
                 raise
 
+    async def _answer_in_turns(self, request: Request, fetching: Fetching, read: _Read) -> Response:
+        """As ``_answer``, for many partitions."""
+        turns = Turns(self._clocks)
+        for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
+            _count(request, counters, fetched)
+            await turns.step()
+        news = await fetching.news_in_turns(read.answered, turns)
+        _give_back_others(read, news)
+        topics: list[TopicFetched] = []
+        for key, fetched in news:
+            _add(topics, key, fetched)
+            await turns.step()
+
+        def encode() -> Response:
+            with giving_way():
+                return _encoded(request, topics, session_id=fetching.session_id)
+
+        return await self._message_thread.run(encode)
+
     async def _read(self, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
-        """Look at all partitions, a few in each turn of the loop."""
+        """Look at all partitions; if they are many, at a few in each turn of the loop."""
         read = _Read()
+        turns = Turns(self._clocks) if len(fetching.asked) > PARTITIONS_AT_A_TIME else None
         try:
-            for number, (key, asked) in enumerate(fetching.asked, 1):
+            for key, asked in fetching.asked:
                 self._read_one(request, message, key, asked, read)
-                if number % _PARTITIONS_AT_A_TIME == 0:
-                    await asyncio.sleep(0)
+                if turns is not None:
+                    await turns.step()
         except BaseException:
             read.give_back()
             raise
@@ -286,22 +311,33 @@ def _check_no_zstd(lease: Lease) -> None:
 
 
 def _answer(request: Request, fetching: Fetching, read: _Read) -> Response:
-    _count(request, read)
+    for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
+        _count(request, counters, fetched)
     news = fetching.news(read.answered)
+    _give_back_others(read, news)
+    topics: list[TopicFetched] = []
+    for key, fetched in news:
+        _add(topics, key, fetched)
+    return _encoded(request, topics, session_id=fetching.session_id)
+
+
+def _give_back_others(read: _Read, news: list[tuple[PartitionKey, PartitionFetched]]) -> None:
+    """What is not told is not sent."""
     if len(news) != len(read.answered):
         told = {key for key, _ in news}
         for key, fetched in read.answered:
-            if key not in told and isinstance(fetched.records, Lease):
+            if isinstance(fetched.records, Lease) and key not in told:
                 fetched.records.give_back()
-    topics: list[TopicFetched] = []
-    for ((name, topic_id), _), fetched in news:
-        if topics and topics[-1].name == name and topics[-1].topic_id == topic_id:
-            partitions = topics[-1].partitions
-            assert isinstance(partitions, list)
-            partitions.append(fetched)
-        else:
-            topics.append(TopicFetched(name, topic_id, [fetched]))
-    return _encoded(request, topics, session_id=fetching.session_id)
+
+
+def _add(topics: list[TopicFetched], key: PartitionKey, fetched: PartitionFetched) -> None:
+    (name, topic_id), _ = key
+    if topics and topics[-1].name == name and topics[-1].topic_id == topic_id:
+        partitions = topics[-1].partitions
+        assert isinstance(partitions, list)
+        partitions.append(fetched)
+    else:
+        topics.append(TopicFetched(name, topic_id, [fetched]))
 
 
 def _encoded(request: Request, topics: Sequence[TopicFetched], *, error_code: int = 0, session_id: int = 0) -> Response:
@@ -315,16 +351,15 @@ def _encoded(request: Request, topics: Sequence[TopicFetched], *, error_code: in
     )
 
 
-def _count(request: Request, read: _Read) -> None:
-    for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
+def _count(request: Request, counters: TopicCounters | None, fetched: PartitionFetched) -> None:
+    if fetched.error_code:
+        request.failed(fetched.error_code)
+    if counters is not None:
+        counters.fetch_requests += 1
         if fetched.error_code:
-            request.failed(fetched.error_code)
-        if counters is not None:
-            counters.fetch_requests += 1
-            if fetched.error_code:
-                counters.fetch_failures += 1
-            elif fetched.records:
-                counters.out_bytes += len(fetched.records)
+            counters.fetch_failures += 1
+        elif fetched.records:
+            counters.out_bytes += len(fetched.records)
 
 
 def error_response(request: Request, message: FetchRequest, error: KafkaError) -> Response:
