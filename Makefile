@@ -18,8 +18,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# ARGS="--data-dir DIR --listen HOST:PORT" for options of `lamina serve`.
 serve: venv
-	@$(BIN)/lamina serve
+	@$(BIN)/lamina serve $(ARGS)
 
 # Everything that needs neither a Kafka nor a Spark cluster; at most four minutes on two quiet cores.
 test: venv

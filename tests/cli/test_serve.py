@@ -116,6 +116,54 @@ def test_a_port_in_use(tmp_path: Path, free_port: int) -> None:
     assert "--listen" in said
 
 
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [("no-such-host.invalid", "there is no host of that name"), ("192.0.2.1", "this machine has no such address")],
+)
+def test_an_address_of_somewhere_else(tmp_path: Path, host: str, said: str) -> None:
+    outcome = serve("--data-dir", tmp_path / "data", "--listen", f"{host}:9092")
+    assert (outcome.status, outcome.out) == (1, "")
+    told = outcome.err.splitlines()[-1]
+    assert told.startswith(f"lamina: {host}:9092 cannot be listened on: {said}; ")
+    assert "--listen HOST:PORT" in told
+
+
+def test_listening_everywhere_shows_an_address_that_clients_can_use(tmp_path: Path) -> None:
+    arguments = ("--data-dir", tmp_path / "data", "--listen")
+    outcome = serve(*arguments, ":0")
+    port = json.loads(outcome.out.splitlines()[0])["listening"][0]["port"]
+    assert f"is listening on every address, port {port}\n" in outcome.out
+    assert f"are told to connect to localhost:{port}\n" in outcome.out
+    assert "for those on other machines: --set advertised.listeners=PLAINTEXT://NAME:PORT" in outcome.out
+    assert f"--bootstrap-server localhost:{port}" in outcome.out
+    outcome = serve(*arguments, "0.0.0.0:0", "--set", "advertised.listeners=PLAINTEXT://broker.example:1234")
+    assert "are told to connect to broker.example:1234\n" in outcome.out
+    assert "--bootstrap-server broker.example:1234" in outcome.out
+    assert "other machines" not in outcome.out
+
+
+def test_what_to_type_names_the_program_that_runs(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "lamina"
+    program.parent.mkdir()
+    program.write_text(f"#!{COMMAND[0]}\nfrom lamina.cli import main\nmain()\n")
+    program.chmod(0o755)
+    arguments = ("serve", "--data-dir", "data", "--listen", "127.0.0.1:0")
+    for path, typed in (("/usr/bin:/bin", "bin/lamina"), (f"{program.parent}:/usr/bin:/bin", "lamina")):
+        process = subprocess.Popen(
+            ["bin/lamina", *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(SOURCES), "PATH": path},
+        )
+        assert process.stdout is not None
+        with process.stdout:
+            line = next(line for line in process.stdout if "echo hello" in line)
+            assert f"| {typed} produce greetings" in line
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = refusal("--data-dir", tmp_path / "file" / "data", "--listen", "127.0.0.1:0")
@@ -149,8 +197,11 @@ def test_metadata_from_a_newer_lamina(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--listen", "9092"), "NAME://host:port"),
-        (("--listen", "0.0.0.0:0"), "advertised.listeners"),
+        (("--listen", "9092"), "--listen: '9092' is not of the form HOST:PORT, such as 127.0.0.1:9092"),
+        (("--listen", "127.0.0.1:x"), "--listen: '127.0.0.1:x' is not of the form HOST:PORT"),
+        (("--listen", "127.0.0.1:70000"), "--listen: port 70000 is above 65535"),
+        (("--listen", "no host:1"), "PLAINTEXT://no host:1"),
+        (("--listen", "0.0.0.0:0"), "set advertised.listeners=PLAINTEXT://NAME:PORT"),
         (("--node-id", "x"), "node.id"),
         (("--set", "listeners=SASL_SSL://127.0.0.1:0"), "SASL_SSL"),
         (("--set", "authorizer.class.name=x"), "refused"),

@@ -21,7 +21,7 @@ from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
-from lamina.broker.network.listening import Bound, Listening, bind
+from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.requests.api import API_VERSIONS
 from lamina.broker.requests.warming import warm
@@ -46,6 +46,7 @@ from lamina.settings.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
 from lamina.settings.log import LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from lamina.settings.network import (
+    ADVERTISED_LISTENERS,
     CONNECTIONS_MAX_IDLE_MS,
     LAMINA_ADMIN_ADVERTISED_LISTENERS,
     QUEUED_MAX_REQUEST_BYTES,
@@ -73,6 +74,10 @@ class Started:
     bound: list[Bound]
     admin: tuple[Listener, ...]
     """Where the admin listener is, with the ports that it got."""
+    advertised: tuple[Listener, ...]
+    """What clients are told to connect to."""
+    is_advertised: bool
+    """Whether the settings say so; else it is what the listeners say."""
     open_files_limit: int
 
 
@@ -117,7 +122,8 @@ class Server:
             bound, bound_admin = self._bind()
             parts, shells = await self._start(loop, bound, bound_admin, progress)
             admin = tuple(one.taken for one in bound_admin)
-            started(Started(parts, shells.listening, bound, admin, open_files_limit))
+            advertised, is_advertised = tuple(self._advertised(bound)), self._settings.is_given(ADVERTISED_LISTENERS)
+            started(Started(parts, shells.listening, bound, admin, advertised, is_advertised, open_files_limit))
             self._notice.ready(f"serving {len(parts.partitions)} partitions", loop)
             await self._stopping.wait()
             self._notice.stopping()
@@ -244,8 +250,8 @@ class Server:
             except OSError as error:
                 _close_sockets(bound)
                 raise StartError(
-                    f"{listener.host or 'every address'}:{listener.port} cannot be listened on: {error.strerror}; "
-                    "stop what uses it, or choose another with --listen HOST:PORT"
+                    f"{listener.host or 'every address'}:{listener.port} cannot be listened on: "
+                    f"{why_not_bound(error)}, or choose another with --listen HOST:PORT"
                 ) from error
         try:
             return bound, bind_admin(self._settings)

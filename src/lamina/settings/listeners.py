@@ -78,7 +78,8 @@ def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
     for listener in advertised or opened:
         if listener.host in ANY_ADDRESSES:
             where = f"advertised.listeners = {listener.name}" if advertised else f"listeners = {listener.name}"
-            remedy = "" if advertised else ": set advertised.listeners to one that it can"
+            told = f"advertised.listeners={listener.name}://NAME:{listener.port or 'PORT'}"
+            remedy = "" if advertised else f": set {told}, with a name or address of this machine that they can reach"
             raise SettingError(f"{where}: no client can connect to {listener.host}{remedy}")
     return advertised or opened
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lamina.broker.admin.subject import Subject
 from lamina.broker.counters import Place
-from lamina.broker.network.listening import Bound, bind
+from lamina.broker.network.listening import Bound, bind, why_not_bound
 from lamina.broker.threads import giving_way
 from lamina.settings.listeners import (
     ANY_ADDRESSES,
@@ -55,7 +55,7 @@ def bind_admin(settings: BrokerSettings) -> list[Bound]:
                 one.socket.close()
             raise StartError(
                 f"{listener.host or 'every address'}:{listener.port} cannot be listened on by the admin listener: "
-                f"{error.strerror}; stop what uses it, or choose another with --set lamina.admin.listeners=HOST:PORT "
+                f"{why_not_bound(error)}, or choose another with --set lamina.admin.listeners=HOST:PORT "
                 "(port 0 takes a free one, nothing switches it off)"
             ) from error
     return bound

@@ -4,6 +4,7 @@ Owns who is connected, and does what ``connection_quota`` decides about who may.
 """
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -342,6 +343,17 @@ def bind(listener: Listener, backlog: int) -> Bound:
         listening.close()
         raise
     return Bound(listener, listening, backlog)
+
+
+def why_not_bound(error: OSError) -> str:
+    """What the system refused, and what to do about it."""
+    if isinstance(error, socket.gaierror):
+        return "there is no host of that name; correct it"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address; correct it"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "this user may not use that port; take one above 1023"
+    return f"{error.strerror}; stop what uses it"
 
 
 def _is_address(host: str) -> bool:

@@ -13,7 +13,7 @@ from lamina.cli.doctor.bundle import CONTENTS, gather, write_bundle
 from lamina.cli.doctor.examination import examine
 from lamina.cli.doctor.finding import Finding, State
 from lamina.cli.doctor.probe import probe
-from lamina.cli.options.settings import settings_from, settings_options
+from lamina.cli.options.settings import listeners_from, settings_from, settings_options
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.settings.definition import SettingError
@@ -75,7 +75,7 @@ def command(
 def _settings(
     file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], listen: str | None
 ) -> tuple[BrokerSettings | None, str | None]:
-    listeners = None if listen is None else f"PLAINTEXT://{listen}"
+    listeners = listeners_from(listen)
     try:
         return settings_from(file, data_dir, node_id, sets, listeners=listeners), None
     except (SettingError, PropertiesError) as error:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from lamina.cli.options.units import setting_value
+from lamina.settings.listeners import PORT_MAX
 from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.values import BrokerSettings
@@ -32,6 +33,20 @@ def settings_options(command: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def listeners_from(listen: str | None) -> str | None:
+    """The setting ``listeners`` that ``--listen`` stands for."""
+    if listen is None:
+        return None
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host or (":" in host and not host.startswith("[")):
+        raise click.BadParameter(
+            f"{listen!r} is not of the form HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092", param_hint="--listen"
+        )
+    if int(port) > PORT_MAX:
+        raise click.BadParameter(f"port {port} is above {PORT_MAX}", param_hint="--listen")
+    return f"PLAINTEXT://{listen}"
 
 
 def settings_from(

@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from lamina.cli.options.settings import settings_from, settings_options
+from lamina.cli.options.settings import listeners_from, settings_from, settings_options
 from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
@@ -48,7 +48,7 @@ def command(
     """Run a broker."""
     from lamina.cli.serve.log_lines import start_logging
 
-    listeners = None if listen is None else f"PLAINTEXT://{listen}"
+    listeners = listeners_from(listen)
     try:
         settings = settings_from(file, data_dir, node_id, sets, listeners=listeners)
     except (SettingError, PropertiesError) as error:

@@ -6,6 +6,8 @@ Must not start anything.
 import json
 import logging
 import os
+import shlex
+import shutil
 import sys
 
 import click
@@ -13,7 +15,7 @@ import click
 from lamina import __version__
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
-from lamina.settings.listeners import admin_listeners, listeners
+from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -42,7 +44,11 @@ def warn(settings: BrokerSettings) -> None:
 
 def print_start(started: Started, *, quiet: bool) -> None:
     """The line for a program (docs/cli.md), but not on a terminal; then, unless ``quiet``, those for a person."""
-    addresses = [one.taken.address for one in started.bound]
+    advertised = {one.name: one for one in started.advertised}
+    addresses = [
+        advertised.get(one.listener.name, one.taken).address if _is_everywhere(one.listener) else one.taken.address
+        for one in started.bound
+    ]
     facts = {
         "listening": [
             {"name": one.listener.name, "host": one.listener.host, "port": one.port, "address": address}
@@ -73,7 +79,18 @@ def print_start(started: Started, *, quiet: bool) -> None:
 def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     bold = click.style(f"lamina {__version__}", bold=True)
     partitions = len(started.parts.partitions)
-    click.echo(f"{bold} is listening on {', '.join(addresses)}")
+    places = [
+        f"every address, port {one.port}" if _is_everywhere(one.listener) else address
+        for one, address in zip(started.bound, addresses, strict=True)
+    ]
+    click.echo(f"{bold} is listening on {', '.join(places)}")
+    everywhere = [
+        address for one, address in zip(started.bound, addresses, strict=True) if _is_everywhere(one.listener)
+    ]
+    if everywhere:
+        click.echo(f"  clients     are told to connect to {', '.join(everywhere)}")
+        if any(not one.listener.host for one in started.bound) and not started.is_advertised:
+            click.echo("              for those on other machines: --set advertised.listeners=PLAINTEXT://NAME:PORT")
     checked = "" if started.parts.storage.was_clean or not partitions else ", recovered after an unclean shutdown"
     noun = "partition" if partitions == 1 else "partitions"
     click.echo(f"  data        {started.parts.storage.data_directory} ({partitions} {noun}{checked})")
@@ -85,4 +102,24 @@ def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     click.echo(f"  compaction  {'on' if why_not is None else f'off: {why_not}'}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
     where = "" if addresses[0] == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {addresses[0]}"
-    click.echo(f"  try         echo hello | lamina produce greetings --create{where}")
+    click.echo(f"  try         echo hello | {_program()} produce greetings --create{where}")
+
+
+def _is_everywhere(listener: Listener) -> bool:
+    return not listener.host or listener.host in ANY_ADDRESSES
+
+
+def _program() -> str:
+    """What to type to run this program again: `lamina` where the shell finds it, else the path that was typed."""
+    typed = sys.argv[0]
+    if os.path.basename(typed) == "__main__.py":
+        return f"{os.path.basename(sys.executable)} -m lamina"
+    if os.path.basename(typed) != "lamina":
+        return "lamina"
+    found = shutil.which("lamina")
+    is_found = found is not None and os.path.realpath(found) == os.path.realpath(typed)
+    return "lamina" if is_found else shlex.quote(os.path.relpath(typed) if _is_below_here(typed) else typed)
+
+
+def _is_below_here(path: str) -> bool:
+    return os.path.abspath(path).startswith(os.getcwd() + os.sep)
