@@ -238,3 +238,19 @@ def test_a_connection_that_came_just_before_the_stop(own_broker: Callable[..., B
         broker.stop()
         read_all(connection)
     assert not [line for line in broker.log if "Traceback" in line], broker.log
+
+
+def test_a_kafka_client_on_the_admin_port_is_told_of_once(own_broker: Callable[..., BrokerProcess]) -> None:
+    broker = own_broker()
+    host, port = admin_address(broker)
+    hello = b"\0\0\0\x0a\0\x12\0\3\0\0\0\1\0\0"
+    for _ in range(3):
+        with socket.create_connection((host, port), timeout=30) as client:
+            client.sendall(hello)
+            assert b"this is not HTTP/1.1" in read_all(client)
+    said = broker.wait_for_log("admin port")
+    assert f"a Kafka client at 127.0.0.1 connected to the admin port {port}, which speaks HTTP" in said
+    assert get(broker, "/healthz") == {"status": "alive"}
+    broker.stop()
+    assert len([line for line in broker.log if "admin port" in line]) == 1
+    assert not any("Invalid HTTP request" in line for line in broker.log)

@@ -21,6 +21,9 @@ from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
 from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
+from lamina.broker.network.listening import RefusalLines
+
+logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 64
 REQUEST_SECONDS = SEARCH_MAX_MS / 1000 + 5
@@ -80,10 +83,17 @@ class Serving:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+_KAFKA_BEGINS = b"\0"
+"""A Kafka request begins with its size in four bytes, and no first request has 16 MiB; HTTP begins with a letter."""
+_SECONDS_BETWEEN_LINES = 60.0
+_kafka_clients = RefusalLines(logger, _SECONDS_BETWEEN_LINES)
+
+
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 for few and quick clients; errors of the protocol itself are JSON too."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _has_begun = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -97,6 +107,21 @@ class BoundedProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A Kafka client connects again and again, so that a line for each would flood the log."""
+        if not self._has_begun and data.startswith(_KAFKA_BEGINS):
+            peer = "unknown" if self.client is None else self.client[0]
+            port = "" if self.server is None else f" {self.server[1]}"
+            _kafka_clients.say(
+                f"a Kafka client at {peer} connected to the admin port{port}, which speaks HTTP: "
+                "give it the address of the broker's listener instead",
+                self.loop.time(),
+            )
+            self.send_400_response("")
+            return
+        self._has_begun = True
+        super().data_received(data)
 
     def handle_events(self) -> None:
         before = self.cycle
