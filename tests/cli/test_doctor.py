@@ -221,3 +221,16 @@ def test_an_output_without_the_signs_gets_words(tmp_path: Path) -> None:
     outcome = run_process(*arguments, PYTHONIOENCODING="ascii")
     assert outcome.status == 0
     assert outcome.out.splitlines()[1].startswith("fine ")
+
+
+def test_a_running_broker_is_recognised_by_its_admin_port(
+    lamina: Lamina, own_broker: Callable[..., BrokerProcess]
+) -> None:
+    broker = own_broker()
+    admin = broker.facts["admin"][0]["url"].removeprefix("http://")
+    given = ("--listen", broker.address, "--set", f"lamina.admin.listeners={admin}")
+    findings = found(lamina("doctor", "--json", "--data-dir", broker.data_dir, *given))
+    assert findings["admin"]["name"] == f"admin port {admin}"
+    assert f"taken by the broker that runs on the data directory (process {broker.pid}," in findings["admin"]["what"]
+    elsewhere = lamina("doctor", "--json", "--data-dir", broker.data_dir / "new", *given)
+    assert found(elsewhere)["admin"]["state"] == "problem"

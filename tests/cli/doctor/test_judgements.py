@@ -17,7 +17,7 @@ from lamina.cli.doctor.machine import (
     judge_platform,
     judge_python,
 )
-from lamina.cli.doctor.port import PortFacts, judge_port
+from lamina.cli.doctor.port import PortFacts, judge_admin_port, judge_port
 from lamina.cli.doctor.probe import Answering
 from lamina.pipeline.java import Java
 from lamina.settings.resolve import resolve_broker
@@ -35,6 +35,10 @@ def disk(**facts: object) -> Finding:
 
 def port(is_at_work: bool = False, **facts: object) -> Finding:
     return judge_port("*:9092", PortFacts(**facts), is_at_work=is_at_work)  # type: ignore[arg-type]
+
+
+def admin_port(holder: int | None = None, gives_way: bool = False, **facts: object) -> Finding:
+    return judge_admin_port("127.0.0.1:9644", PortFacts(**facts), holder=holder, gives_way=gives_way)  # type: ignore[arg-type]
 
 
 def directory(**facts: object) -> Finding:
@@ -113,6 +117,16 @@ def directory(**facts: object) -> Finding:
         (port(refusal="x", is_taken=True, answering=Answering()), PROBLEM, "taken by a Kafka broker"),
         (port(refusal="x", is_taken=True), PROBLEM, "does not speak Kafka"),
         (port(refusal="Permission denied"), PROBLEM, "permission denied"),
+        (admin_port(), FINE, "free"),
+        (
+            admin_port(holder=7, refusal="x", is_taken=True, owner="process 7, lamina"),
+            FINE,
+            "taken by the broker that runs on the data directory (process 7, lamina)",
+        ),
+        (admin_port(holder=7, refusal="x", is_taken=True, owner="process 8, x"), WARNING, "taken by another program"),
+        (admin_port(refusal="x", is_taken=True, owner="process 8, java"), PROBLEM, "(process 8, java)"),
+        (admin_port(refusal="x", is_taken=True, gives_way=True), FINE, "the broker takes a free port instead"),
+        (admin_port(refusal="Cannot assign"), PROBLEM, "lamina.admin.listeners"),
     ],
 )
 def test_a_finding(finding: Finding, state: State, text: str) -> None:

@@ -45,7 +45,7 @@ class Serving(Protocol):
 
 def bind_admin(settings: BrokerSettings) -> list[Bound]:
     """Take the ports. Where brokers choose their own port, the default here gives way as well."""
-    gives_way = not settings.is_given(LAMINA_ADMIN_LISTENERS) and any(not one.port for one in listeners(settings))
+    gives_way = admin_gives_way(settings)
     bound: list[Bound] = []
     for listener in admin_listeners(settings):
         try:
@@ -59,6 +59,11 @@ def bind_admin(settings: BrokerSettings) -> list[Bound]:
                 "(port 0 takes a free one, nothing switches it off)"
             ) from error
     return bound
+
+
+def admin_gives_way(settings: BrokerSettings) -> bool:
+    """Whether another port is taken where the default one is in use."""
+    return not settings.is_given(LAMINA_ADMIN_LISTENERS) and any(not one.port for one in listeners(settings))
 
 
 def _bind(listener: Listener, *, gives_way: bool) -> Bound:

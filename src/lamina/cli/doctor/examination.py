@@ -5,13 +5,14 @@ Must not print.
 
 from collections.abc import Iterator
 
+from lamina.broker.admin.listening import admin_gives_way
 from lamina.cli.doctor import clock, engine, machine
 from lamina.cli.doctor.directory import check_directory
 from lamina.cli.doctor.disk import check_disk
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
-from lamina.cli.doctor.port import check_port
+from lamina.cli.doctor.port import check_admin_port, check_port
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
-from lamina.settings.listeners import listeners
+from lamina.settings.listeners import admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
 from lamina.storage import storage_paths
 
@@ -52,3 +53,5 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
             yield check_disk("disk", place, settings[LAMINA_DISK_FREE_MIN_BYTES])
     for listener in listeners(settings):
         yield check_port(listener, is_at_work=at_work is not None)
+    for listener in admin_listeners(settings):
+        yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))

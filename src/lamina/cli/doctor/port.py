@@ -1,4 +1,4 @@
-"""The port that a broker listens on: free, or taken, and by whom.
+"""The ports that a broker listens on, for clients and for its admin listener: free, or taken, and by whom.
 
 Must not stay on it.
 """
@@ -6,10 +6,10 @@ Must not stay on it.
 import errno
 import glob
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamina.broker.network.listening import bind
-from lamina.cli.doctor.finding import Finding, fine, problem
+from lamina.cli.doctor.finding import Finding, fine, problem, warning
 from lamina.cli.doctor.probe import Answering, probe
 from lamina.settings.listeners import Listener
 
@@ -43,16 +43,52 @@ def judge_port(address: str, facts: PortFacts, *, is_at_work: bool) -> Finding:
     return problem(name, f"{who}{owner}", "stop that, or choose another port with --listen HOST:PORT")
 
 
+def judge_admin_port(address: str, facts: PortFacts, *, holder: int | None, gives_way: bool) -> Finding:
+    """``holder`` is the process of a broker that holds the data directory, so that it should be on this port too."""
+    name = f"admin port {address}"
+    if facts.refusal is None:
+        return fine(name, "free")
+    if not facts.is_taken:
+        return problem(
+            name, facts.refusal.lower(), "choose an address of this machine with --set lamina.admin.listeners=HOST:PORT"
+        )
+    owner = f" ({facts.owner})" if facts.owner else ""
+    if holder is not None and (facts.owner is None or facts.owner.startswith(f"process {holder},")):
+        return fine(name, f"taken by the broker that runs on the data directory{owner}")
+    if gives_way:
+        return fine(name, f"taken by another program{owner}; the broker takes a free port instead")
+    # A broker that runs already has another port, but its next start with these settings would fail.
+    return (problem if holder is None else warning)(
+        name,
+        f"taken by another program{owner}",
+        "stop that, or choose another port with --set lamina.admin.listeners=HOST:PORT",
+    )
+
+
 def check_port(listener: Listener, *, is_at_work: bool) -> Finding:
-    address = f"{listener.host or '*'}:{listener.port}"
+    facts = _try(listener)
+    if facts.is_taken:
+        facts = replace(facts, answering=_ask(listener))
+    return judge_port(_shown(listener), facts, is_at_work=is_at_work)
+
+
+def check_admin_port(listener: Listener, *, holder: int | None, gives_way: bool) -> Finding:
+    """Asks nobody: what listens there is told by its process alone."""
+    return judge_admin_port(_shown(listener), _try(listener), holder=holder, gives_way=gives_way)
+
+
+def _shown(listener: Listener) -> str:
+    return f"{listener.host or '*'}:{listener.port}"
+
+
+def _try(listener: Listener) -> PortFacts:
     try:
         bind(listener, 1).socket.close()
-        facts = PortFacts()
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
-        refusal = error.strerror or str(error)
-        facts = PortFacts(refusal, is_taken, *((_ask(listener), _owner(listener.port)) if is_taken else (None, None)))
-    return judge_port(address, facts, is_at_work=is_at_work)
+        owner = _owner(listener.port) if is_taken else None
+        return PortFacts(error.strerror or str(error), is_taken, owner=owner)
+    return PortFacts()
 
 
 def _ask(listener: Listener) -> Answering | None:
