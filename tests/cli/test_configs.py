@@ -41,6 +41,14 @@ def test_settings_of_a_topic_are_set_shown_and_taken_back(configs: Run, orders: 
     assert outcome.err == f"lamina: every setting of {orders} is at its default; --all shows them\n"
 
 
+def test_changes_are_told_in_json_too(configs: Run, orders: str) -> None:
+    row = {"type": "config_change", "resource_type": "topic", "resource": orders, "name": "retention.ms"}
+    assert configs("set", "--topic", orders, "retention.ms=5s", "--json").objects == [{**row, "value": "5000"}]
+    assert configs("unset", "--topic", orders, "retention.ms", "--json").objects == [{**row, "value": None}]
+    refused = configs("set", "--topic", orders, "retention.ms=-7", "--json")
+    assert (refused.status, refused.out) == (1, "")
+
+
 def test_settings_that_are_named_are_shown_whatever_their_source(configs: Run, orders: str) -> None:
     (row,) = configs("get", "--topic", orders, "retention.ms", "retention.ms", "--json").objects
     assert row == {

@@ -351,3 +351,14 @@ def test_without_a_cluster_nothing_is_completed_and_nothing_said() -> None:
     assert complete("lamina topics describe x", 3, LAMINA_BOOTSTRAP_SERVERS="127.0.0.1:1") == []
     assert complete("lamina topics describe x", 3, LAMINA_BOOTSTRAP_SERVERS="no address") == []
     assert "describe" in complete("lamina topics d", 2, HOME=os.devnull)
+
+
+def test_what_is_created_and_deleted_is_told_in_json_too(topics: Topics, topic: str) -> None:
+    row = {"type": "topic_creation", "name": topic}
+    checked = topics("create", topic, "--dry-run", "--json").objects
+    assert checked == [{**row, "outcome": "valid", "partition_count": None}]
+    created = topics("create", topic, "--partitions", "2", "--json").objects
+    assert created == [{**row, "outcome": "created", "partition_count": 2}]
+    again = topics("create", topic, "--if-not-exists", "--json").objects
+    assert again == [{**row, "outcome": "exists", "partition_count": 2}]
+    assert topics("delete", topic, "--yes", "--json").objects == [{"type": "topic_deletion", "name": topic}]

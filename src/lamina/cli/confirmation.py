@@ -34,10 +34,17 @@ def delete_found(
     goes_with: str,
     delete: "Callable[[list[str]], Mapping[str, Future[None]]]",
     yes: bool,
+    tell: Callable[[str], None] | None = None,
 ) -> int:
-    """Delete what was found, if somebody agrees to lose what goes with it. Returns the command's status."""
+    """Delete what was found, if somebody agrees to lose what goes with it. Returns the command's status.
+
+    ``tell`` is called with each name that is gone; without it a line is printed.
+    """
     if found:
         confirm(f"Delete {noun if len(found) == 1 else f'{noun}s'} {', '.join(found)} with {goes_with}?", yes)
         for name, _ in attempts.answers(delete(list(found)).items()):
-            click.echo(f"Deleted {noun} {name}.")
+            if tell is None:
+                click.echo(f"Deleted {noun} {name}.")
+            else:
+                tell(name)
     return attempts.status

@@ -4,11 +4,12 @@ import re
 
 import click
 
-from lamina.cli.options.cluster import cluster_options
+from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topics_argument
 from lamina.cli.options.numbers import whole
 from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import Attempts
+from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import counted
 from lamina.cli.topics.lookup import describe_all
 from lamina.client.cluster import Cluster
@@ -16,6 +17,7 @@ from lamina.client.errors import Refused
 
 _MOST_PARTITIONS = 100_000
 """librdkafka asks for no more at once."""
+_CREATED, _EXISTS, _VALID = "created", "exists", "valid"
 _ASSIGNMENT = re.compile(r"\d{1,9}(:\d{1,9})*(,\d{1,9}(:\d{1,9})*)*")
 
 
@@ -55,6 +57,7 @@ Examples:
 )
 @click.option("--if-not-exists", is_flag=True, help="Do nothing for a topic that already exists.")
 @click.option("--validate-only", "--dry-run", is_flag=True, help="Only check whether they could be created.")
+@as_json_option
 @cluster_options
 def create(
     cluster: Cluster,
@@ -65,6 +68,7 @@ def create(
     configs: tuple[str, ...],
     if_not_exists: bool,
     validate_only: bool,
+    as_json: bool,
 ) -> int:
     """Create topics."""
     from confluent_kafka.admin import NewTopic
@@ -83,18 +87,31 @@ def create(
     for topic, future in cluster.admin().create_topics(new, validate_only=validate_only).items():
         try:
             cluster.answer(future)
-            click.echo(f"Topic {topic} could be created." if validate_only else _created(cluster, topic, attempts))
+            outcome = _VALID if validate_only else _CREATED
         except Refused as error:
-            if if_not_exists and error.name == "TOPIC_ALREADY_EXISTS":
-                click.echo(f"Topic {topic} already exists.")
-            else:
+            if not (if_not_exists and error.name == "TOPIC_ALREADY_EXISTS"):
                 attempts.fail(topic, error)
+                continue
+            outcome = _EXISTS
+        count = None if outcome == _VALID else _partition_count(cluster, topic, attempts)
+        if as_json:
+            print_json({"type": "topic_creation", "name": topic, "outcome": outcome, "partition_count": count})
+        else:
+            click.echo(_sentence(topic, outcome, count))
     return attempts.status
 
 
-def _created(cluster: Cluster, topic: str, attempts: Attempts) -> str:
+def _partition_count(cluster: Cluster, topic: str, attempts: Attempts) -> int | None:
     found = describe_all(cluster, [topic], attempts)
-    partitions = f" ({counted(len(found[0].partitions), 'partition')})" if found else ""
+    return len(found[0].partitions) if found else None
+
+
+def _sentence(topic: str, outcome: str, partition_count: int | None) -> str:
+    if outcome == _VALID:
+        return f"Topic {topic} could be created."
+    if outcome == _EXISTS:
+        return f"Topic {topic} already exists."
+    partitions = "" if partition_count is None else f" ({counted(partition_count, 'partition')})"
     return f"Created topic {topic}{partitions}."
 
 
