@@ -1,6 +1,7 @@
 """``lamina compact`` and ``lamina cleaner``, against a broker of their own and on directories that no broker uses."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from lamina.cli.cleaner.status import HEADINGS, status_cells
 from lamina.cli.compact.online import compact_online
+from lamina.cli.printing.tables import print_table
 from lamina.client.admin_listener import AdminListener
 from lamina.client.errors import ClientError
 from lamina.log.directory import LogDirectory
@@ -142,7 +145,7 @@ def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
     assert quiet("cleaner", "status").out == "No topic is compacted.\n"
     fill(quiet.lamina, quiet.broker)
     [row] = quiet("cleaner", "status", "t", "--json").objects
-    assert row["state"] == "none"
+    assert row["state"] is None
     assert (row["first_dirty_offset"], row["first_uncleanable_offset"], row["log_end_offset"]) == (0, 0, 7)
     assert (row["dirty_ratio"], row["is_eligible"]) == (0.0, False)
     quiet("compact", "t", "--roll", "--wait")
@@ -157,10 +160,8 @@ def test_the_status_is_said_in_plain_words_and_internal_topics_only_when_asked_f
     fill(quiet.lamina, quiet.broker)
     quiet.lamina("groups", "reset-offsets", "g", "--topic", "t", "--to-earliest", "--execute", *quiet.where)
     headings, row = quiet("cleaner", "status").out.splitlines()
-    assert headings.split("  ")[:2] == ["topic", "partition"]
-    for heading in ("dirty ratio", "cleaned above", "first dirty", "first uncleanable", "log end"):
-        assert heading in headings
-    assert row.split()[:3] == ["t", "0", "idle"]
+    assert re.split(" {2,}", headings) == ["partition", "state", "dirty ratio", "dirty offsets", "last pass"]
+    assert re.split(" {2,}", row) == ["t-0", "idle", "0.00 / 1", "none"]
     with_internal = quiet("cleaner", "status", "--internal").out.splitlines()
     assert len(with_internal) == 1 + 50 + 1
     assert len(quiet("cleaner", "status", "__consumer_offsets").out.splitlines()) == 1 + 50
@@ -295,3 +296,29 @@ def test_a_directory_that_kafka_wrote_is_compacted_once_its_settings_are_given(t
     assert again.status == 0
     assert "nothing in it can be cleaned; all of it is clean" in again.err
     assert lamina("verify", "--dir", directory).status == 0
+
+
+def test_the_status_of_a_busy_partition_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        "topic": "payments",
+        "partition": 0,
+        "state": "in progress",
+        "is_wanted": False,
+        "phase": "installing",
+        "done_bytes": 10,
+        "total_bytes": 10,
+        "error": None,
+        "is_uncleanable": False,
+        "last_pass": {"number": 1, "outcome": "uncleanable", "ended_ms": 0},
+        "min_cleanable_dirty_ratio": 0.25,
+        "dirty_ratio": 0.5,
+        "first_dirty_offset": 1_000_000,
+        "first_uncleanable_offset": 2_000_000,
+        "overdue_ms": 0,
+    }
+    print_table(HEADINGS, [status_cells(row, 59 * 60_000)])
+    shown = capsys.readouterr().out
+    assert "installing 100%" in shown
+    assert "1000000-1999999" in shown
+    assert "uncleanable 59m ago" in shown
+    assert max(map(len, shown.splitlines())) <= 80

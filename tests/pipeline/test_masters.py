@@ -168,7 +168,7 @@ def test_a_broker_whose_master_cannot_be_reached_serves_on_and_shows_why_nothing
             check=True,
         )
         assert "Spark could not be started on yarn" in told.stdout
-        assert "(again at" in told.stdout
+        assert "(retried at" in told.stdout
     assert not [line for line in broker.log if "Traceback" in line], broker.log
 
 

@@ -22,6 +22,7 @@ from lamina.broker.admin.topics import find_topic
 from lamina.broker.cleaner.blockers import find_blockers, why_nothing_is_cleanable
 from lamina.broker.cleaner.candidates import CleaningCandidate
 from lamina.broker.cleaner.history import Outcome, PassRecord
+from lamina.broker.cleaner.partition_states import State
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.turns import in_turns
 from lamina.image.topic import Topic
@@ -61,10 +62,11 @@ def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
     cleaner = subject.cleaner
     key = (partition.topic, partition.index)
     failed, last, opened = cleaner.failed_passes.get(key), cleaner.history.last_of(key), cleaner.open_pass(key)
+    state = cleaner.states.state(key)
     row: dict[str, Any] = {
         "topic": partition.topic,
         "partition": partition.index,
-        "state": cleaner.states.state(key).value,
+        "state": None if state is State.NONE else state.value,
         "is_wanted": cleaner.is_wanted(key),
         "phase": opened and opened.phase,
         "done_bytes": opened and opened.done_bytes,

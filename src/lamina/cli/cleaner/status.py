@@ -9,25 +9,12 @@ from lamina.cli.options.cluster import as_json_option
 from lamina.cli.options.names import internal_option, is_shown, topic_argument
 from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json, print_table
-from lamina.cli.printing.text import cell, time_text
+from lamina.cli.printing.text import ago_text, offsets_text, time_text
 from lamina.client.admin_listener import AdminListener
+from lamina.clocks import SYSTEM_CLOCKS
 
-_HEADINGS = (
-    "topic",
-    "partition",
-    "state",
-    "dirty ratio",
-    "cleaned above",
-    "first dirty",
-    "first uncleanable",
-    "log end",
-    "overdue",
-    "last pass",
-    "error",
-)
-
-_NO_PASS = "none"
-"""The broker's word for a partition over which no pass is open."""
+HEADINGS = ("partition", "state", "dirty ratio", "dirty offsets", "last pass")
+"""Few enough for a terminal of 80 columns; --json has the rest."""
 
 
 @click.command(
@@ -45,9 +32,9 @@ Examples:
 def status(listener: AdminListener, topic: str | None, internal: bool, as_json: bool) -> int:
     """Show the compacted partitions of a broker.
 
-    The dirty ratio is the share of the closed segments that was written since the last pass. A log is cleaned when it
-    is above min.cleanable.dirty.ratio, which is in the column `cleaned above`. A pass cleans the offsets from
-    `first dirty` up to `first uncleanable`.
+    The dirty ratio is the share of the closed segments that was written since the last pass; behind the slash is
+    min.cleanable.dirty.ratio, above which a log is cleaned. A pass cleans the dirty offsets. Errors are below the
+    table.
     """
     named = {} if topic is None else {"topic": topic}
     overview = listener.get("v1", "cleaner", **named, limit="1")
@@ -59,34 +46,47 @@ def status(listener: AdminListener, topic: str | None, internal: bool, as_json: 
         for row in rows:
             print_json({"type": "cleaner_partition", **row})
         return FINE
-    if not print_table(_HEADINGS, map(_cells, rows)):
+    errors: list[str] = []
+    now_ms = SYSTEM_CLOCKS.now_ms()
+
+    def cells(row: dict[str, Any]) -> tuple[str, ...]:
+        if row["error"] is not None:
+            again = "" if row["retry_at_ms"] is None else f" (retried at {time_text(row['retry_at_ms'])})"
+            errors.append(f"{row['topic']}-{row['partition']}: {row['error']}{again}")
+        return status_cells(row, now_ms)
+
+    if not print_table(HEADINGS, map(cells, rows)):
         click.echo("No topic is compacted." if topic is None else f"Topic {topic} is not compacted on this broker.")
+    for error in errors:
+        click.echo(error)
     return FINE
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    last = row["last_pass"]
-    ratio = row.get("dirty_ratio")
+def status_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    last, ratio = row["last_pass"], row.get("dirty_ratio")
+    least = f"{row['min_cleanable_dirty_ratio']:g}"
     return (
-        row["topic"],
-        str(row["partition"]),
+        f"{row['topic']}-{row['partition']}",
         _state(row),
-        "" if ratio is None else f"{ratio:.2f}",
-        f"{row['min_cleanable_dirty_ratio']:g}",
-        cell(row.get("first_dirty_offset")),
-        cell(row.get("first_uncleanable_offset")),
-        cell(row.get("log_end_offset")),
-        f"{row['overdue_ms'] // 1000} s" if row.get("overdue_ms") else "",
-        "" if last is None else f"{time_text(last['ended_ms'])} {last['outcome']}",
-        "" if row["error"] is None else f"{row['error']} (retried at {time_text(row['retry_at_ms'] or 0)})",
+        "" if ratio is None else f"{ratio:.2f} / {least}",
+        _dirty_offsets(row.get("first_dirty_offset"), row.get("first_uncleanable_offset")),
+        "" if last is None else f"{last['outcome']} {ago_text(now_ms - last['ended_ms'])}",
     )
+
+
+def _dirty_offsets(start: int | None, end: int | None) -> str:
+    if start is None or end is None:
+        return ""
+    return offsets_text(start, end) if start < end else "none"
 
 
 def _state(row: dict[str, Any]) -> str:
     if row["phase"] is not None and row["total_bytes"]:
-        return f"{row['phase']} {100 * row['done_bytes'] // row['total_bytes']} %"
+        return f"{row['phase']} {100 * row['done_bytes'] // row['total_bytes']}%"
     if row["is_uncleanable"]:
         return "uncleanable"
     if row["is_wanted"]:
         return "requested"
-    return "idle" if row["state"] == _NO_PASS else str(row["state"])
+    if row["state"] is not None:
+        return str(row["state"])
+    return f"overdue {row['overdue_ms'] // 1000}s" if row.get("overdue_ms") else "idle"

@@ -34,6 +34,15 @@ def time_text(timestamp_ms: int) -> str | None:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp_ms % 1000:03d}Z"
 
 
+def ago_text(past_ms: int) -> str:
+    """How long ago something was, in the largest unit of which there is one at least."""
+    seconds = max(0, past_ms) // 1000
+    for unit, unit_seconds in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= unit_seconds:
+            return f"{seconds // unit_seconds}{unit} ago"
+    return f"{seconds}s ago"
+
+
 def readable(data: bytes | None) -> tuple[str | None, str | None]:
     """Bytes for JSON: the text and ``text``, or base64 and ``base64`` where they are no printable text."""
     if data is None:
