@@ -1,6 +1,7 @@
 """Searching logs for the admin listener: beside clients, few at a time, never for longer than its connection lasts."""
 
 import asyncio
+import errno
 import json
 import socket
 import threading
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.admin.scan_pool import SCANS_AT_ONCE, ScanPool
+from lamina.broker.admin.scan_pool import SCANS_AT_ONCE, Scan, ScanPool
 from lamina.broker.admin.serving import Serving
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.log.lease import Lease
+from lamina.log.segment import Segment
 from tests.broker.admin.app_calls import TOKEN, call, subject_of
 from tests.broker.cleaner.cleaning import CleaningBroker
 
@@ -135,17 +138,85 @@ def test_leases_are_given_back_when_a_later_segment_cannot_be_lent(
     subject = subject_of(searched)
     with monkeypatch.context() as patch:
         patch.setattr(type(second), "lease", _failing_at(second, type(second).lease))
-        assert searched.run(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN))[0] == 500
+        status, told = searched.run(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN))
+    assert (status, told["error"]) == (503, "offline")
+    assert "t-0 cannot open files for now" in told["message"]
     assert (first.leases, second.leases) == (0, 0)
     assert searched.run(call(subject, f"{EXPLAIN}&offset=0", token=TOKEN))[0] == 200
     assert leases_of(searched) == 0
     subject.scan_pool.close()
 
 
+SEGMENTS = 40
+
+
+@pytest.fixture
+def divided(searched: CleaningBroker) -> CleaningBroker:
+    """With many segments more, in each of which one record has the key ``a``."""
+    for number in range(SEGMENTS):
+        searched.roll("t")
+        searched.write("t", b"a=%d" % number)
+    return searched
+
+
+@pytest.mark.parametrize(("wanted", "offset"), [(f"offset={BATCHES}", BATCHES), ("key=k1", 1)])
+def test_a_search_holds_few_segments_at_a_time(
+    divided: CleaningBroker, monkeypatch: pytest.MonkeyPatch, wanted: str, offset: int
+) -> None:
+    """Whether it reads all segments from the first on or from the last one back."""
+    most, lent = 0, 0
+    lend = Segment.lease
+
+    def lease(segment: Segment, position: int, size_bytes: int) -> Lease:
+        nonlocal most, lent
+        lease = lend(segment, position, size_bytes)
+        lent += 1
+        most = max(most, leases_of(divided))
+        return lease
+
+    monkeypatch.setattr(Segment, "lease", lease)
+    subject = subject_of(divided)
+    status, told = divided.run(call(subject, f"{EXPLAIN}&{wanted}", token=TOKEN))
+    subject.scan_pool.close()
+    assert (status, told["records"][0]["offset"]) == (200, offset)
+    if wanted.startswith("offset"):
+        assert f"a newer record of its key is at offset {BATCHES + 1}" in told["records"][0]["reasons"][0]
+    assert lent >= SEGMENTS
+    assert most <= 8
+    assert leases_of(divided) == 0
+
+
+def test_segments_that_are_replaced_or_deleted_during_a_search_are_no_trouble(
+    divided: CleaningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it reads next is taken from the log as it is then."""
+    log = divided.partition("t").log
+    delete_below: int | None = BATCHES + SEGMENTS // 2
+    run = Scan.run
+
+    async def scan(self: Scan, work: Callable[[], Any], done: Callable[[], None]) -> Any:
+        nonlocal delete_below
+        result = await run(self, work, done)
+        while delete_below is not None and log.segments.first.base_offset < delete_below:
+            for step in log.delete_oldest(log.segments.first, 0):
+                step()
+        delete_below = None
+        return result
+
+    monkeypatch.setattr(Scan, "run", scan)
+    subject = subject_of(divided)
+    status, told = divided.run(call(subject, f"{EXPLAIN}&offset={BATCHES}", token=TOKEN))
+    assert (status, told["records"][0]["offset"]) == (200, BATCHES)
+    delete_below = BATCHES + SEGMENTS - 1
+    assert divided.run(call(subject, f"{EXPLAIN}&key=k1", token=TOKEN))[0] == 404
+    subject.scan_pool.close()
+    assert leases_of(divided) == 0
+
+
 def _failing_at(broken: object, lease: Callable[..., Any]) -> Callable[..., Any]:
     def lend(segment: object, *args: int) -> Any:
         if segment is broken:
-            raise OSError("too many open files")
+            raise OSError(errno.EMFILE, "too many open files")
         return lease(segment, *args)
 
     return lend

@@ -10,7 +10,14 @@ from lamina.broker.cleaner.blockers import BlockerKind, find_blockers, moment_te
 from lamina.broker.cleaner.candidates import inspect
 from lamina.broker.cleaner.explain import Explanation, PartitionView, explain
 from lamina.broker.cleaner.partition_states import FailedPass, State
-from lamina.broker.cleaner.record_search import FoundRecord, RecordSearch, SearchResult, SegmentRange
+from lamina.broker.cleaner.record_search import (
+    FoundRecord,
+    RecordSearch,
+    SearchAt,
+    SearchLastOf,
+    SearchResult,
+    SegmentRange,
+)
 from lamina.broker.counters import TopicCounters
 from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.partitions.leader import Leader
@@ -54,13 +61,13 @@ class Explaining:
     def search(self, wanted: int | bytes, deadline: float = 1000.0) -> SearchResult:
         """With a clock that goes on by one at every batch."""
         log = self.builder.log
-        segments = list(log.segments)
+        segments = log.segments.between(wanted if isinstance(wanted, int) else 0, log.log_end_offset)
         ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
         ranges = [
             SegmentRange(segment.base_offset, end, segment.lease(0, segment.size_bytes))
             for segment, end in zip(segments, ends, strict=True)
         ]
-        aborted = [entry for segment in segments for entry in segment.aborted.entries()]
+        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
         producers = log.producers.producers.values()
         open_since = {
             one.producer_id: one.current_txn_first_offset
@@ -68,11 +75,22 @@ class Explaining:
             if one.current_txn_first_offset is not None
         }
         clock = count(1.0)
-        search = RecordSearch(ranges, aborted, open_since, LIMIT_BYTES, lambda: next(clock) > deadline)
-        found = search.at(wanted) if isinstance(wanted, int) else search.last_of(wanted)
+
+        def is_over() -> bool:
+            return next(clock) > deadline
+
+        start, end = log.segments.first.base_offset, log.log_end_offset
+        search: RecordSearch
+        if isinstance(wanted, int):
+            search = SearchAt(wanted, end, aborted, open_since, LIMIT_BYTES, is_over)
+        else:
+            search = SearchLastOf(wanted, start, end, aborted, open_since, LIMIT_BYTES, is_over)
+            ranges.reverse()
         for one in ranges:
+            if search.left and not search.is_done:
+                search.read([one])
             one.lease.give_back()
-        return found
+        return search.result
 
     def find(self, wanted: int | bytes) -> FoundRecord | None:
         search = self.search(wanted)

@@ -24,12 +24,22 @@ from lamina.broker.admin.scan_pool import Scan
 from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.blockers import retention_sentences
 from lamina.broker.cleaner.explain import PartitionView, explain, unsearched_text
-from lamina.broker.cleaner.record_search import RecordSearch, SearchResult, SegmentRange
+from lamina.broker.cleaner.record_search import (
+    RecordSearch,
+    SearchAt,
+    SearchLastOf,
+    SearchResult,
+    SegmentRange,
+)
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import CorruptMessage
 from lamina.image.topic import Topic
+from lamina.log.partition_log import PartitionLog
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
 from lamina.settings.cleaner import LAMINA_CLEANER_EXPIRE_IDLE
+
+_SEGMENTS_AT_A_TIME = 8
+"""A log may have thousands, and each one that is read takes a descriptor."""
 
 
 async def explained(subject: Subject, request: Request) -> Response:
@@ -70,30 +80,50 @@ def _asked(subject: Subject, request: Request) -> tuple[Topic, int | None, int |
 
 async def _find(subject: Subject, scan: Scan, partition: Partition, wanted: int | bytes) -> SearchResult:
     log = partition.log
-    first = wanted if isinstance(wanted, int) else 0
-    segments = list(log.segments.between(first, log.log_end_offset))
-    ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
-    with ExitStack() as undo:
-        ranges = [
-            SegmentRange(segment.base_offset, end, undo.enter_context(segment.lease(0, segment.size_bytes)))
-            for segment, end in zip(segments, ends, strict=False)
-        ]
-        aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
-        producers = log.producers.producers.values()
-        open_since = {
-            one.producer_id: one.current_txn_first_offset
-            for one in producers
-            if one.current_txn_first_offset is not None
-        }
-        limit_bytes = subject.metadata.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
-        search = RecordSearch(ranges, aborted, open_since, limit_bytes, scan.is_over)
-        leases = undo.pop_all()
+    search = _search(subject, scan, log, wanted)
     try:
-        if isinstance(wanted, int):
-            return await scan.run(partial(search.at, wanted), leases.close)
-        return await scan.run(partial(search.last_of, wanted), leases.close)
+        while search.left and not search.is_done:
+            ranges, leases = _lend(log, search)
+            if not ranges:
+                break  # They were deleted meanwhile.
+            await scan.run(partial(search.read, ranges), leases.close)
     except CorruptMessage as error:
         raise Refused(500, "damaged", f"{log.name} cannot be read: {error}") from None
+    return search.result
+
+
+def _search(subject: Subject, scan: Scan, log: PartitionLog, wanted: int | bytes) -> RecordSearch:
+    """A search that goes by the transactions as they are now."""
+    aborted = [entry for segment in log.segments for entry in segment.aborted.entries()]
+    open_since = {
+        one.producer_id: one.current_txn_first_offset
+        for one in log.producers.producers.values()
+        if one.current_txn_first_offset is not None
+    }
+    end = log.log_end_offset
+    limit_bytes = subject.metadata.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
+    if isinstance(wanted, int):
+        return SearchAt(wanted, end, aborted, open_since, limit_bytes, scan.is_over)
+    start = log.segments.first.base_offset
+    return SearchLastOf(wanted, start, end, aborted, open_since, limit_bytes, scan.is_over)
+
+
+def _lend(log: PartitionLog, search: RecordSearch) -> tuple[list[SegmentRange], ExitStack]:
+    """The segments that a search reads next, and what gives them back. Others may have taken their places meanwhile."""
+    log.require_online()
+    left = search.left
+    segments = log.segments.between(left.start, left.stop)
+    ends = [*(segment.base_offset for segment in segments[1:]), left.stop]
+    several = slice(-_SEGMENTS_AT_A_TIME, None) if search.is_backwards else slice(_SEGMENTS_AT_A_TIME)
+    with ExitStack() as leases:
+        try:
+            ranges = [
+                SegmentRange(segment.base_offset, end, leases.enter_context(segment.lease(0, segment.size_bytes)))
+                for segment, end in zip(segments[several], ends[several], strict=False)
+            ]
+        except OSError as error:
+            raise log.fail(error) from error
+        return ranges, leases.pop_all()
 
 
 def _explanation(subject: Subject, partition: Partition, search: SearchResult, wanted: int | bytes) -> dict[str, Any]:

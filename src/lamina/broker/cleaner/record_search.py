@@ -1,12 +1,14 @@
 """Searching a log for a record, and for newer records of the same key.
 
 Runs on a thread over leased ranges of segment files, and for a bounded time, because a log may be long: the result says
-what was not read. Must not decide anything about the record.
+what was not read. It is given a few segments at a time, because each takes a descriptor. Must not decide anything about
+the record.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from lamina.errors import CorruptMessage
 from lamina.log.lease import Lease
@@ -63,65 +65,50 @@ class _TimeOver(Exception):
         self.offset = offset
 
 
-class RecordSearch:
-    """``open_since`` has, by producer id, the first offset of every open transaction; ``is_over`` says when to stop."""
+class RecordSearch(ABC):
+    """In ``[start, end)``. ``open_since`` has, by producer id, the first offset of every open transaction; ``is_over``
+    says when to stop."""
+
+    is_backwards: ClassVar[bool]
+    """Whether the newest segments come first."""
+    is_done = False
+    """Whether nothing more need be read, or time is over."""
 
     def __init__(
         self,
-        ranges: Sequence[SegmentRange],
+        start: int,
+        end: int,
         aborted: Sequence[AbortedTransaction],
         open_since: Mapping[int, int],
         limit_bytes: int,
         is_over: Callable[[], bool],
     ) -> None:
-        self._ranges = ranges
+        self._start = start
+        self._end = end
+        self.left = range(start, end)
+        """The offsets that are still to be read."""
         self._aborted = aborted
         self._open_since = open_since
         self._limit_bytes = limit_bytes
         self._is_over = is_over
+        self._found: FoundRecord | None = None
+        self._unsearched: Unsearched | None = None
 
-    def at(self, offset: int) -> SearchResult:
-        """The record at an offset, with what came after it; none where there is none (any more)."""
-        found: FoundRecord | None = None
-        try:
-            for header, record in self._records(self._ranges, offset):
-                if found is None:
-                    if record.offset != offset:
-                        break
-                    found = self._found(header, record)
-                    if found.key is None or found.is_control:
-                        break
-                elif record.key == found.key and not header.is_control and not self._is_aborted(header):
-                    found = self._followed(found, header, record.offset)
-        except _TimeOver as over:
-            return SearchResult(found, Unsearched(over.offset, self._ranges[-1].end_offset))
-        return SearchResult(found)
+    @property
+    def result(self) -> SearchResult:
+        """As far as was read."""
+        return SearchResult(self._found, self._unsearched)
 
-    def last_of(self, key: bytes) -> SearchResult:
-        """The last record of a key, an aborted one only if there is no other. The newest segments come first."""
-        found: FoundRecord | None = None
-        for one in reversed(self._ranges):
-            last: FoundRecord | None = None
-            over: Unsearched | None = None
-            try:
-                for header, record in self._records([one], one.base_offset):
-                    if record.key == key and not header.is_control:
-                        other = self._found(header, record)
-                        last = other if last is None or last.is_aborted or not other.is_aborted else last
-            except _TimeOver:
-                over = Unsearched(self._ranges[0].base_offset, one.end_offset)
-            if last is not None and (found is None or not last.is_aborted):
-                found = last
-            if over is not None or (found is not None and not found.is_aborted):
-                return SearchResult(found, over)
-        return SearchResult(found)
+    @abstractmethod
+    def read(self, ranges: Sequence[SegmentRange]) -> None:
+        """Read the next few segments, which are given in the order of their offsets."""
 
     def _followed(self, found: FoundRecord, header: BatchHeader, offset: int) -> FoundRecord:
         if self._is_open(header):
             return found if found.newer_open is not None else replace(found, newer_open=offset)
         return replace(found, newer=(found.newer[0] if found.newer else offset, offset))
 
-    def _found(self, header: BatchHeader, record: Record) -> FoundRecord:
+    def _seen(self, header: BatchHeader, record: Record) -> FoundRecord:
         return FoundRecord(
             record.offset,
             record.timestamp,
@@ -157,3 +144,67 @@ class RecordSearch:
                 for record in read_records(data, 0, header, self._limit_bytes):
                     if record.offset >= offset:
                         yield header, record
+
+
+class SearchAt(RecordSearch):
+    """For the record at ``start``, with what came after it; none where there is none (any more)."""
+
+    is_backwards = False
+
+    def read(self, ranges: Sequence[SegmentRange]) -> None:
+        try:
+            self.is_done = any(
+                self._is_last(header, record) for header, record in self._records(ranges, self.left.start)
+            )
+        except _TimeOver as over:
+            self._unsearched, self.is_done = Unsearched(over.offset, self._end), True
+        self.left = range(ranges[-1].end_offset, self._end)
+
+    def _is_last(self, header: BatchHeader, record: Record) -> bool:
+        """Take note of a record. Says whether those behind it tell nothing more."""
+        found = self._found
+        if found is None:
+            if record.offset != self._start:
+                return True
+            self._found = found = self._seen(header, record)
+            return found.key is None or found.is_control
+        if record.key == found.key and not header.is_control and not self._is_aborted(header):
+            self._found = self._followed(found, header, record.offset)
+        return False
+
+
+class SearchLastOf(RecordSearch):
+    """For the last record of a key, an aborted one only if there is no other."""
+
+    is_backwards = True
+
+    def __init__(
+        self,
+        key: bytes,
+        start: int,
+        end: int,
+        aborted: Sequence[AbortedTransaction],
+        open_since: Mapping[int, int],
+        limit_bytes: int,
+        is_over: Callable[[], bool],
+    ) -> None:
+        super().__init__(start, end, aborted, open_since, limit_bytes, is_over)
+        self._key = key
+
+    def read(self, ranges: Sequence[SegmentRange]) -> None:
+        self.is_done = any(self._is_last(one) for one in reversed(ranges))
+        self.left = range(self._start, ranges[0].base_offset)
+
+    def _is_last(self, one: SegmentRange) -> bool:
+        """Read a segment. Says whether those before it tell nothing more, or time is over."""
+        last: FoundRecord | None = None
+        try:
+            for header, record in self._records([one], one.base_offset):
+                if record.key == self._key and not header.is_control:
+                    other = self._seen(header, record)
+                    last = other if last is None or last.is_aborted or not other.is_aborted else last
+        except _TimeOver:
+            self._unsearched = Unsearched(self._start, one.end_offset)
+        if last is not None and (self._found is None or not last.is_aborted):
+            self._found = last
+        return self._unsearched is not None or (self._found is not None and not self._found.is_aborted)
