@@ -12,6 +12,7 @@ import resource
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
@@ -151,42 +152,44 @@ class Server:
             if progress is not None:
                 progress(done, total)
 
-        try:
+        async with AsyncExitStack() as undo:
+            undo.callback(_close_sockets, bound, bound_admin)
             storage = open_storage(self._settings)
             parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks)
-        except BaseException:
-            _close_sockets(bound, bound_admin)
-            raise
-        shells = self._shells(loop, parts, bound, bound_admin)
-        self._watch_directories(loop, parts)
-        try:
-            await parts.start(self._broker(parts, bound), opened)
-            # The first thing that any client says; everything else is made ready while it talks.
-            warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
-            await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
-            shells.listening.start(bound)
-        except BaseException as error:
-            await shells.admin.stop()
-            parts.threads.close()
-            storage.release()
-            _close_sockets(bound, bound_admin)
-            if isinstance(error, OSError):
+            undo.callback(storage.release)
+            undo.callback(parts.threads.close)
+            try:
+                shells = self._shells(loop, parts, bound, bound_admin, undo)
+                self._watch_directories(loop, parts)
+                await parts.start(self._broker(parts, bound), opened)
+                # The first thing that any client says; everything else is made ready while it talks.
+                warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
+                await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
+                shells.listening.start(bound)
+            except OSError as error:
                 raise StartError(f"the listeners cannot be opened: {error.strerror}") from error
-            raise
-        if threading.current_thread() is threading.main_thread():
-            # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.stop)
-        self._start_timers(parts, shells.timers)
-        shells.loop_lag.start()
-        parts.cleaner.start()
-        parts.readiness.is_ready = True
-        parts.threads.run_then(lambda: warm(parts.router.apis, lambda: parts.readiness.is_stopping), _warmed)
+            undo.push_async_callback(shells.timers.stop)
+            self._start_timers(parts, shells.timers)
+            if threading.current_thread() is threading.main_thread():
+                # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, self.stop)
+            shells.loop_lag.start()
+            parts.cleaner.start()
+            parts.readiness.is_ready = True
+            parts.threads.run_then(lambda: warm(parts.router.apis, lambda: parts.readiness.is_stopping), _warmed)
+            undo.pop_all()
         return parts, shells
 
     def _shells(
-        self, loop: asyncio.AbstractEventLoop, parts: Parts, bound: list[Bound], bound_admin: list[Bound]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        parts: Parts,
+        bound: list[Bound],
+        bound_admin: list[Bound],
+        undo: AsyncExitStack,
     ) -> _Shells:
+        """``undo`` is given what ends those that have begun, should the start fail."""
         limits = connection_limits(parts.metadata.settings)
         listening = Listening(
             loop,
@@ -197,6 +200,7 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
         )
+        undo.callback(listening.stop_accepting)
         listening.limit(limits)
         parts.publisher.add_listener(_ConnectionLimits(listening))
         taken = tuple(one.taken for one in bound_admin)
@@ -205,6 +209,7 @@ class Server:
         token = find_token(parts.storage.data_directory) if bound_admin else None
         subject = admin_subject(parts, listening, token, taken, advertised)
         admin = AdminListening(subject, bound_admin)
+        undo.push_async_callback(admin.stop)
         return _Shells(listening, admin, Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag))
 
     def _broker(self, parts: Parts, bound: list[Bound]) -> Broker:
