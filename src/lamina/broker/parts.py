@@ -23,6 +23,7 @@ from lamina.broker.metadata.replicas import Replicas
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.removal import Removal
 from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.readiness import Readiness
 from lamina.broker.requests.api_table import HandlerParts, table
@@ -57,6 +58,7 @@ class Parts:
     readiness: Readiness
     directories: LogDirectories
     partitions: Partitions
+    removal: Removal
     upkeep: Upkeep
     publisher: Publisher
     metadata: Metadata
@@ -104,6 +106,8 @@ class Parts:
     async def close(self) -> list[str]:
         """Finish changes, flush and close the logs. Returns why the stop was not clean, if it was not."""
         await self.metadata.finish_changes()
+        # While the directories are still locked.
+        self.removal.stop()
         count = self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         failures = []
         for directory in self.directories:
@@ -136,8 +140,9 @@ def build_parts(
     # One is enough: work that keeps the interpreter busy gains nothing by a second thread.
     message_thread = threads.separate("messages")
     directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters)
-    replicas = Replicas(loop, clocks, threads, counters, directories, partitions)
-    publisher = Publisher(node_id, settings, threads, directories, partitions, replicas)
+    removal = Removal(loop, threads)
+    replicas = Replicas(loop, clocks, threads, counters, directories, partitions, removal)
+    publisher = Publisher(node_id, settings, threads, directories, partitions, replicas, removal)
     metadata = Metadata(node_id, storage.metadata, publisher, threads, counters, on_fatal)
     producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
     internal_topics = InternalTopics(metadata, directories)
@@ -189,6 +194,7 @@ def build_parts(
         readiness=Readiness(),
         directories=directories,
         partitions=partitions,
+        removal=removal,
         upkeep=Upkeep(clocks, threads, directories, partitions),
         publisher=publisher,
         metadata=metadata,

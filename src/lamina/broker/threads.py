@@ -63,6 +63,7 @@ class Threads:
         self._clocks = clocks
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._separate: list[Threads] = []
+        self._ends_at_once = False
         self._counting = threading.Lock()
         self.busy = 0
         """Threads that are busy."""
@@ -70,8 +71,9 @@ class Threads:
         """How long threads have worked so far, in all."""
 
     def separate(self, name: str) -> "Threads":
-        """One thread more, for work that must not keep these busy. It ends with them."""
+        """One thread more, for work that must not keep these busy. It ends with them, and leaves work undone then."""
         one = Threads(self._loop, self._clocks, 1, f"lamina-{name}")
+        one._ends_at_once = True
         self._separate.append(one)
         return one
 
@@ -100,9 +102,14 @@ class Threads:
                 self.busy_ns += self._clocks.monotonic_ns() - began_ns
 
     def run_then(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
-        """Do ``work`` on a thread, then call ``done`` with its disk error, if any, on the loop."""
+        """Do ``work`` on a thread, then call ``done`` with its disk error, if any, on the loop.
+
+        Work that was left undone when the threads ended calls nobody.
+        """
 
         def finished(future: Future[None]) -> None:
+            if future.cancelled():
+                return
             error = future.exception()
             if error is not None and not isinstance(error, OSError):
                 error = OSError(f"unexpected: {error!r}")
@@ -118,4 +125,4 @@ class Threads:
     def close(self) -> None:
         for one in self._separate:
             one.close()
-        self._pool.shutdown(wait=True)
+        self._pool.shutdown(wait=True, cancel_futures=self._ends_at_once)

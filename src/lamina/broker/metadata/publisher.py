@@ -17,6 +17,7 @@ from lamina.broker.partitions.leader import Leader
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.removal import Removal
 from lamina.broker.threads import Threads
 from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes, diff
@@ -84,7 +85,9 @@ class Publisher:
         directories: LogDirectories,
         partitions: Partitions,
         replicas: Replicas,
+        removal: Removal,
     ) -> None:
+        self._removal = removal
         self._node_id = node_id
         self._threads = threads
         self._directories = directories
@@ -166,7 +169,8 @@ class Publisher:
         found = await self._threads.run(lambda: find_partitions(self._directories, image))
         for directory in self._directories.online:
             try:
-                self._replicas.remove_later(await self._threads.run(directory.deleted_directories), 0)
+                left = await self._threads.run(directory.deleted_directories)
+                self._removal.remove_later(directory.disk, left, 0)
             except OSError as error:
                 directory.fail(error)
         return found
@@ -234,11 +238,11 @@ class Publisher:
     # Going
 
     async def _delete(self, topics: list[Topic], image: Image) -> None:
-        for topic in topics:
-            for index in range(len(topic.partitions)):
-                for listener in self._listeners:
-                    listener.partition_removed(topic.name, index)
-        await self._replicas.delete(topics, lambda name: self.config_of(image, name))
+        def going(topic: str, index: int) -> None:
+            for listener in self._listeners:
+                listener.partition_removed(topic, index)
+
+        await self._replicas.delete(topics, lambda name: self.config_of(image, name), going)
 
 
 def settings_in(image: Image, settings: BrokerSettings, node_id: int) -> BrokerSettings:

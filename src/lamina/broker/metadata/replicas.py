@@ -6,7 +6,8 @@ offline and says why. Must not know why a replica comes or goes: the publisher d
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -16,7 +17,9 @@ from lamina.broker.partitions.commits import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.removal import Removal
 from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.image.topic import Topic
@@ -47,7 +50,9 @@ class Replicas:
         counters: Counters,
         directories: LogDirectories,
         partitions: Partitions,
+        removal: Removal,
     ) -> None:
+        self._removal = removal
         self._loop = loop
         self._clocks = clocks
         self._threads = threads
@@ -185,17 +190,26 @@ class Replicas:
 
     # Deleting
 
-    async def delete(self, topics: Sequence[Topic], config_of: Callable[[str], LogConfig]) -> None:
-        """Take the replicas of deleted topics out of service and off the disk.
+    async def delete(
+        self,
+        topics: Sequence[Topic],
+        config_of: Callable[[str], LogConfig],
+        going: Callable[[str, int], None],
+    ) -> None:
+        """Take the replicas of deleted topics out of service and off the disk, in turns of the loop.
 
-        The directories of all topics are renamed together, with one sync for each log directory; they are removed
-        later.
+        ``going`` is told of each partition in the turn that closes it. The directories of all topics are renamed
+        together, with one sync for each log directory; they are removed later.
         """
-        delays_ms = {topic.name: config_of(topic.name).file_delete_delay_ms for topic in topics}
+        turns = Turns(self._clocks)
+        delays_ms: dict[str, int] = {}
         closed: dict[str, list[TopicPartition]] = {}
         for topic in topics:
+            delays_ms[topic.name] = config_of(topic.name).file_delete_delay_ms
             for index in range(len(topic.partitions)):
+                going(topic.name, index)
                 self._close(topic, index, closed)
+                await turns.step()
         for directory in self._directories:
             keys = closed.get(directory.path)
             if keys:
@@ -203,6 +217,7 @@ class Replicas:
         for topic in topics:
             self._partitions.forget_topic(UUID(bytes=topic.id))
             self._counters.forget_topic(topic.name)
+            await turns.step()
 
     def _close(self, topic: Topic, index: int, closed: dict[str, list[TopicPartition]]) -> None:
         key = (topic.name, index)
@@ -227,14 +242,11 @@ class Replicas:
             await self._directories.forget(directory, keys)
         except StorageError as error:
             logger.error("the checkpoints of %s still have deleted partitions: %s", directory.path, error)
+        by_delay: defaultdict[int, list[str]] = defaultdict(list)
         for (name, _), path in renamed.items():
-            self.remove_later([path], delays_ms[name])
-
-    def remove_later(self, paths: Iterable[str], delay_ms: int) -> None:
-        """Remove directories that are out of service; readers that still hold their files finish first."""
-        for path in paths:
-            disk = self._directories.holding(path).disk
-            self._loop.call_later(delay_ms / 1000, self._threads.run_then, partial(disk.remove_tree, path), _removed)
+            by_delay[delays_ms[name]].append(path)
+        for delay_ms, paths in by_delay.items():
+            self._removal.remove_later(directory.disk, paths, delay_ms)
 
 
 def _make_files(
@@ -242,8 +254,3 @@ def _make_files(
 ) -> list[PartitionLog]:
     directory.make_partitions((topic.name, index, topic.id) for topic, index in wanted)
     return directory.open_made(((topic.name, index, configs[topic.name]) for topic, index in wanted), now_ms)
-
-
-def _removed(error: OSError | None) -> None:
-    if error is not None:
-        logger.warning("a deleted partition could not be removed: %s", error)

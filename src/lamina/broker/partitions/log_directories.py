@@ -36,10 +36,6 @@ class LogDirectories:
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.failure is None]
 
-    def holding(self, path: str) -> LogDirectory:
-        """The directory that this path lies in."""
-        return next(directory for directory in self._directories if path.startswith(directory.path + "/"))
-
     # Space
 
     def free_space_of(self, partition: TopicPartition) -> FreeSpace:
