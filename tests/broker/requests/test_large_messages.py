@@ -36,9 +36,9 @@ ENCODED_BY_ROUTER: dict[str, tuple[int, int, dict[str, Any]]] = {
     "FindCoordinator": (10, 4, {"coordinator_keys": names()}),
     "DeleteTopics": (20, 6, {"topics": [{"name": name} for name in names()]}),
     "OffsetForLeaderEpoch": (23, 4, {"topics": [{"topic": "none", "partitions": partitions()}]}),
-    "DescribeConfigs": (32, 4, {"resources": [{"resource_type": 2, "resource_name": name} for name in names()]}),
 }
 LARGE = ENCODED_BY_ROUTER | {
+    "DescribeConfigs": (32, 4, {"resources": [{"resource_type": 2, "resource_name": name} for name in names()]}),
     "Fetch": (FETCH, 12, {"session_epoch": -1, "topics": [{"topic": "none", "partitions": partitions()}]}),
     "Metadata": (METADATA, 12, {"topics": [{"name": name} for name in names()]}),
 }

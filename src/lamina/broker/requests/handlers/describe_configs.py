@@ -32,6 +32,7 @@ from lamina.errors import ErrorCode, KafkaError
 from lamina.image.image import ResourceType
 from lamina.image.topic_names import check_topic_name
 from lamina.wire.building import Shape, response_shape
+from lamina.wire.codec import encode_entity, encode_response_around
 
 API_KEY = 32
 
@@ -45,12 +46,15 @@ async def handle(
     message: Any,
 ) -> Any:
     shape = response_shape(API_KEY, request.api_version)
-    results = [
-        _result(metadata, cleaner, actual_values, shape.of("results"), message, resource)
-        # A console asks for every topic at once.
-        async for resource in in_turns(message.resources, clocks)
-    ]
-    return shape(results=tuple(results))
+    encoded = []
+    # A console asks for every topic at once. As bytes they are nothing that the garbage collector looks through.
+    async for resource in in_turns(message.resources, clocks):
+        result = _result(metadata, cleaner, actual_values, shape.of("results"), message, resource)
+        if result.error_code:
+            request.failed(result.error_code)
+        encoded.append(encode_entity(result))
+    response = shape(throttle_time=request.throttle_ms, results=())
+    return [encode_response_around(response, "results", encoded, request.correlation_id)]
 
 
 def _result(
