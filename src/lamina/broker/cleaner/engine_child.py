@@ -100,7 +100,11 @@ class EngineChild:
     def _take(self, said: Started | SaidProgress | Answer) -> None:
         if isinstance(said, Started):
             logger.info(
-                "Spark %s was started in %.1f s, with %d slots, on %s", said.spark, said.seconds, said.slots, said.java
+                "Spark %s was started in %.1f s, with %s, on %s",
+                said.spark,
+                said.seconds,
+                "1 slot" if said.slots == 1 else f"{said.slots} slots",
+                said.java,
             )
         elif isinstance(said, SaidProgress):
             if said.plan_id in self._waiting:

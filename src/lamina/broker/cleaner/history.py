@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lamina.cleaning.contract import Manifest, Plan
+from lamina.cleaning.contract import Counts, Manifest, Plan
 from lamina.topic_partition import TopicPartition
 
 REMEMBERED_PASSES = 1000
@@ -139,20 +139,29 @@ class History:
 
 
 def describe(record: PassRecord) -> str:
-    """Fact 101: what a finished pass says of itself in the log. Percents are of the pass's whole time."""
+    """Fact 101: what a finished pass says of itself in the log, on one line. Percents are of the pass's whole time."""
     manifest = record.manifest
     assert manifest is not None
     before, after, said, total = manifest.before, manifest.after, manifest.seconds, record.seconds.total
     return (
-        f"{record.topic}-{record.partition}: cleaned offsets [{record.first_dirty_offset}, {manifest.end_offset})\n"
-        f"  {before.bytes / _MB:.1f} MB processed in {total:.1f} s, {_rate(before.bytes, total)} MB/s\n"
-        f"  {manifest.keys} keys found in {_work(manifest.bytes_read - before.bytes, said.keys, total)}; "
-        f"they would fill {record.buffer_percent:.1f} % of the memory for them\n"
-        f"  rewritten: {_work(manifest.bytes_written, said.rewrite, total)}; throttled {said.throttled:.1f} s\n"
-        f"  start: {before.bytes / _MB:.1f} MB, {before.records} records in {before.segments} segments; "
-        f"end: {after.bytes / _MB:.1f} MB, {after.records} records in {after.segments} segments\n"
-        f"  {_less(before.bytes, after.bytes)} % smaller, {_less(before.records, after.records)} % fewer records"
+        f"{record.topic}-{record.partition}: cleaned offsets [{record.first_dirty_offset}, {manifest.end_offset}): "
+        f"{before.bytes / _MB:.1f} MB processed in {total:.1f} s, {_rate(before.bytes, total)} MB/s; "
+        f"{_counted(manifest.keys, 'key')} found in {_work(manifest.bytes_read - before.bytes, said.keys, total)}, "
+        f"which would fill {record.buffer_percent:.1f} % of the memory for them; "
+        f"rewritten: {_work(manifest.bytes_written, said.rewrite, total)}; throttled {said.throttled:.1f} s; "
+        f"start: {_size(before)}; end: {_size(after)}; "
+        f"{_less(before.bytes, after.bytes)} % smaller, {_less(before.records, after.records)} % fewer records"
     )
+
+
+def _size(counts: Counts) -> str:
+    return (
+        f"{counts.bytes / _MB:.1f} MB, {_counted(counts.records, 'record')} in {_counted(counts.segments, 'segment')}"
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _work(size_bytes: int, seconds: float, total: float) -> str:
