@@ -282,7 +282,7 @@ def test_a_topic_that_is_not_there_is_not_made(records: Records, topic: str) -> 
     outcome = records.consume(topic)
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err.count("\n") == 1
-    assert f"there is no topic {topic}" in outcome.err
+    assert f"there is no topic '{topic}'; `lamina topics list` shows all topics" in outcome.err
     assert topic not in records.topics()
     assert records.consume("no topic/name").status == 1
 

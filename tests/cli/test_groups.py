@@ -183,6 +183,8 @@ def test_lag_is_told_by_partition_and_in_total(groups: Groups, broker: BrokerPro
     ]
     text = groups("lag", group).out
     assert "Total lag: 6 offsets in 2 partitions\n" in text
+    commit(broker, group, filled, 9, 10)
+    assert "Total lag: 1 offset in 2 partitions\n" in groups("lag", group).out
 
 
 def test_partitions_of_members_are_shown_before_anything_is_committed(

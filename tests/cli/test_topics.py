@@ -101,7 +101,7 @@ def test_every_name_is_tried_and_each_error_is_one_sentence(topics: Topics, topi
     assert outcome.status == 1
     assert [row["name"] for row in outcome.objects] == [topic]
     missing, bad = outcome.err.splitlines()
-    assert missing == "lamina: nowhere: unknown topic or partition; `lamina topics list` shows all topics"
+    assert missing == "lamina: there is no topic 'nowhere'; `lamina topics list` shows all topics"
     assert bad == "lamina: bad name: invalid topic; a name has up to 249 ASCII letters, digits, '.', '_' and '-'"
 
 
@@ -222,10 +222,10 @@ def test_offsets_by_place_and_by_time(topics: Topics, broker: BrokerProcess, top
     topics("create", topic, "--partitions", "2")
     produce(broker, topic, 0, [1000, 3000, 2000])
     assert topics("offsets", topic).out.splitlines() == [
-        "partition  earliest  latest  count",
+        "partition  earliest  latest  offsets",
         "0          0         3       3",
         "1          0         0       0",
-        "Total: 3",
+        "Total: 3 offsets",
     ]
     assert topics("offsets", topic, "--json").objects[0] == {
         "type": "partition_ends",

@@ -63,6 +63,11 @@ class Refused(ClientError):
         """As librdkafka has it, e.g. ``TOPIC_ALREADY_EXISTS``."""
 
 
+def no_topic(name: str, advice: str = ADVICE["UNKNOWN_TOPIC_OR_PART"]) -> ClientError:
+    """The one sentence for a topic that does not exist, whoever found out."""
+    return ClientError(f"there is no topic {name!r}; {advice}")
+
+
 def sentence(error: "KafkaError") -> str:
     """An error of librdkafka or of a broker, in one line."""
     said = " ".join(error.str().split())

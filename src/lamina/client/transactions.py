@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError
+from lamina.client.errors import ClientError, no_topic
 from lamina.errors import ErrorCode, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
@@ -80,7 +80,7 @@ class Transactions:
         # All are asked for: a broker might make a topic that is asked for by name.
         topics = self._cluster.admin().list_topics(timeout=_METADATA_SECONDS).topics
         if topic is not None and topic not in topics:
-            raise ClientError(f"there is no topic {topic}; `lamina topics list` shows all topics")
+            raise no_topic(topic)
         found: dict[TopicPartition, int] = {
             (name, index): one.leader
             for name, described in topics.items()

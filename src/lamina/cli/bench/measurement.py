@@ -16,7 +16,7 @@ from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.text import counted, rate_text
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError
+from lamina.client.errors import ClientError, no_topic
 from lamina.client.latencies import Latencies
 from lamina.client.pacing import Pacer
 from lamina.client.partition_range import PartitionRange
@@ -53,7 +53,7 @@ def measured_topic(cluster: Cluster, given: str | None, partitions: int, size_by
     admin = cluster.admin()
     if given is not None:
         if topics.find(admin, given) is None:
-            raise ClientError(f"there is no topic {given}; leave out --topic for a temporary one")
+            raise no_topic(given, "leave out --topic for a temporary one")
         yield given
         return
     name = f"lamina-bench-{os.urandom(6).hex()}"
@@ -120,7 +120,7 @@ def read(cluster: Cluster, topic: str, amount: Amount, interruption: Interruptio
     admin = cluster.admin()
     found = topics.find(admin, topic)
     if found is None:
-        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows all topics")
+        raise no_topic(topic)
     logs = topics.Offsets(admin, topic, found.partitions, read_committed=False)
     first, end = logs.first(), logs.end()
     ranges = [PartitionRange(each, first[each], end[each]) for each in found.partitions]

@@ -18,7 +18,7 @@ from lamina.cli.printing.tables import json_line
 from lamina.cli.printing.text import counted
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError
+from lamina.client.errors import ClientError, no_topic
 from lamina.client.group_reader import GroupReader
 from lamina.client.partition_range import PartitionRange
 from lamina.client.reader import Reader
@@ -229,7 +229,7 @@ def _ranges(
     admin = cluster.admin()
     found = topics.find(admin, topic)
     if found is None:
-        raise ClientError(f"there is no topic {topic}; `lamina topics list` shows all topics")
+        raise no_topic(topic)
     if unknown := set(partitions).difference(found.partitions):
         raise ClientError(
             f"topic {topic} has no partition {min(unknown)}; it has {len(found.partitions)}, counted from 0"

@@ -103,10 +103,14 @@ def _readers(members: Iterable[Any]) -> Mapping[Partition, Any]:
     return {(one.topic, one.partition): member for member in members for one in member.assignment.topic_partitions}
 
 
+def _counted_offsets(lag: Value) -> str:
+    return f"{lag} offset" if lag == 1 else f"{lag} offsets"
+
+
 def _print(group: str, rows: list[dict[str, Value]], total: Mapping[str, Value]) -> None:
     click.echo(f"{group}  (state {total['state']})")
     print_table(tuple(_COLUMNS.values()), [tuple(cell(row[name]) for name in _COLUMNS) for row in rows])
-    unknown = f"; {total['unknown_count']} partitions have no committed offset" if total["unknown_count"] else ""
+    unknown = "" if not total["unknown_count"] else f"; without a committed offset: {total['unknown_count']}"
     partitions = counted(len(rows), "partition")
-    click.echo(f"Total lag: {total['lag']} offsets in {partitions}{unknown}")
+    click.echo(f"Total lag: {_counted_offsets(total['lag'])} in {partitions}{unknown}")
     click.echo()

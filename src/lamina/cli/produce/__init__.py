@@ -18,7 +18,7 @@ from lamina.cli.produce.summary import summary_row, summary_text
 from lamina.cli.record_json import BadRecord, GivenRecord, header_key
 from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError
+from lamina.client.errors import ClientError, no_topic
 from lamina.client.sender import ANY_PARTITION, DEFAULT_MAX_MESSAGE_BYTES, NOW, Headers, Sender, producer_config
 from lamina.clocks import SYSTEM_CLOCKS
 
@@ -244,9 +244,7 @@ def _rules(cluster: Cluster, topic: str, partition: int | None, create: bool, as
     found = topics.find(admin, topic)
     if found is None:
         if not create:
-            raise ClientError(
-                f"there is no topic {topic}; give --create, or create it with `lamina topics create {topic}`"
-            )
+            raise no_topic(topic, f"give --create, or create it with `lamina topics create {topic}`")
         topics.create(admin, topic)
         if not as_json:
             click.echo(f"Created topic {topic}.", err=True)

@@ -14,6 +14,7 @@ Partition = tuple[str, int]
 if TYPE_CHECKING:
     from confluent_kafka.admin import ListOffsetsResultInfo, TopicDescription
 
+_UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
 EARLIEST = -2
 LATEST = -1
 MAX_TIMESTAMP = -3
@@ -37,11 +38,22 @@ def describe_all(cluster: Cluster, names: Iterable[str], attempts: Attempts) -> 
     """Those that are there, in the order of ``names``; of the others the attempts tell."""
     from confluent_kafka import TopicCollection
 
+    from lamina.client.errors import ClientError, Refused, Unreachable, no_topic
+
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return []
     futures = cluster.admin().describe_topics(TopicCollection(wanted))
-    return [description for _, description in attempts.answers(futures.items())]
+    found = []
+    for name, future in futures.items():
+        try:
+            found.append(cluster.answer(future))
+        except Unreachable:
+            raise
+        except ClientError as error:
+            is_unknown = isinstance(error, Refused) and error.name == _UNKNOWN
+            attempts.fail(name, no_topic(name) if is_unknown else error)
+    return found
 
 
 def id_text(topic: "TopicDescription") -> str:

@@ -9,7 +9,7 @@ from lamina.cli.options.moments import FORMS, parse_moment
 from lamina.cli.options.names import topic_argument
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import Row, print_json, print_table
-from lamina.cli.printing.text import cell, time_text
+from lamina.cli.printing.text import cell, counted, time_text
 from lamina.cli.topics.lookup import EARLIEST, LATEST, MAX_TIMESTAMP, describe_all, find_offsets
 from lamina.client.cluster import Cluster
 from lamina.clocks import SYSTEM_CLOCKS
@@ -81,9 +81,9 @@ def _print_ends(cluster: Cluster, topic: "TopicDescription", attempts: Attempts,
                 "count": count,
             }
         )
-    _print(("partition", "earliest", "latest", "count"), rows, as_json)
+    _print({"partition": "partition", "earliest": "earliest", "latest": "latest", "count": "offsets"}, rows, as_json)
     if not as_json:
-        click.echo(f"Total: {total}")
+        click.echo(f"Total: {counted(total, 'offset')}")
 
 
 def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: Attempts, as_json: bool) -> None:
@@ -104,12 +104,13 @@ def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: A
                 "time": None if timestamp is None else time_text(timestamp),
             }
         )
-    _print(("partition", "offset", "time"), rows, as_json)
+    _print({"partition": "partition", "offset": "offset", "time": "time"}, rows, as_json)
 
 
-def _print(columns: tuple[str, ...], rows: list[Row], as_json: bool) -> None:
+def _print(columns: dict[str, str], rows: list[Row], as_json: bool) -> None:
+    """``columns`` are the fields of a row, with their headings."""
     if as_json:
         for row in rows:
             print_json(row)
         return
-    print_table(columns, [tuple(cell(row[name]) for name in columns) for row in rows])
+    print_table(tuple(columns.values()), [tuple(cell(row[name]) for name in columns) for row in rows])
