@@ -9,12 +9,14 @@ import pytest
 from lamina.log.files import Disk, File
 
 
-def break_paths(monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[str], bool]) -> None:
+def break_paths(
+    monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[str], bool], error_number: int = errno.EIO
+) -> None:
     """Every disk fails to open or make these paths from now on."""
 
     def broken(path: str) -> None:
         if is_broken(path):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+            raise OSError(error_number, os.strerror(error_number), path)
 
     open_, make_dir = Disk.open, Disk.make_dir
 

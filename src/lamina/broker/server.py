@@ -64,6 +64,7 @@ _REMOVAL_INTERVAL_MS = 10_000
 _EXPIRY_INTERVAL_MS = 600_000
 _FLUSH_INTERVAL_MS = 1000
 _FREE_SPACE_INTERVAL_MS = 1000
+_OPENING_INTERVAL_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,7 @@ class Server:
         timers.every(settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], upkeep.write_log_starts)
         timers.every(settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], upkeep.write_high_watermarks)
         timers.every(_FREE_SPACE_INTERVAL_MS, measure_free_space)
+        timers.every(_OPENING_INTERVAL_MS, metadata.open_waiting)
 
     def _bind(self) -> tuple[list[Bound], list[Bound]]:
         """Take the ports first: a broker that cannot be reached should not touch its logs."""

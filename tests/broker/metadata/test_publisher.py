@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, StorageError
 from lamina.log.files import Disk
 from tests.broker.broken_disk import break_paths
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
@@ -82,6 +82,97 @@ def test_partitions_that_no_directory_can_take_answer_with_a_storage_error_until
     assert [error_of_produce(broker, "t", index) for index in range(2)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     broker.restart()
     assert [broker.produce("t", 1, partition=index) for index in range(2)] == [0, 0]
+    broker.close()
+
+
+def open_again(broker: InProcessBroker) -> None:
+    broker.parts.loop.run_until_complete(broker.parts.metadata.open_waiting())
+
+
+def without_descriptors(monkeypatch: pytest.MonkeyPatch, *logs: str) -> None:
+    """None is left to open files of these logs with."""
+    paths = tuple(f"/{log}/0000" for log in logs)
+    break_paths(monkeypatch, lambda path: any(part in path for part in paths), errno.EMFILE)
+
+
+def test_new_partitions_that_find_no_descriptors_are_opened_when_there_are_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = two_directories(tmp_path)
+    with monkeypatch.context() as patch:
+        without_descriptors(patch, "t-0", "t-1")
+        broker.create("t", partitions=2)
+        assert [error_of_produce(broker, "t", index) for index in range(2)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+        with pytest.raises(StorageError, match=r"^t-1 cannot be opened for now and is tried again: .*Too many open"):
+            broker.parts.partitions.get("t", 1)
+        assert broker.parts.partitions.offline("t") == {0, 1}
+        caplog.clear()
+        open_again(broker)
+        assert [record.message for record in caplog.records if record.name.endswith("replicas")] == [], "said once"
+    with monkeypatch.context() as patch:
+        without_descriptors(patch, "t-1")
+        open_again(broker)
+    assert [error_of_produce(broker, "t", index) for index in range(2)] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+    open_again(broker)
+    assert broker.parts.partitions.offline("t") == frozenset()
+    assert [broker.produce("t", 1, partition=index) for index in range(2)] == [1, 0]
+    assert all(1 in partition.made_on for partition in broker.parts.metadata.decided.topics["t"].partitions)
+    assert [directory.failure for directory in broker.parts.directories] == [None, None]
+    assert len([path for name in ("one", "two") for path in (tmp_path / name).glob("t-*")]) == 2
+    broker.restart()
+    assert [broker.produce("t", 1, partition=index) for index in range(2)] == [2, 1]
+    broker.close()
+
+
+def test_partitions_that_wait_for_descriptors_go_with_their_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = two_directories(tmp_path)
+    with monkeypatch.context() as patch:
+        without_descriptors(patch, "t-0", "t-1")
+        broker.create("t", partitions=2)
+    broker.delete("t")
+    open_again(broker)
+    assert broker.parts.partitions.find("t", 0) is None
+    assert [path for name in ("one", "two") for path in (tmp_path / name).glob("t-[01]")] == []
+    broker.create("t", partitions=2)
+    assert broker.produce("t", 1, partition=1) == 0
+    broker.close()
+
+
+@pytest.mark.parametrize("fails_before", [True, False])
+def test_partitions_that_wait_for_descriptors_in_a_directory_that_fails_go_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_before: bool
+) -> None:
+    broker = two_directories(tmp_path)
+    with monkeypatch.context() as patch:
+        without_descriptors(patch, "t-0", "t-1")
+        broker.create("t", partitions=2)
+    if fails_before:
+        broker.parts.directories[0].fail(OSError(errno.EIO, "the disk is gone"))
+    with monkeypatch.context() as patch:
+        break_paths(patch, lambda path: path.startswith(f"{tmp_path}/one/t-"))
+        open_again(broker)
+    assert broker.parts.directories[0].failure is not None
+    open_again(broker)
+    assert [broker.produce("t", 1, partition=index) for index in range(2)] == [0, 0]
+    broker.close()
+
+
+def test_a_log_that_finds_no_descriptors_when_the_broker_starts_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = two_directories(tmp_path)
+    broker.create("t", partitions=2)
+    broker.close()
+    with monkeypatch.context() as patch:
+        without_descriptors(patch, "t-1")
+        broker = two_directories(tmp_path)
+    with pytest.raises(StorageError, match=r"^t-1 cannot be used: .* cannot open files for now: .*Too many open files"):
+        broker.parts.partitions.get("t", 1)
+    assert broker.produce("t", 1, partition=0) == 0
+    broker.restart()
+    assert broker.produce("t", 1, partition=1) == 0
     broker.close()
 
 

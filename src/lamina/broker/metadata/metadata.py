@@ -120,6 +120,11 @@ class Metadata:
                 raise
             return self.image
 
+    async def open_waiting(self) -> None:
+        """Open new partitions for which descriptors were missing, as far as there are some now."""
+        async with self._changing:
+            await self._report(await self._publisher.make_waiting(self.decided))
+
     async def _report(self, applied: Applied) -> None:
         """Make durable what this broker did: nothing but the image follows from that."""
         old, new = self.decided, applied.reported(self.decided, self.node_id)

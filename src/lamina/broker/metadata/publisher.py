@@ -120,7 +120,8 @@ class Publisher:
             await self._configure_all(new)
         found = await self._find(new) if old is None else FoundPartitions()
         made = await self._bring(comes, new, found, opened)
-        self._take_roles(comes, changes, new)
+        changed = [(change.topic, change.index) for change in changes.partitions_changed]
+        self._take_roles([*changed, *comes], new)
         deleted = [
             topic for topic in (*changes.topics_created, *changes.topics_being_deleted) if topic.is_being_deleted
         ]
@@ -130,6 +131,12 @@ class Publisher:
         for listener in self._listeners:
             listener.image_changed(changes)
         return Applied(made, [topic.name for topic in deleted], found.unknown)
+
+    async def make_waiting(self, image: Image) -> Applied:
+        """Make the replicas that could not be opened for now when the image came."""
+        made = await self._replicas.make_waiting(lambda topic: self.config_of(image, topic), self.settings)
+        self._take_roles([(image.topics[name], index) for name, index in made], image)
+        return Applied(made)
 
     # Settings
 
@@ -205,17 +212,12 @@ class Publisher:
 
     # Roles
 
-    def _take_roles(self, came: list[Replica], changes: Changes, image: Image) -> None:
+    def _take_roles(self, changed: list[Replica], image: Image) -> None:
         """A broker leads what the metadata says, once it is registered."""
         if self._node_id not in image.brokers:
             return
-        changed = {
-            (change.topic.name, change.index): _state((change.topic, change.index))
-            for change in changes.partitions_changed
-        }
-        changed |= {(topic.name, index): topic.partitions[index] for topic, index in came}
-        for (name, index), state in changed.items():
-            partition = self._partitions.find(name, index)
+        for topic, index in changed:
+            partition, state = self._partitions.find(topic.name, index), topic.partitions[index]
             if partition is None:
                 continue
             if state.leader != self._node_id:

@@ -60,6 +60,8 @@ class Replicas:
         self._directories = directories
         self._partitions = partitions
         self._flushes = Flushes(threads, counters, clocks)
+        self._waiting: dict[TopicPartition, Replica] = {}
+        """New ones for which no descriptors were left. ``make_waiting`` tries them again."""
 
     # Opening what is there
 
@@ -84,14 +86,15 @@ class Replicas:
             directory = self._directories.of[topic.name, index]
             config, now_ms = config_of(topic.name), self._clocks.now_ms()
             expiration_ms = settings[PRODUCER_ID_EXPIRATION_MS]
-            if directory.failure is None:
+            reason = directory.failure
+            if reason is None:
                 try:
                     log = await pool.run(lambda: directory.open_log(topic.name, index, config, now_ms, expiration_ms))
                     self._serve(directory.adopt(log), topic, settings)
                 except StorageError as error:
-                    logger.error("%s", error)
-            if self._partitions.find(topic.name, index) is None:
-                self.take_offline(topic, index, f"{directory.failure}")
+                    reason = str(error)
+            if reason is not None:
+                self.take_offline(topic, index, reason)
             done += 1
             if opened is not None:
                 opened(done, len(here))
@@ -137,7 +140,7 @@ class Replicas:
         """Make new replicas. Returns those that were made.
 
         Those of a directory that fails meanwhile go to another one. When none is left they are offline, and the next
-        start makes them.
+        start makes them. Those that find no descriptors wait for ``make_waiting``.
         """
         made: list[TopicPartition] = []
         while wanted and (directories := self._directories.emptiest_first(len(wanted))):
@@ -147,13 +150,28 @@ class Replicas:
                 mine = [replica for replica, other in placed if other is directory]
                 if await self._make_in(directory, mine, config_of, settings):
                     made += [(topic.name, index) for topic, index in mine]
-                else:
+                elif directory.failure is not None:
                     left += mine
             wanted = left
-            if all(directory.failure is None for directory in directories):
-                break  # Nothing is wrong with the disks that refused: another try would end the same way.
         for topic, index in wanted:
             self.take_offline(topic, index, "no log directory takes it for now: the next start makes it")
+        return made
+
+    async def make_waiting(
+        self, config_of: Callable[[str], LogConfig], settings: BrokerSettings
+    ) -> list[TopicPartition]:
+        """Try again those that found no descriptors, one by one, until one still finds none. Returns what was made."""
+        made: list[TopicPartition] = []
+        for key, replica in list(self._waiting.items()):
+            directory = self._directories.of[key]
+            if directory.failure is None and await self._make_in(directory, [replica], config_of, settings):
+                made.append(key)
+            elif directory.failure is None:
+                break
+            else:
+                del self._waiting[key]
+                self._directories.of.pop(key, None)
+                made += await self.make([replica], config_of, settings)
         return made
 
     async def _make_in(
@@ -163,7 +181,7 @@ class Replicas:
         config_of: Callable[[str], LogConfig],
         settings: BrokerSettings,
     ) -> bool:
-        """Make and open the new logs on a thread. False if the disk failed before."""
+        """Make and open the new logs on a thread. False if the disk failed before, or if they have to wait."""
         keys = [(topic.name, index) for topic, index in wanted]
         configs = {name: config_of(name) for name in {topic.name for topic, _ in wanted}}
         now_ms = self._clocks.now_ms()
@@ -172,11 +190,15 @@ class Replicas:
             await self._directories.forget(directory, keys)
             logs = await self._threads.run(lambda: _make_files(directory, wanted, configs, now_ms))
         except StorageError as error:
-            logger.error("%d partitions were not made: %s", len(keys), error)
-            for key in keys:
-                del self._directories.of[key]
+            if directory.failure is None:
+                self._wait(wanted, error)
+            else:
+                logger.error("%d partitions were not made: %s", len(keys), error)
+                for key in keys:
+                    del self._directories.of[key]
             return False
         for log in logs:
+            self._waiting.pop((log.topic, log.partition), None)
             directory.adopt(log)
         try:
             await self._directories.checkpoint(directory, directory.collect_recovery_points)
@@ -187,6 +209,15 @@ class Replicas:
             self._serve(log, topic, settings)
             await asyncio.sleep(0)
         return True
+
+    def _wait(self, wanted: list[Replica], error: StorageError) -> None:
+        """They stay in the directory where they were begun."""
+        if any((topic.name, index) not in self._waiting for topic, index in wanted):
+            logger.error("%d new partitions cannot be opened for now and are tried again: %s", len(wanted), error)
+        for topic, index in wanted:
+            self._waiting[topic.name, index] = (topic, index)
+            reason = f"{topic.name}-{index} cannot be opened for now and is tried again: {error}"
+            self._partitions.add_missing(topic.name, index, UUID(bytes=topic.id), reason)
 
     # Deleting
 
@@ -221,6 +252,7 @@ class Replicas:
 
     def _close(self, topic: Topic, index: int, closed: dict[str, list[TopicPartition]]) -> None:
         key = (topic.name, index)
+        self._waiting.pop(key, None)
         partition = self._partitions.remove(*key)
         if partition is not None:
             partition.release_all()

@@ -38,6 +38,7 @@ class Partitions:
         return len(self._by_key)
 
     def add(self, partition: Partition) -> None:
+        self.remove(partition.topic, partition.index)
         self._by_key[partition.topic, partition.index] = partition
         self._names[partition.topic_id] = partition.topic
 
