@@ -289,7 +289,8 @@ class LogDirectory:
     def delete_partition(self, topic: str, partition: int) -> str | None:
         """Take a partition out of the directory; returns the renamed directory, whose removal may take its time."""
         self.close_partition(topic, partition)
-        renamed = self.rename_deleted([(topic, partition)])
+        renamed: dict[TopicPartition, str] = {}
+        self.rename_deleted([(topic, partition)], renamed)
         self.write_checkpoints(self.forget([(topic, partition)]))
         return renamed.get((topic, partition))
 
@@ -300,12 +301,11 @@ class LogDirectory:
             log.close()
             log.take_offline(f"{log.name} was deleted")
 
-    def rename_deleted(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+    def rename_deleted(self, partitions: Iterable[TopicPartition], renamed: dict[TopicPartition, str]) -> None:
         """Rename the directories of partitions that were closed, with one sync. May run on any thread.
 
-        Returns the new paths; a partition without a directory is left out.
+        ``renamed`` is told each new path, also where this fails later; a partition without a directory is left out.
         """
-        renamed: dict[TopicPartition, str] = {}
         try:
             for topic, partition in partitions:
                 path = f"{self.path}/{partition_directory(topic, partition)}"
@@ -316,7 +316,16 @@ class LogDirectory:
             self.disk.sync_dir(self.path)
         except OSError as error:
             raise self.fail(error) from error
-        return renamed
+
+    def remove_deleted(self, path: str, *, syncs: bool) -> None:
+        """Remove a directory that was renamed; ``syncs`` makes its new name durable first. May run on any thread."""
+        if syncs:
+            try:
+                self.disk.sync_dir(self.path)
+            except OSError as error:
+                self.fail(error)
+                raise
+        self.disk.remove_tree(path)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> Checkpoints:
         """Drop what the checkpoints say of partitions that are gone or new; what has to be written for it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.broker.partitions import removal
 from lamina.errors import ErrorCode, StorageError
 from lamina.log.files import Disk
 from tests.broker.broken_disk import break_paths
@@ -219,6 +220,77 @@ def test_a_topic_goes_though_a_directory_of_its_partitions_fails_meanwhile(
     broker.restart()
     broker.create("t", partitions=4)
     assert [broker.produce("t", 1, partition=index) for index in range(4)] == [0, 0, 0, 0]
+    broker.close()
+
+
+def no_descriptors_once(monkeypatch: pytest.MonkeyPatch, method: str, is_meant: Callable[[str], bool]) -> list[str]:
+    """A disk's method finds no descriptor the first time that it gets such a path. Returns the paths that it gets."""
+    paths: list[str] = []
+    work = getattr(Disk, method)
+
+    def fail_once(disk: Disk, path: str) -> None:
+        if is_meant(path):
+            paths.append(path)
+            if len(paths) == 1:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        work(disk, path)
+
+    monkeypatch.setattr(Disk, method, fail_once)
+    return paths
+
+
+def is_removed(tmp_path: Path, topic: str) -> Callable[[], bool]:
+    return lambda: not list(tmp_path.glob(f"*/{topic}-*"))
+
+
+def test_deleted_partitions_are_removed_though_their_new_names_could_not_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are synced before anything in them is removed: else a power cut could bring back half a partition."""
+    broker = two_directories(tmp_path)
+    broker.create("t", partitions=4, file_delete_delay_ms="0")
+    synced = no_descriptors_once(monkeypatch, "sync_dir", lambda path: path == f"{tmp_path}/one")
+    broker.delete("t")
+    broker.run_until(is_removed(tmp_path, "t"))
+    assert len(synced) > 1
+    assert [directory.failure for directory in broker.parts.directories] == [None, None]
+    broker.close()
+
+
+def test_a_deleted_partition_that_finds_no_descriptors_is_removed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "_RETRY_MS", 1)
+    broker = two_directories(tmp_path)
+    broker.create("t", partitions=2, file_delete_delay_ms="0")
+    removed = no_descriptors_once(monkeypatch, "remove_tree", lambda path: "/t-" in path)
+    broker.delete("t")
+    broker.run_until(is_removed(tmp_path, "t"))
+    assert len(removed) == 3
+    broker.close()
+
+
+def test_partitions_that_were_renamed_when_their_directory_failed_are_removed_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = two_directories(tmp_path)
+    broker.create("t", partitions=4)
+    rename, renamed = Disk.rename, 0
+
+    def break_second(disk: Disk, old: str, new: str) -> None:
+        nonlocal renamed
+        if old.startswith(f"{tmp_path}/one/t-"):
+            renamed += 1
+            if renamed == 2:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), old)
+        rename(disk, old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Disk, "rename", break_second)
+        broker.delete("t")
+    assert len(list(tmp_path.glob("one/t-*-delete"))) == 1
+    broker.restart()
+    broker.run_until(lambda: not list(tmp_path.glob("one/t-*-delete")))
     broker.close()
 
 

@@ -177,7 +177,7 @@ class Publisher:
         for directory in self._directories.online:
             try:
                 left = await self._threads.run(directory.deleted_directories)
-                self._removal.remove_later(directory.disk, left, 0)
+                self._removal.remove_later(directory, left, 0)
             except OSError as error:
                 directory.fail(error)
         return found

@@ -264,12 +264,16 @@ class Replicas:
     async def _remove_files(
         self, directory: LogDirectory, keys: list[TopicPartition], delays_ms: Mapping[str, int]
     ) -> None:
+        renamed: dict[TopicPartition, str] = {}
+        is_synced = True
         try:
-            renamed = await self._threads.run(partial(directory.rename_deleted, keys))
+            await self._threads.run(partial(directory.rename_deleted, keys, renamed))
         except StorageError as error:
-            # As where its directory had failed before: the topic goes, and what lies there belongs to no topic.
-            logger.error("%d partitions are not removed from the disk: %s", len(keys), error)
-            return
+            if directory.failure is not None:
+                # As where it had failed before: the topic goes, and the next start removes what has its new name.
+                logger.error("%d partitions are not removed from the disk: %s", len(keys), error)
+                return
+            is_synced = False
         try:
             await self._directories.forget(directory, keys)
         except StorageError as error:
@@ -278,7 +282,7 @@ class Replicas:
         for (name, _), path in renamed.items():
             by_delay[delays_ms[name]].append(path)
         for delay_ms, paths in by_delay.items():
-            self._removal.remove_later(directory.disk, paths, delay_ms)
+            self._removal.remove_later(directory, paths, delay_ms, is_synced=is_synced)
 
 
 def _make_files(

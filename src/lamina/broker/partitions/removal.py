@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from lamina.broker.threads import Threads
-from lamina.log.files import Disk
+from lamina.log.descriptors import is_temporary
+from lamina.log.directory import LogDirectory
 
 logger = logging.getLogger(__name__)
+
+_RETRY_MS = 10_000
 
 
 class Removal:
@@ -21,21 +24,30 @@ class Removal:
         self._thread = threads.separate("removal")
         self._is_stopped = False
 
-    def remove_later(self, disk: Disk, paths: Iterable[str], delay_ms: int) -> None:
-        """Remove directories that are out of service; readers that still hold their files finish first."""
-        self._loop.call_later(delay_ms / 1000, self._remove, disk, list(paths))
+    def remove_later(
+        self, directory: LogDirectory, paths: Iterable[str], delay_ms: int, *, is_synced: bool = True
+    ) -> None:
+        """Remove directories that are out of service; readers that still hold their files finish first.
 
-    def _remove(self, disk: Disk, paths: list[str]) -> None:
+        ``is_synced`` says whether their names are durable. One that finds no descriptors is tried again.
+        """
+        self._loop.call_later(delay_ms / 1000, self._remove, directory, list(paths), is_synced)
+
+    def _remove(self, directory: LogDirectory, paths: list[str], is_synced: bool) -> None:
         if not self._is_stopped:
             for path in paths:
-                self._thread.run_then(partial(disk.remove_tree, path), _removed)
+                remove = partial(directory.remove_deleted, path, syncs=not is_synced)
+                self._thread.run_then(remove, partial(self._removed, directory, path, is_synced))
+
+    def _removed(self, directory: LogDirectory, path: str, is_synced: bool, error: OSError | None) -> None:
+        if error is None:
+            return
+        if is_temporary(error):
+            self.remove_later(directory, [path], _RETRY_MS, is_synced=is_synced)
+        else:
+            logger.warning("a deleted partition could not be removed: %s", error)
 
     def stop(self) -> None:
         """Wait for the one that is being removed, and begin no other."""
         self._is_stopped = True
         self._thread.close()
-
-
-def _removed(error: OSError | None) -> None:
-    if error is not None:
-        logger.warning("a deleted partition could not be removed: %s", error)
