@@ -19,7 +19,7 @@ from lamina.wire.versions import request_schema
 from tests.broker.in_process import CORRELATION_ID, InProcessBroker, NoSocket, build, counted_turns
 
 COUNT = 10_000
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, HEARTBEAT = 0, 1, 2, 3, 12
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, HEARTBEAT = 0, 1, 2, 3, 10, 12
 
 
 def names() -> list[str]:
@@ -30,10 +30,19 @@ def partitions(**facts: Any) -> list[dict[str, Any]]:
     return [{"partition": index, "partition_index": index, **facts} for index in range(COUNT)]
 
 
+FETCHED = {"group_id": "g", "member_epoch": -1, "topics": [{"name": "none", "partition_indexes": range(COUNT)}]}
 ENCODED_BY_ROUTER: dict[str, tuple[int, int, dict[str, Any]]] = {
+    "OffsetFetch": (9, 9, {"groups": [FETCHED]}),
+    "CreatePartitions": (37, 3, {"topics": [{"name": name, "count": 2} for name in names()]}),
+    "IncrementalAlterConfigs": (
+        44,
+        1,
+        {"resources": [{"resource_type": 2, "resource_name": name} for name in names()]},
+    ),
+    "DescribeTopicPartitions": (75, 0, {"topics": [{"name": name} for name in names()]}),
     "ListOffsets": (LIST_OFFSETS, 8, {"topics": [{"name": "none", "partitions": partitions(timestamp=-1)}]}),
     "OffsetCommit": (8, 9, {"group_id": "g", "topics": [{"name": "none", "partitions": partitions()}]}),
-    "FindCoordinator": (10, 4, {"coordinator_keys": names()}),
+    "FindCoordinator": (FIND_COORDINATOR, 4, {"coordinator_keys": names()}),
     "DeleteTopics": (20, 6, {"topics": [{"name": name} for name in names()]}),
     "OffsetForLeaderEpoch": (23, 4, {"topics": [{"topic": "none", "partitions": partitions()}]}),
 }
@@ -72,6 +81,8 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
 @pytest.fixture
 def broker(tmp_path: Path) -> Any:
     broker = InProcessBroker(tmp_path, {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"})
+    broker.ask(FIND_COORDINATOR, 4, coordinator_keys=["g"])
+    broker.settle()
     yield broker
     broker.close()
 
@@ -100,6 +111,10 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
 
 
 IN_TURNS = [
+    "OffsetFetch",
+    "CreatePartitions",
+    "IncrementalAlterConfigs",
+    "DescribeTopicPartitions",
     "Fetch",
     "ListOffsets",
     "Metadata",
@@ -146,8 +161,6 @@ def test_offsets_of_many_partitions_are_committed_in_several_batches(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create("t", 7)
-    broker.ask(10, 4, coordinator_keys=["g"])
-    broker.settle()
     log = broker.parts.partitions.get("__consumer_offsets", 0).log
     asked = [
         {"partition_index": index % 7, "committed_offset": index, "committed_metadata": ""} for index in range(COUNT)

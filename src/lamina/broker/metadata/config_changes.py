@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
 from lamina.image.changes import set_configs
 from lamina.image.configs import check_configs
@@ -33,15 +35,15 @@ class ResourceChange(NamedTuple):
 
 
 async def change_configs(
-    metadata: Metadata, changes: Sequence[ResourceChange], *, validate_only: bool
+    metadata: Metadata, changes: Sequence[ResourceChange], clocks: Clocks, *, validate_only: bool
 ) -> list[KafkaError | None]:
     """Returns the error of each change, in their order."""
     errors: list[KafkaError | None] = []
 
-    def change(image: Image) -> Image:
+    async def change(image: Image) -> Image:
         errors.clear()
         named = Counter((one.type, one.name) for one in changes)
-        for one in changes:
+        async for one in in_turns(changes, clocks):
             try:
                 if named[one.type, one.name] > 1:
                     raise InvalidRequest(f"{one.name!r} is named more than once")
@@ -52,7 +54,7 @@ async def change_configs(
         return image
 
     if validate_only:
-        change(metadata.image)
+        await change(metadata.image)
     else:
         await metadata.change(change)
     return errors

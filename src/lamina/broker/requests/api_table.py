@@ -145,11 +145,11 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         describe_configs.API,
         lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values, p.clocks),
     ),
-    (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata)),
+    (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads)),
-    (create_partitions.API, lambda p: partial(create_partitions.handle, p.metadata, p.directories)),
+    (create_partitions.API, lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.clocks)),
     (delete_groups.API, lambda p: partial(delete_groups.handle, p.groups, p.clocks)),
-    (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata)),
+    (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups)),
     (update_features.API, lambda p: partial(update_features.handle, p.metadata)),
     (describe_cluster.API, lambda p: partial(describe_cluster.handle, p.metadata)),
@@ -165,7 +165,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_config_resources.API, lambda p: partial(list_config_resources.handle, p.metadata)),
     (
         describe_topic_partitions.API,
-        lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions),
+        lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions, p.clocks),
     ),
     (api_versions.API, lambda p: partial(api_versions.handle, APIS, p.metadata)),
 )

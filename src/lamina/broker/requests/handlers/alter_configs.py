@@ -19,10 +19,12 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests import logger_configs
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.configs import ConfigOperation, OperationType, alter_configs
 from lamina.image.image import ConfigResource
-from lamina.wire.building import response_shape
+from lamina.wire.building import Shape, response_shape
 
 ALTER_CONFIGS = 33
 INCREMENTAL_ALTER_CONFIGS = 44
@@ -31,7 +33,7 @@ INCREMENTAL_ALTER_CONFIGS = 44
 _Alter = Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
 
 
-async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
     alteration = _replacing if request.api_key == ALTER_CONFIGS else _altering
     loggers = [resource for resource in message.resources if _is_of_loggers(request, resource)]
     changes = [
@@ -40,9 +42,13 @@ async def handle(metadata: Metadata, request: Request, message: Any) -> Any:
         if not _is_of_loggers(request, resource)
     ]
     of_loggers = iter(_alter_loggers(metadata.node_id, loggers, validate_only=message.validate_only))
-    of_others = iter(await change_configs(metadata, changes, validate_only=message.validate_only))
+    of_others = iter(await change_configs(metadata, changes, clocks, validate_only=message.validate_only))
     errors = [next(of_loggers if _is_of_loggers(request, resource) else of_others) for resource in message.resources]
-    return _answer(request, message, errors)
+    shape = response_shape(request.api_key, request.api_version)
+    one = shape.of("responses")
+    both = zip(message.resources, errors, strict=True)
+    responses = [_response(one, resource, error) async for resource, error in in_turns(both, clocks)]
+    return shape(responses=tuple(responses))
 
 
 def _is_of_loggers(request: Request, resource: Any) -> bool:
@@ -91,24 +97,19 @@ def _operation(config: Any) -> ConfigOperation:
         raise InvalidRequest(f"{config.name}: there is no operation {config.config_operation}") from None
 
 
-def _answer(request: Request, message: Any, errors: Sequence[KafkaError | None]) -> Any:
-    shape = response_shape(request.api_key, request.api_version)
-    response_of_one = shape.of("responses")
+def _response(shape: Shape, resource: Any, error: KafkaError | None) -> Any:
     return shape(
-        responses=tuple(
-            response_of_one(
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else str(error),
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, error in zip(message.resources, errors, strict=True)
-        ),
+        error_code=ErrorCode.NONE if error is None else error.code,
+        error_message=None if error is None else str(error),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, message, [error] * len(message.resources))
+    shape = response_shape(request.api_key, request.api_version)
+    one = shape.of("responses")
+    return shape(responses=tuple(_response(one, resource, error) for resource in message.resources))
 
 
 ALTER_API = Api(ALTER_CONFIGS, "AlterConfigs", range(3), error_response)

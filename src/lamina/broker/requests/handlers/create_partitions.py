@@ -14,23 +14,27 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.assignments import check_more_partitions, check_total_partitions
 from lamina.image.changes import add_partitions
 from lamina.image.image import Image
-from lamina.wire.building import response_shape
+from lamina.wire.building import Shape, response_shape
 
 API_KEY = 37
 
 
-async def handle(metadata: Metadata, directories: LogDirectories, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, directories: LogDirectories, clocks: Clocks, request: Request, message: Any
+) -> Any:
     errors: dict[str, KafkaError | None] = {}
 
-    def change(image: Image) -> Image:
+    async def change(image: Image) -> Image:
         errors.clear()
         image_before = image
         named = Counter(asked.name for asked in message.topics)
-        for asked in message.topics:
+        async for asked in in_turns(message.topics, clocks):
             try:
                 if named[asked.name] > 1:
                     raise InvalidRequest(f"topic {asked.name!r} is named more than once")
@@ -46,10 +50,13 @@ async def handle(metadata: Metadata, directories: LogDirectories, request: Reque
         return image
 
     if message.validate_only:
-        change(metadata.image)
+        await change(metadata.image)
     else:
         await metadata.change(change)
-    return _answer(request, errors)
+    shape = response_shape(API_KEY, request.api_version)
+    one = shape.of("results")
+    results = [_result(one, name, error) async for name, error in in_turns(errors.items(), clocks)]
+    return shape(results=tuple(results))
 
 
 def _with_more(metadata: Metadata, directories: LogDirectories, image: Image, asked: Any) -> Image:
@@ -62,23 +69,19 @@ def _with_more(metadata: Metadata, directories: LogDirectories, image: Image, as
     return add_partitions(image, asked.name, assignments)
 
 
-def _answer(request: Request, errors: dict[str, KafkaError | None]) -> Any:
-    shape = response_shape(API_KEY, request.api_version)
-    result_shape = shape.of("results")
+def _result(shape: Shape, name: str, error: KafkaError | None) -> Any:
     return shape(
-        results=tuple(
-            result_shape(
-                name=name,
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else str(error),
-            )
-            for name, error in errors.items()
-        ),
+        name=name,
+        error_code=ErrorCode.NONE if error is None else error.code,
+        error_message=None if error is None else str(error),
     )
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _answer(request, {asked.name: error for asked in message.topics})
+    shape = response_shape(API_KEY, request.api_version)
+    one = shape.of("results")
+    names = dict.fromkeys(asked.name for asked in message.topics)
+    return shape(results=tuple(_result(one, name, error) for name in names))
 
 
 API = Api(API_KEY, "CreatePartitions", range(4), error_response)

@@ -17,6 +17,8 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_TOPIC
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
@@ -27,13 +29,13 @@ from lamina.wire.building import Shape, response_shape
 API_KEY = 75
 
 
-def handle(metadata: Metadata, partitions: Partitions, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     cursor = message.cursor
     left = max(1, min(message.response_partition_limit, metadata.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT]))
     topics: list[Any] = []
-    for name in _names(metadata.image, message):
+    async for name in in_turns(_names(metadata.image, message), clocks):
         if left == 0:
             return _answer(shape, topics, next_topic=name)
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
