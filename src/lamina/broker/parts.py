@@ -145,7 +145,7 @@ def build_parts(
     publisher = Publisher(node_id, settings, threads, directories, partitions, replicas, removal)
     metadata = Metadata(node_id, storage.metadata, publisher, threads, counters, on_fatal)
     producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
-    internal_topics = InternalTopics(metadata, directories)
+    internal_topics = InternalTopics(metadata, directories, clocks)
     groups = GroupCoordinator(metadata, internal_topics, partitions, counters, threads, clocks, loop)
     transactions = TransactionCoordinator(
         metadata, internal_topics, producer_ids, partitions, counters, threads, clocks, loop

@@ -47,6 +47,7 @@ ENCODED_BY_ROUTER: dict[str, tuple[int, int, dict[str, Any]]] = {
     "OffsetForLeaderEpoch": (23, 4, {"topics": [{"topic": "none", "partitions": partitions()}]}),
 }
 LARGE = ENCODED_BY_ROUTER | {
+    "CreateTopics": (19, 7, {"topics": [{"name": f"{name}/"} for name in names()]}),
     "DescribeConfigs": (32, 4, {"resources": [{"resource_type": 2, "resource_name": name} for name in names()]}),
     "Fetch": (FETCH, 12, {"session_epoch": -1, "topics": [{"topic": "none", "partitions": partitions()}]}),
     "Metadata": (METADATA, 12, {"topics": [{"name": name} for name in names()]}),
@@ -112,6 +113,7 @@ def test_a_response_of_many_entries_is_encoded_on_a_thread(broker: InProcessBrok
 
 IN_TURNS = [
     "OffsetFetch",
+    "CreateTopics",
     "CreatePartitions",
     "IncrementalAlterConfigs",
     "DescribeTopicPartitions",

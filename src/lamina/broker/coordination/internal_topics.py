@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics
 from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.clocks import Clocks
 from lamina.errors import CoordinatorNotAvailable, InvalidReplicationFactor, KafkaError, TopicAlreadyExists
 from lamina.settings.definition import Setting
 
@@ -16,7 +17,8 @@ logger = logging.getLogger(__name__)
 
 
 class InternalTopics:
-    def __init__(self, metadata: Metadata, directories: LogDirectories) -> None:
+    def __init__(self, metadata: Metadata, directories: LogDirectories, clocks: Clocks) -> None:
+        self._clocks = clocks
         self._metadata = metadata
         self._directories = directories
         self._impossible: set[str] = set()
@@ -36,7 +38,7 @@ class InternalTopics:
         if not settings.is_given(replication_factor):
             factor = min(factor, len(image.brokers))
         topic = NewTopic(name, partition_count, factor, configs=configs)
-        created = (await create_topics(self._metadata, self._directories, [topic]))[name]
+        created = (await create_topics(self._metadata, self._directories, [topic], self._clocks))[name]
         if isinstance(created, InvalidReplicationFactor):
             if name not in self._impossible:
                 self._impossible.add(name)

@@ -11,6 +11,8 @@ from uuid import uuid4
 from lamina.broker.metadata.config_changes import check_topic_configs
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
 from lamina.image.assignments import (
     check_assignments,
@@ -70,8 +72,8 @@ def _checked_configs(metadata: Metadata, wanted: NewTopic) -> dict[str, str]:
     return configs
 
 
-def plan_topics(
-    metadata: Metadata, directories: LogDirectories, image: Image, topics: Sequence[NewTopic]
+async def plan_topics(
+    metadata: Metadata, directories: LogDirectories, image: Image, topics: Sequence[NewTopic], clocks: Clocks
 ) -> tuple[Image, dict[str, Topic | KafkaError]]:
     """The image with all topics that can be made, and for each its topic or its error."""
     default_count = metadata.settings[NUM_PARTITIONS]
@@ -82,7 +84,7 @@ def plan_topics(
         ]
     )
     planned: dict[str, Topic | KafkaError] = {}
-    for topic in topics:
+    async for topic in in_turns(topics, clocks):
         try:
             image = plan_topic(metadata, directories, image, topic)
             planned[topic.name] = image.topics[topic.name]
@@ -92,14 +94,14 @@ def plan_topics(
 
 
 async def create_topics(
-    metadata: Metadata, directories: LogDirectories, topics: Sequence[NewTopic]
+    metadata: Metadata, directories: LogDirectories, topics: Sequence[NewTopic], clocks: Clocks
 ) -> dict[str, Topic | KafkaError]:
     """Make the topics that can be made, in one change."""
     planned: dict[str, Topic | KafkaError] = {}
 
-    def change(image: Image) -> Image:
+    async def change(image: Image) -> Image:
         nonlocal planned
-        image, planned = plan_topics(metadata, directories, image, topics)
+        image, planned = await plan_topics(metadata, directories, image, topics, clocks)
         return image
 
     await metadata.change(change)

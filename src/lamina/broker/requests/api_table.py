@@ -132,7 +132,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (sync_group.API, lambda p: partial(sync_group.handle, p.groups)),
     (describe_groups.API, lambda p: partial(describe_groups.handle, p.groups, p.clocks)),
     (list_groups.API, lambda p: partial(list_groups.handle, p.groups)),
-    (create_topics.API, lambda p: partial(create_topics.handle, p.metadata, p.directories)),
+    (create_topics.API, lambda p: partial(create_topics.handle, p.metadata, p.directories, p.clocks)),
     (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.clocks)),
     (delete_records.API, lambda p: partial(delete_records.handle, p.partitions)),
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),

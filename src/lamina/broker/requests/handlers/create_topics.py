@@ -8,7 +8,6 @@ Version notes: v5 tells partitions, replicas and configs; v7 the topic id.
 Not done: the timeout is not looked at, since nothing is left to wait for.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -20,19 +19,24 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.config_entries import topic_entries
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidReplicaAssignment, InvalidRequest, KafkaError
 from lamina.image.topic import Topic
 from lamina.wire.building import Shape, response_shape
+from lamina.wire.codec import encode_entity, encode_response_around
 
 API_KEY = 19
 _UNKNOWN = -1
 
 
-async def handle(metadata: Metadata, directories: LogDirectories, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, directories: LogDirectories, clocks: Clocks, request: Request, message: Any
+) -> Any:
     outcomes: dict[str, Topic | KafkaError] = {}
     wanted: list[NewTopic] = []
     named = Counter(asked.name for asked in message.topics)
-    for asked in message.topics:
+    async for asked in in_turns(message.topics, clocks):
         try:
             if named[asked.name] > 1:
                 raise InvalidRequest(f"topic {asked.name!r} is named more than once")
@@ -40,22 +44,25 @@ async def handle(metadata: Metadata, directories: LogDirectories, request: Reque
         except KafkaError as error:
             outcomes[asked.name] = error
     if message.validate_only:
-        outcomes |= plan_topics(metadata, directories, metadata.image, wanted)[1]
+        outcomes |= (await plan_topics(metadata, directories, metadata.image, wanted, clocks))[1]
     else:
-        outcomes |= await create_topics(metadata, directories, wanted)
+        outcomes |= await create_topics(metadata, directories, wanted, clocks)
     configs = {new.name: new.configs for new in wanted}
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
-    topics = []
-    for name in named:
+    encoded = []
+    # Every config of every topic is told, and a request may make thousands. As bytes they are nothing that the garbage
+    # collector looks through.
+    async for name in in_turns(named, clocks):
         outcome = outcomes[name]
         if isinstance(outcome, KafkaError):
-            topics.append(_failed(topic_shape, name, outcome))
+            request.failed(outcome.code)
+            topic = _failed(topic_shape, name, outcome)
         else:
-            topics.append(_made(topic_shape, metadata, outcome, configs[name], is_made=not message.validate_only))
-            # Every config of every topic is told, and a request may make thousands.
-            await asyncio.sleep(0)
-    return shape(topics=tuple(topics))
+            topic = _made(topic_shape, metadata, outcome, configs[name], is_made=not message.validate_only)
+        encoded.append(encode_entity(topic))
+    response = shape(throttle_time=request.throttle_ms, topics=())
+    return [encode_response_around(response, "topics", encoded, request.correlation_id)]
 
 
 def _wanted(asked: Any) -> NewTopic:

@@ -93,7 +93,8 @@ class DescribeTopics:
 
     async def _create_and_answer(self, request: Request, message: Any, missing: list[str]) -> Response:
         try:
-            made = await create_topics(self._metadata, self._directories, [NewTopic(name) for name in missing])
+            wanted = [NewTopic(name) for name in missing]
+            made = await create_topics(self._metadata, self._directories, wanted, self._clocks)
         except KafkaError as error:
             made = dict.fromkeys(missing, error)
         # One that exists by now was made by another client's request, and is as good.
