@@ -20,6 +20,8 @@ from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
 
 METADATA_DB = "metadata.db"
+LOGS = "logs"
+"""The log directory in a data directory, where log.dirs names no other."""
 RESTORING = "restore.partial"
 """A file in a data directory into which a backup is being restored, or was until somebody interrupted it."""
 GITIGNORE = "# Made by lamina serve; nothing in here belongs in a repository.\n*\n"
@@ -96,7 +98,7 @@ def storage_paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:
     given = settings.get(LOG_DIRS)
     if given is None:
         data_directory = os.path.realpath(settings[LAMINA_DATA_DIR])
-        return data_directory, (os.path.join(data_directory, "logs"),)
+        return data_directory, (os.path.join(data_directory, LOGS),)
     is_apart = settings.is_given(LAMINA_DATA_DIR)
     return os.path.realpath(settings[LAMINA_DATA_DIR] if is_apart else given[0]), given
 

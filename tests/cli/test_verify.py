@@ -118,3 +118,16 @@ def test_a_directory_in_use_is_said_and_its_lock_left_alone(directory: Path) -> 
 def test_a_lock_file_that_is_not_there_is_held_by_nobody(tmp_path: Path) -> None:
     assert not is_held(str(tmp_path / ".lock"))
     assert not (tmp_path / ".lock").exists()
+
+
+def test_of_a_data_directory_the_logs_are_verified(lamina: Lamina, directory: Path, tmp_path: Path) -> None:
+    data = tmp_path / "broker"
+    data.mkdir()
+    directory.rename(data / "logs")
+    (data / "metadata.db").touch()
+    *_, summary = lamina("verify", "--dir", data, "--json").objects
+    assert summary["directory"] == str(data / "logs")
+    assert summary["partitions"] > 0
+    empty = lamina("verify", "--dir", tmp_path)
+    assert empty.status == 2
+    assert "name a log directory (log.dirs, or logs in the data directory)" in empty.err

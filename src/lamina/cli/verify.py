@@ -1,5 +1,6 @@
 """``lamina verify``: shows what the checks of ``lamina.log.verify`` find."""
 
+import os
 from collections.abc import Callable
 
 import click
@@ -10,8 +11,10 @@ from lamina.cli.printing.progress import Advance, bar
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.log.files import Disk
+from lamina.log.identity import META_PROPERTIES
 from lamina.log.verify.directory import NotALogDirectory, Verification, prepare, verify
 from lamina.log.verify.findings import Finding
+from lamina.storage import LOGS, METADATA_DB
 
 
 @click.command(
@@ -26,7 +29,7 @@ Examples:
   lamina verify --dir /var/lib/lamina --json | jq 'select(.severity == "error")'""",
 )
 @click.option(
-    "--dir", "directory", required=True, metavar="DIR", help="A log directory, or the directory of one partition."
+    "--dir", "directory", required=True, metavar="DIR", help="A data directory, a log directory, or one partition."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line: every finding, then a summary.")
 def command(directory: str, as_json: bool) -> int:
@@ -37,7 +40,7 @@ def command(directory: str, as_json: bool) -> int:
     """
     disk = Disk()
     try:
-        verification = prepare(disk, directory, is_held)
+        verification = prepare(disk, _log_directory(directory), is_held)
     except NotALogDirectory as error:
         click.echo(f"lamina: {error}", err=True)
         return BAD_INPUT
@@ -48,6 +51,13 @@ def command(directory: str, as_json: bool) -> int:
         verify(disk, verification, _sum(advance, verification.total_bytes))
     (_print_json if as_json else _print_table)(verification, SYSTEM_CLOCKS.monotonic_seconds() - started)
     return SOMETHING_WRONG if verification.findings.errors else FINE
+
+
+def _log_directory(directory: str) -> str:
+    """Of a data directory, or a backup, the logs in it."""
+    logs = os.path.join(directory, LOGS)
+    is_data = os.path.exists(os.path.join(directory, METADATA_DB)) and os.path.isdir(logs)
+    return logs if is_data and not os.path.exists(os.path.join(directory, META_PROPERTIES)) else directory
 
 
 def _sum(advance: Advance, total_bytes: int) -> Callable[[int], None]:

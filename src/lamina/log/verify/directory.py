@@ -66,7 +66,10 @@ def prepare(disk: Disk, path: str, is_running: Callable[[str], bool]) -> Verific
         partitions = {key: f"{path}/{name}" for key, name in found if key is not None}
         is_whole = True
         if not partitions and META_PROPERTIES not in names:
-            raise NotALogDirectory(f"{path} holds no partitions and no segments: name a log directory or a partition's")
+            raise NotALogDirectory(
+                f"{path} holds no partitions and no segments: name a log directory (log.dirs, or logs in the data "
+                "directory) or the directory of one partition"
+            )
     total_bytes = sum(_log_bytes(disk, each) for each in partitions.values())
     is_clean = disk.exists(f"{root}/{CLEAN_SHUTDOWN}")
     return Verification(root, partitions, is_clean, is_running(f"{root}/{LOCK}"), total_bytes, is_whole)
