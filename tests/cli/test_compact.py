@@ -196,7 +196,12 @@ def test_why_a_record_is_still_there_is_explained(quiet: Commands) -> None:
     assert "nothing was written there yet" in explained(quiet, "--offset", "99")["reasons"][0]
     shown = quiet("cleaner", "explain", "t", "--key", "b").out
     assert shown.startswith("t-0 offset 6, key b, a tombstone: will be removed\n")
-    assert quiet("cleaner", "explain", "t", "--key", "no-such-key").status == 1
+    unwritten = quiet("cleaner", "explain", "t", "--key", "no-such-key")
+    assert (unwritten.status, unwritten.err) == (
+        1,
+        "lamina: topic 't' has no record with that key: it was removed, or never written; "
+        "`lamina consume t --format '%k'` shows the keys\n",
+    )
     assert quiet("cleaner", "explain", "t").status == 2
     assert quiet("cleaner", "explain", "no-such-topic", "--key", "a").status == 1
 
@@ -210,7 +215,10 @@ def test_what_cannot_be_compacted_is_refused_with_one_sentence(quiet: Commands) 
     quiet.lamina("topics", "create", "plain", "--bootstrap-server", quiet.broker.address)
     refused = quiet("compact", "plain")
     assert refused.status == 1
-    assert "the cleanup.policy of plain does not compact" in refused.err
+    assert refused.err == (
+        "lamina: the cleanup.policy of plain does not compact; "
+        "`lamina configs set --topic plain cleanup.policy=compact` changes that\n"
+    )
     fill(quiet.lamina, quiet.broker)
     assert "3 partitions" not in quiet("compact", "t", "--partition", "3").out
     assert "no 3" in quiet("compact", "t", "--partition", "3").err

@@ -151,9 +151,10 @@ def test_nobody_and_somebody_else_do_not_answer_a_ping(lamina: Lamina) -> None:
         outcome = lamina("doctor", "--ping", f"127.0.0.1:{port}")
         assert (outcome.status, outcome.out) == (1, "")
         assert "does not speak Kafka" in outcome.err
+        assert "not of its admin listener" in outcome.err
     outcome = lamina("doctor", "--ping", f"127.0.0.1:{port}")
     assert outcome.status == 1
-    assert "refused" in outcome.err
+    assert "refused; start a broker there with `lamina serve`, or correct the address" in outcome.err
     assert lamina("doctor", "--ping", "nonsense").status == 2
 
 

@@ -36,6 +36,8 @@ def test_levels_are_shown_and_changed(watch: Callable[..., Outcome]) -> None:
     assert "lamina.broker.timers" in watch("log-levels").out
     assert not watch("log-levels", "lamina.log", "default", "--json").objects[0]["is_set"]
     assert watch("log-levels", "no.such.logger").status == 2
+    assert "did you mean lamina.log?" in watch("log-levels", "lamina.logs").err
+    assert "`lamina watch log-levels lamina debug`" in watch("log-levels", "debug").err
     refused = watch("log-levels", "no.such.logger", "debug")
     assert refused.status == 1
     assert "no.such.logger" in refused.err
@@ -69,13 +71,19 @@ def test_the_token_is_asked_for(
     assert refused.status == 1
     assert "Authorization" not in refused.err
     assert refused.err == (
-        "lamina: the broker wants its admin token before it changes anything: name the token file with --token-file, "
+        "lamina: the broker wants its admin token for this: name the token file with --token-file, "
         "or put the token into LAMINA_ADMIN_TOKEN; the broker keeps the file admin.token in "
         f"{broker.data_dir}\n"
     )
     (tmp_path / "other").write_text("not this one\n")
     wrong = lamina(*args, "--token-file", "other")
     assert wrong.err.startswith("lamina: the broker does not accept the admin token from other: ")
+    lost = lamina(*args, "--token-file", "missing")
+    assert (lost.status, lost.err) == (
+        2,
+        "lamina: the admin token file missing cannot be read: no such file or directory; run this as the user that the "
+        "broker runs as, name another file with --token-file, or put the token into LAMINA_ADMIN_TOKEN\n",
+    )
     monkeypatch.setenv("LAMINA_ADMIN_TOKEN", (broker.data_dir / "admin.token").read_text().strip())
     assert lamina(*args).status == 0
 

@@ -14,6 +14,7 @@ KAFKA_TOOLS = {
     "consumer-perf-test": "bench consume",
     "delete-records": "topics delete-records",
     "dump-log": "dump",
+    "explain": "cleaner explain",
     "get-offsets": "topics offsets",
     "help": "--help",
     "list": "topics list",

@@ -94,7 +94,7 @@ class AdminListener:
         if error.code != 401:
             return str(said).rstrip(".")
         why = (
-            "the broker wants its admin token before it changes anything"
+            "the broker wants its admin token for this"
             if self._token is None
             else f"the broker does not accept the admin token from {self._token.source}"
         )

@@ -153,7 +153,8 @@ async def compact(subject: Subject, request: Request) -> Response:
     cleaner, topic = subject.cleaner, find_topic(subject, request)
     partition, roll = _wish(await read_body(request))
     if not subject.metadata.config_of(topic.name).compact:
-        raise Refused(409, "conflict", f"the cleanup.policy of {topic.name} does not compact")
+        first = f"`lamina configs set --topic {topic.name} cleanup.policy=compact` changes that"
+        raise Refused(409, "conflict", f"the cleanup.policy of {topic.name} does not compact; {first}")
     why_not = cleaner.why_not()
     if why_not is not None:
         raise Refused(409, "conflict", f"no topic is being compacted: {why_not}")

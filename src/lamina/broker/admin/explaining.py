@@ -52,7 +52,11 @@ async def explained(subject: Subject, request: Request) -> Response:
             if search.found is not None or search.unsearched is not None or isinstance(wanted, int):
                 answers.append(_explanation(subject, partition, search, wanted))
     if not answers:
-        raise not_found(f"topic {topic.name!r} has no record with that key")
+        where = f"topic {topic.name!r}" if index is None else f"partition {index} of topic {topic.name!r}"
+        raise not_found(
+            f"{where} has no record with that key: it was removed, or never written; "
+            f"`lamina consume {topic.name} --format '%k'` shows the keys"
+        )
     return json_answer({"topic": topic.name, "records": answers})
 
 

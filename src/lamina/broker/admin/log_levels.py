@@ -46,7 +46,7 @@ def _row(name: str) -> dict[str, Any]:
 def _find(request: Request) -> str:
     name: str = request.path_params["logger"]
     if name not in logger_names():
-        raise not_found(f"there is no logger {name!r}: /v1/log-levels lists them")
+        raise not_found(f"there is no logger {name!r}: /v1/log-levels and `lamina watch log-levels --all` list them")
     return name
 
 

@@ -89,10 +89,12 @@ def _ping(address: str) -> int:
     try:
         answering = probe(host.removeprefix("[").removesuffix("]") or "localhost", int(port))
     except OSError as error:
-        click.echo(f"lamina: {address}: {(error.strerror or str(error)).lower()}", err=True)
+        advice = "start a broker there with `lamina serve`, or correct the address"
+        click.echo(f"lamina: {address}: {(error.strerror or str(error)).lower()}; {advice}", err=True)
         return SOMETHING_WRONG
     if answering is None:
-        click.echo(f"lamina: {address}: what listens there does not speak Kafka's protocol", err=True)
+        advice = "give the address of a broker's listener, not of its admin listener"
+        click.echo(f"lamina: {address}: what listens there does not speak Kafka's protocol; {advice}", err=True)
         return SOMETHING_WRONG
     click.echo(f"{address}: {answering}")
     return FINE

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from lamina.cli.options.cluster import cluster_options, with_parameters
+from lamina.cli.usage import Complete
 from lamina.client.admin_listener import TOKEN_FILE, TOKEN_VARIABLE, AdminListener, Token, find_admin_listener
 from lamina.client.cluster import Cluster
 
@@ -56,6 +57,19 @@ def _token(file: str | None) -> Token | None:
         if TOKEN_VARIABLE in os.environ:
             return Token(os.environ[TOKEN_VARIABLE], TOKEN_VARIABLE)
         file = _DEFAULT_TOKEN_FILE
-        if not Path(file).exists():
-            return None
-    return Token(Path(file).read_text(encoding="ascii", errors="replace").strip(), file)
+        try:
+            if not Path(file).exists():
+                return None
+        except OSError as error:
+            raise _unreadable(file, error) from error
+    try:
+        return Token(Path(file).read_text(encoding="ascii", errors="replace").strip(), file)
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: str, error: OSError) -> click.UsageError:
+    return Complete(
+        f"the admin token file {file} cannot be read: {(error.strerror or str(error)).lower()}; run this as the user "
+        f"that the broker runs as, name another file with --token-file, or put the token into {TOKEN_VARIABLE}"
+    )

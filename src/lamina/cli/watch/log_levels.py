@@ -1,5 +1,7 @@
 """``lamina watch log-levels``: the loggers of a broker and their levels."""
 
+import difflib
+
 import click
 
 from lamina.cli.options.admin import admin_options
@@ -41,9 +43,10 @@ def log_levels(listener: AdminListener, as_json: bool, logger: str | None, level
     else:
         rows = listener.get("v1", "log-levels")["loggers"]
         if logger is not None:
+            names = [row["logger"] for row in rows]
             rows = [row for row in rows if row["logger"] == logger]
             if not rows:
-                raise click.BadParameter(f"there is no logger {logger}; --all shows every one", param_hint="LOGGER")
+                raise click.BadParameter(_no_logger(logger, names), param_hint="LOGGER")
         elif not everything:
             rows = [row for row in rows if row["is_set"] or row["logger"].count(".") <= _PACKAGE_DOTS]
     if as_json:
@@ -55,3 +58,10 @@ def log_levels(listener: AdminListener, as_json: bool, logger: str | None, level
         [(row["logger"], row["level"], "yes" if row["is_set"] else "") for row in rows],
     )
     return FINE
+
+
+def _no_logger(name: str, names: list[str]) -> str:
+    if name.lower() in _LEVELS:
+        return f"name the logger before the level: `lamina watch log-levels lamina {name.lower()}`"
+    near = difflib.get_close_matches(name[:100], names, n=1)
+    return f"there is no logger {name}; " + (f"did you mean {near[0]}?" if near else "--all shows every one")
