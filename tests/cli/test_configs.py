@@ -172,3 +172,11 @@ def test_settings_of_all_brokers_are_not_asked_for_past_security(lamina: Lamina,
     outcome = lamina("configs", "get", "--broker-default", "--command-config", file)
     assert outcome.status == 1
     assert "cannot be reached through TLS or SASL; give --broker ID" in outcome.err
+
+
+def test_a_wrong_policy_gets_the_nearest(configs: Run, orders: str) -> None:
+    outcome = configs("set", "--topic", orders, "cleanup.policy=compacted")
+    assert outcome.status == 1
+    assert outcome.err == (
+        f"lamina: {orders}: cleanup.policy = compacted: must be a list of compact or delete; did you mean compact?\n"
+    )

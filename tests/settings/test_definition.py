@@ -2,7 +2,7 @@ import pytest
 
 from lamina.settings.definition import SettingError, broker_setting
 from lamina.settings.kinds import INT, PASSWORD, STRING, Rule
-from lamina.settings.topic import RETENTION_MS, SEGMENT_BYTES
+from lamina.settings.topic import CLEANUP_POLICY, RETENTION_MS, SEGMENT_BYTES
 
 
 def test_a_value_out_of_range_is_named_with_its_setting_and_the_range() -> None:
@@ -52,3 +52,17 @@ def test_a_new_setting_is_one_call() -> None:
     setting = broker_setting("num.partitions", INT, 1, "Partitions of a topic made without a number.")
     assert setting.parse("3") == 3
     assert [step.setting for step in setting.chain] == [setting]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("compacted", "must be a list of compact or delete; did you mean compact?"),
+        ("Compact, deleted", "must be a list of compact or delete; did you mean compact,delete?"),
+        ("forever", "must be a list of compact or delete"),
+    ],
+)
+def test_a_wrong_word_gets_the_valid_ones_and_the_nearest(given: str, said: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        CLEANUP_POLICY.parse(given)
+    assert str(caught.value) == f"cleanup.policy = {given}: {said}"

@@ -120,7 +120,8 @@ def test_a_setting_without_value_and_default_is_none_when_asked_politely() -> No
         (
             "log.message.timestamp.type",
             "logappendtime",
-            "log.message.timestamp.type = logappendtime: must be CreateTime or LogAppendTime",
+            "log.message.timestamp.type = logappendtime: must be CreateTime or LogAppendTime; "
+            "did you mean LogAppendTime?",
         ),
     ],
 )

@@ -148,7 +148,10 @@ def test_a_topics_value_carries_its_source_and_the_brokers_synonyms() -> None:
             {"remote.storage.enable": "true"},
             "remote.storage.enable = true: must be false: Lamina has no tiered storage",
         ),
-        ({"cleanup.policy": "Compact"}, "cleanup.policy = Compact: must be a list of compact or delete"),
+        (
+            {"cleanup.policy": "Compact"},
+            "cleanup.policy = Compact: must be a list of compact or delete; did you mean compact?",
+        ),
         ({"message.format.version": "3.0"}, "message.format.version: unknown"),
         (
             {"compression.gzip.level": "10"},

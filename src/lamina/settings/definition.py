@@ -85,7 +85,9 @@ class Setting(Generic[T]):
         except ValueError as problem:
             raise SettingError(f"{self.name} = {self._shown(trimmed)}: {problem}") from None
         if self.rule is not None and not self.rule.holds(value):
-            raise SettingError(f"{self.name} = {self._shown(trimmed)}: must be {self.rule.text}")
+            near = self.rule.suggestion(trimmed)
+            question = "" if near is None else f"; did you mean {near}?"
+            raise SettingError(f"{self.name} = {self._shown(trimmed)}: must be {self.rule.text}{question}")
         return value
 
     def format(self, value: T) -> str:

@@ -5,6 +5,7 @@ dropped, ``true`` and ``false`` in any case, whole numbers that must fit their w
 Must not know any setting.
 """
 
+import difflib
 import math
 import re
 from collections.abc import Callable
@@ -39,6 +40,19 @@ class Rule(Generic[T_contra]):
 
     text: str
     holds: Callable[[T_contra], bool]
+    names: tuple[str, ...] = ()
+    """The words that a value may consist of, where it consists of words."""
+
+    def suggestion(self, text: str) -> str | None:
+        """``text`` with the nearest valid word in place of each wrong one; ``None`` where one has none near it."""
+        words: list[str] = []
+        for word in (each.strip(TRIMMED) for each in text.split(",")):
+            folded = {name.lower(): name for name in self.names}
+            near = difflib.get_close_matches(word.lower()[:100], folded, n=1)
+            if not near:
+                return None
+            words.append(folded[near[0]])
+        return ",".join(dict.fromkeys(words))
 
 
 def _parse_boolean(text: str) -> bool:
@@ -102,12 +116,12 @@ def between(minimum: float, maximum: float) -> Rule[float]:
 
 
 def one_of(*names: str) -> Rule[str]:
-    return Rule(f"{_either(names)}", lambda value: value in names)
+    return Rule(f"{_either(names)}", lambda value: value in names, names)
 
 
 def each_of(*names: str) -> Rule[tuple[str, ...]]:
     """A list of nothing but these names (fact 3)."""
-    return Rule(f"a list of {_either(names)}", lambda value: set(value) <= set(names))
+    return Rule(f"a list of {_either(names)}", lambda value: set(value) <= set(names), names)
 
 
 def _either(names: tuple[str, ...]) -> str:
