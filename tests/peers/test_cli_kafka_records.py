@@ -72,10 +72,10 @@ def test_transactions_leave_gaps_and_a_marker_at_the_end(records: Records) -> No
         end(30)
     outcome = records.consume("moved")
     assert outcome.out.split() == ["aborted", "committed"]
-    assert outcome.err.endswith("partition 0: offsets 0-3 with 2 missing (1, 3)\n")
+    assert outcome.err.endswith("partition 0 offsets 0-3 (2 offsets without a record: 1, 3)\n")
     committed = records.consume("moved", "--isolation", "read_committed")
     assert committed.out.split() == ["committed"]
-    assert committed.err.endswith("offsets 0-3 with 3 missing (0-1, 3)\n")
+    assert committed.err.endswith("offsets 0-3 (3 offsets without a record: 0-1, 3)\n")
 
 
 def test_no_topic_is_made_by_accident(records: Records) -> None:
@@ -87,10 +87,17 @@ def test_no_topic_is_made_by_accident(records: Records) -> None:
 
 
 def test_a_broker_that_refuses_is_quoted(records: Records) -> None:
-    records.make("compacted", cleanup_policy="compact")
-    outcome = records.produce("compacted", b"no key\n")
+    records.make("timely", message_timestamp_before_max_ms="1000")
+    outcome = records.produce("timely", b"late\n", "--timestamp", "1000000000000")
     assert outcome.status == 1
     assert "line 1 of " in outcome.err
+
+
+def test_a_compacted_topic_needs_keys(records: Records) -> None:
+    records.make("compacted", cleanup_policy="compact")
+    outcome = records.produce("compacted", b"no key\n")
+    assert outcome.status == 2
+    assert "topic compacted is compacted, so every record needs one" in outcome.err
 
 
 @pytest.mark.parametrize("what", ["produce", "consume"])
