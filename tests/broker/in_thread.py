@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +17,17 @@ T = TypeVar("T")
 
 
 class BrokerInThread:
-    def __init__(self, directory: Path, **settings: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+        /,
+        **settings: str,
+    ) -> None:
         given = {"lamina.data.dir": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **settings}
         self._server = Server(resolve_broker(sets=given))
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._port = 0
         self._started_as: Started | None = None
         self.problem: BaseException | None = None

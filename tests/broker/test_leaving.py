@@ -73,36 +73,64 @@ def leave(client: RawClient, *, resets: bool) -> None:
     client.socket.close()
 
 
+@pytest.fixture(params=["asyncio", "uvloop"])
+def broker_on_any_loop(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokerInThread]:
+    new_event_loop = pytest.importorskip(request.param).new_event_loop
+    started = BrokerInThread(tmp_path / "data", new_event_loop).start()
+    yield started
+    started.stop()
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_whoever_expects_no_response_and_leaves_at_once_is_served_and_forgotten(
+    broker_on_any_loop: BrokerInThread, resets: bool
+) -> None:
+    """The loop finds the requests and the end at the same time, and may tell of a reset only once."""
+    broker = broker_on_any_loop
+    leaving = RawClient(broker)
+    leaving.create_topic("t")
+    batch = batch_of((None, b"v"), now_ms=time.time_ns() // 1_000_000)
+
+    async def send_and_leave() -> None:
+        # In one piece: a second one might wait for the first, and a reset takes what was not sent.
+        leaving.send(b"".join(leaving.encoded(produce_request("t", batch, acks=0)) for _ in range(2)))
+        leave(leaving, resets=resets)
+
+    broker.run(send_and_leave())
+    wait_until(broker, lambda: not broker.started.listening.connections)
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 2
+
+
 @pytest.mark.parametrize("resets", [False, True])
 @pytest.mark.parametrize("comes_later", [False, True], ids=["together", "later"])
 def test_whoever_leaves_waits_for_nothing_and_what_was_sent_is_appended(
-    broker_here: BrokerInThread, comes_later: bool, resets: bool
+    broker_on_any_loop: BrokerInThread, comes_later: bool, resets: bool
 ) -> None:
     """Behind a long poll that waits, whether the rest came with it or is still unread when the client leaves."""
     if comes_later and not hasattr(select, "epoll"):
         pytest.skip("without epoll an end behind unread bytes is not seen")
-    with RawClient(broker_here) as other:
+    broker = broker_on_any_loop
+    with RawClient(broker) as other:
         topic_id = other.create_topic("t")
-    connections, counters = broker_here.started.listening.connections, broker_here.parts.counters
-    wait_until(broker_here, lambda: not connections)
+    connections, counters = broker.started.listening.connections, broker.parts.counters
+    wait_until(broker, lambda: not connections)
     batch = batch_of((None, b"v"), now_ms=time.time_ns() // 1_000_000)
     poll = fetch_request([(topic_id, [(0, 0)])], max_wait_ms=BEYOND_PATIENCE_MS, min_bytes=1 << 30)
-    leaving = RawClient(broker_here)
+    leaving = RawClient(broker)
     behind: list[Any] = [poll, produce_request("t", batch, acks=0), poll, produce_request("t", batch, acks=1), poll]
     if comes_later:
         leaving.begin(poll)
-        wait_until(broker_here, lambda: counters.parked_fetches == 1)
-        for request in behind:
-            leaving.begin(request)
+        wait_until(broker, lambda: counters.parked_fetches == 1)
+        leaving.send(b"".join(map(leaving.encoded, behind)))
         # The bytes are seen, and left where they are.
-        wait_until(broker_here, lambda: not any(connection._is_reading for connection in connections))
+        wait_until(broker, lambda: not any(connection._is_reading for connection in connections))
     else:
-        leaving.send(b"".join(leaving.encoded(request) for request in [poll, *behind]))
-        wait_until(broker_here, lambda: counters.parked_fetches == 1)
+        leaving.send(b"".join(map(leaving.encoded, [poll, *behind])))
+        wait_until(broker, lambda: counters.parked_fetches == 1)
     leave(leaving, resets=resets)
-    wait_until(broker_here, lambda: not connections)
+    wait_until(broker, lambda: not connections)
     assert counters.parked_fetches == 0
-    assert broker_here.parts.partitions.get("t", 0).log.log_end_offset == 2
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 2
 
 
 FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, GROUPS_VERSION = 10, 11, 14, 3

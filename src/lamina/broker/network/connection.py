@@ -150,6 +150,7 @@ class Connection:
         self._on_close = on_close
 
     def start(self) -> None:
+        self._hang_ups.watch(self._fd, self._hung_up)
         self._read_more()
 
     @property
@@ -162,7 +163,6 @@ class Connection:
     def _read_more(self) -> None:
         if not self._is_reading and not self._closed:
             self._is_reading = True
-            self._hang_ups.forget(self._fd)
             self._loop.add_reader(self._fd, self._readable)
 
     def _read_no_more(self) -> None:
@@ -212,6 +212,8 @@ class Connection:
     def _admitted(self) -> None:
         self.active_at = self._loop.time()
         self._read_more()
+        if self._has_hung_up:
+            self._loop.call_soon(self._read_rest)
 
     def _look_for_end(self) -> None:
         """While a request is under way: notice that the client is gone, and leave what it sent for later."""
@@ -225,8 +227,6 @@ class Connection:
         self._read_no_more()
         if not has_more:
             self._client_went(Ended.CLIENT)
-        elif self._task is not None and not self._has_hung_up:
-            self._hang_ups.watch(self._fd, self._hung_up)
 
     def _client_went(self, why: Ended) -> None:
         """Nothing more will come, and what came is finished first."""
@@ -238,10 +238,22 @@ class Connection:
             self._hung_up()
 
     def _hung_up(self) -> None:
-        """Nobody waits for news any more: not in the request under way, nor in those behind it."""
+        """Nobody waits for news any more: not in the request under way, nor in those behind it.
+
+        The rest of what was sent is read without waiting for the loop to tell of it.
+        """
         self._has_hung_up = True
         if self._task is not None and self.request is not None:
             self.request.abandon()
+        elif self._is_writing:
+            self._writable()
+        else:
+            self._loop.call_soon(self._read_rest)
+
+    def _read_rest(self) -> None:
+        is_busy = self._task is not None or self._channel.is_sending or self._is_behind
+        if not is_busy and not self._closed and self._gone is None:
+            self._readable()
 
     # Serving
 
@@ -397,8 +409,12 @@ class Connection:
             return
         if self._is_draining:
             self.close(Ended.STOP)
-        elif self._gone is not None and not self._is_behind:
+        elif self._is_behind:
+            return
+        elif self._gone is not None:
             self.close(self._gone)
+        elif self._has_hung_up:
+            self._loop.call_soon(self._read_rest)
 
     def _refuse(self, reason: str) -> None:
         logger.warning("%s: %s", self.peer, reason)
