@@ -7,7 +7,7 @@ import pytest
 from lamina.cli.doctor.clock import judge_clock
 from lamina.cli.doctor.directory import DirectoryFacts, Metadata, judge_directory
 from lamina.cli.doctor.disk import DiskFacts, judge_disk, kind_of
-from lamina.cli.doctor.engine import judge_engine, judge_java, judge_kernel_cache
+from lamina.cli.doctor.engine import judge_cleaning_kernels, judge_engine, judge_java, judge_kernel_cache
 from lamina.cli.doctor.examination import judge_settings
 from lamina.cli.doctor.finding import Finding, State, in_units
 from lamina.cli.doctor.machine import (
@@ -70,6 +70,10 @@ def directory(**facts: object) -> Finding:
         (judge_kernel_cache(True, "/cache", False), FINE, "first large batch"),
         (judge_kernel_cache(False, None, False), FINE, "not needed"),
         (judge_kernel_cache(True, None, False), WARNING, "NUMBA_CACHE_DIR"),
+        (judge_cleaning_kernels(True, "/cache", True), FINE, "compiled, in /cache"),
+        (judge_cleaning_kernels(True, "/cache", False), FINE, "the first pass compiles them, once, into /cache"),
+        (judge_cleaning_kernels(False, None, False), FINE, "not needed"),
+        (judge_cleaning_kernels(True, None, False), WARNING, "NUMBA_CACHE_DIR"),
         (judge_memory(2 * GIB, 4 * GIB), FINE, "2.0 GiB available of 4.0 GiB"),
         (judge_memory(None, 4 * GIB), FINE, "4.0 GiB"),
         (judge_memory(None, None), FINE, "is unknown here"),

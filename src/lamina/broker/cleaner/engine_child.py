@@ -26,6 +26,7 @@ from lamina.cleaning.engine_messages import (
     load_said,
 )
 from lamina.cleaning.engine_messages import Progress as SaidProgress
+from lamina.cleaning.kernel_cache import COMPILING
 
 logger = logging.getLogger(__name__)
 
@@ -121,12 +122,18 @@ class EngineChild:
         self._waiting.clear()
 
     async def _log_engine_output(self) -> None:
-        """The standard error goes to the log at level DEBUG; its last line may say why the engine ended."""
+        """The standard error goes to the log at level DEBUG; its last line may say why the engine ended.
+
+        A first compilation is said at level INFO: nothing else explains why a first pass takes so long.
+        """
         assert self._process.stderr is not None
         while piece := await self._process.stderr.read(65536):
             self._last_output = (self._last_output + piece)[-_SHOWN_BYTES:]
             for line in piece.decode(errors="replace").splitlines():
-                logger.debug("engine: %s", line)
+                if line == COMPILING:
+                    logger.info("%s", line)
+                else:
+                    logger.debug("engine: %s", line)
 
     async def end(self, reason: str) -> None:
         """Close its standard input and wait for its end, which comes at once, whatever it is doing."""

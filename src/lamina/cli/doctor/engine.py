@@ -4,14 +4,12 @@ A broker serves without any of it, so nothing here is worse than a warning. Noth
 from the packages' metadata. Must not start Spark.
 """
 
-import hashlib
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
+from lamina.cleaning.kernel_cache import cache_directory, is_compiled
 from lamina.cli.doctor.finding import Finding, fine, warning
 from lamina.cli.doctor.machine import versions_of
 from lamina.pipeline.java import INSTALL, Java, all_javas
@@ -74,25 +72,29 @@ def check_kernel_cache() -> Finding:
     spec = find_spec("lamina.records")
     if find_spec("numba") is None or spec is None or spec.origin is None:
         return judge_kernel_cache(False, None, False)
-    places = _cache_places(os.path.dirname(os.path.abspath(spec.origin)))
-    directory = next((place for place in places if _can_write(place)), None)
-    is_present = directory is not None and any(Path(directory).glob(_KERNEL))
-    return judge_kernel_cache(True, directory, is_present)
+    sources = os.path.dirname(os.path.abspath(spec.origin))
+    return judge_kernel_cache(True, cache_directory(sources), is_compiled(sources, _KERNEL))
 
 
-def _cache_places(sources: str) -> list[str]:
-    """Where numba keeps what it compiled from this directory, in the order that it tries."""
-    name = f"{os.path.basename(sources)}_{hashlib.sha1(sources.encode()).hexdigest()}"
-    places = [os.path.join(sources, "__pycache__")]
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        places.insert(0, os.path.join(chosen, name))
-    user = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    places.append(os.path.join(os.path.expanduser(user), "numba", name))
-    return places
+def judge_cleaning_kernels(has_numba: bool, directory: str | None, is_present: bool) -> Finding:
+    """``directory`` is the first that can be written to; ``None`` when there is none."""
+    name = "cleaning kernels"
+    if not has_numba:
+        return fine(name, "not needed without numba: nothing is compacted")
+    if directory is None:
+        return warning(
+            name,
+            "no directory for compiled kernels can be written to",
+            "set NUMBA_CACHE_DIR to one that the broker may write to; until then every engine compiles them again",
+        )
+    if is_present:
+        return fine(name, f"compiled, in {directory}")
+    return fine(name, f"not compiled yet: the first pass compiles them, once, into {directory}")
 
 
-def _can_write(directory: str) -> bool:
-    """Whether files can be made there, in a directory that may have to be made first."""
-    while not os.path.exists(directory):
-        directory = os.path.dirname(directory)
-    return os.access(directory, os.W_OK | os.X_OK)
+def check_cleaning_kernels() -> Finding:
+    spec = find_spec("lamina.cleaning")
+    if find_spec("numba") is None or spec is None or spec.origin is None:
+        return judge_cleaning_kernels(False, None, False)
+    sources = os.path.join(os.path.dirname(os.path.abspath(spec.origin)), "kernels")
+    return judge_cleaning_kernels(True, cache_directory(sources), is_compiled(sources, "*.nbi"))

@@ -34,6 +34,7 @@ def examine(settings: BrokerSettings | None, refusal: str | None) -> Iterator[Fi
     yield engine.check_java()
     yield engine.check_engine()
     yield engine.check_kernel_cache()
+    yield engine.check_cleaning_kernels()
     yield machine.check_memory()
     yield machine.check_descriptors()
     yield judge_settings(settings, refusal)
