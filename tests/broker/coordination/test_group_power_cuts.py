@@ -164,7 +164,7 @@ def test_what_a_group_was_told_before_a_power_cut_is_so_after_it(tmp_path: Path,
 def test_a_coordinator_that_does_not_wait_for_the_disk_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Partition, "is_committed", lambda _: True)
+    monkeypatch.setattr(Partition, "is_flushed", lambda _: True)
     for seed in range(20):
         story = Story(tmp_path / str(seed), seed)
         try:
