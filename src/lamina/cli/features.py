@@ -1,4 +1,4 @@
-"""``lamina features upgrade`` and ``downgrade``: one request for all features, so that either all change or none."""
+"""``lamina features``: the levels that a cluster agrees on."""
 
 from collections.abc import Mapping
 
@@ -8,8 +8,48 @@ from lamina.cli.confirmation import confirm, yes_option
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.settings import pairs_from
 from lamina.cli.outcome import FINE
-from lamina.cli.printing.tables import print_json
+from lamina.cli.printing.tables import print_json, print_table
+from lamina.cli.usage import CommandGroup
 from lamina.client.cluster import Cluster
+
+
+@click.command(
+    "describe",
+    epilog="""\b
+Examples:
+  lamina features describe
+  lamina features describe --json""",
+)
+@as_json_option
+@cluster_options
+def describe(cluster: Cluster, as_json: bool) -> int:
+    """Show the features, the levels that the brokers support, and the finalized level; 0 is none."""
+    from lamina.client.features import Features
+
+    found = Features(cluster).described()
+    if as_json:
+        for one in found:
+            print_json(
+                {
+                    "type": "feature",
+                    "feature": one.name,
+                    "min_level": one.min_level,
+                    "max_level": one.max_level,
+                    "level": one.level,
+                    "epoch": one.epoch,
+                }
+            )
+        return FINE
+    print_table(
+        ("feature", "min level", "max level", "level", "epoch"),
+        [(one.name, *(_shown(n) for n in (one.min_level, one.max_level, one.level, one.epoch))) for one in found],
+    )
+    return FINE
+
+
+def _shown(number: int | None) -> str:
+    return "" if number is None else str(number)
+
 
 _LARGEST_LEVEL = 2**15 - 1
 
@@ -81,3 +121,20 @@ def _told(wanted: Mapping[str, int], dry_run: bool, as_json: bool) -> int:
         else:
             click.echo(f"{name} could be set to {level}" if dry_run else f"{name} = {level}")
     return FINE
+
+
+@click.group(
+    "features",
+    cls=CommandGroup,
+    epilog="""\b
+Examples:
+  lamina features describe
+  lamina features upgrade transaction.version=2
+  lamina features downgrade transaction.version=1 --dry-run""",
+)
+def command() -> None:
+    """Show and change the feature levels of a cluster."""
+
+
+for subcommand in (describe, downgrade, upgrade):
+    command.add_command(subcommand)
