@@ -108,6 +108,9 @@ class FrameSplitter:
         To be called when `frames` has nothing more to give.
         """
         held_bytes = self._end - self._start
+        if self._buffer is _NOTHING:
+            self._buffer = self._shared.take()
+            return self._buffer
         if len(self._buffer) < self._base_bytes:
             self._move_to(self._shared.take())
         if held_bytes == 0 and len(self._buffer) == self._base_bytes:

@@ -45,7 +45,7 @@ def test_a_range_that_is_there_leaves_between_what_is_around_it(
     ours, theirs = sockets
     given_back: list[str] = []
     channel = PlainChannel(ours)
-    channel.add([b"head", lend(tmp_path / "log", size_bytes, size_bytes, given_back), b"next"])
+    channel.outgoing += [b"head", lend(tmp_path / "log", size_bytes, size_bytes, given_back), b"next"]
     channel.send()
     received = b""
     while len(received) < size_bytes + 8:
@@ -65,11 +65,11 @@ def test_after_a_file_that_is_shorter_than_promised_nothing_follows(
     ours, theirs = sockets
     given_back: list[str] = []
     channel = PlainChannel(ours)
-    channel.add([b"head", lend(tmp_path / "log", promised_bytes - 7, promised_bytes, given_back), b"next"])
+    channel.outgoing += [b"head", lend(tmp_path / "log", promised_bytes - 7, promised_bytes, given_back), b"next"]
     with pytest.raises(OSError, match="a range of a log cannot be read"):
         channel.send()
     channel.give_up()
-    channel.add([b"next"])
+    channel.outgoing += [b"next"]
     with pytest.raises(BrokenPipeError):
         channel.send()
     channel.close()
@@ -92,7 +92,7 @@ def test_a_disk_error_ends_the_connection_and_is_told_to_the_log(
         return StorageError("t-0 is offline")
 
     channel = PlainChannel(sockets[0])
-    channel.add([Lease(UnreadableFile("log", -1), 0, size_bytes, lambda: None).reports_to(fail), b"next"])
+    channel.outgoing += [Lease(UnreadableFile("log", -1), 0, size_bytes, lambda: None).reports_to(fail), b"next"]
     with pytest.raises(OSError, match="a range of a log cannot be read"):
         channel.send()
     assert [error.errno for error in told] == [errno.EIO]
@@ -111,7 +111,7 @@ def test_a_client_that_went_away_is_no_error_of_the_disk(
         told.append(error)
         return StorageError("t-0 is offline")
 
-    channel.add([lease.reports_to(fail)])
+    channel.outgoing += [lease.reports_to(fail)]
     with pytest.raises(BrokenPipeError):
         channel.send()
     assert told == []

@@ -9,7 +9,7 @@ import errno
 import logging
 import socket
 from collections import deque
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
 
 from lamina.errors import StorageError
@@ -24,12 +24,15 @@ _IN_MEMORY = (bytes, bytearray, memoryview)
 
 
 class PlainChannel:
-    __slots__ = ("_fd", "_pieces", "_socket")
+    __slots__ = ("_fd", "_socket", "outgoing", "receive_into")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._fd = connected.fileno()
-        self._pieces: deque[Sized] = deque()
+        self.receive_into: Callable[[memoryview], int] = connected.recv_into
+        """0 at the end of the stream; raises BlockingIOError when nothing has come."""
+        self.outgoing: deque[Sized] = deque()
+        """What is left to be sent, in order."""
 
     @property
     def fileno(self) -> int:
@@ -37,23 +40,11 @@ class PlainChannel:
 
     # In
 
-    def receive_into(self, buffer: memoryview) -> int:
-        """0 at the end of the stream; raises BlockingIOError when nothing has come."""
-        return self._socket.recv_into(buffer)
-
     def has_more(self) -> bool:
         """Whether bytes can be received; False at the end of the stream. Raises as ``receive_into``."""
         return bool(self._socket.recv(1, socket.MSG_PEEK))
 
     # Out
-
-    @property
-    def is_sending(self) -> bool:
-        """Whether something is left to be sent."""
-        return bool(self._pieces)
-
-    def add(self, pieces: Iterable[Sized]) -> None:
-        self._pieces.extend(pieces)
 
     def give_up(self) -> None:
         """Send nothing more, whatever is added. What has come can still be received, and then the stream ends."""
@@ -62,8 +53,8 @@ class PlainChannel:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _drop(self) -> None:
-        drop(self._pieces)
-        self._pieces.clear()
+        drop(self.outgoing)
+        self.outgoing.clear()
 
     def send(self) -> None:
         """Send everything; raises BlockingIOError when the socket takes no more for now, else OSError: it has to end.
@@ -71,9 +62,9 @@ class PlainChannel:
         So it has where a range cannot be read: its size is announced, and what came next would be taken for records.
         """
         try:
-            while self._pieces:
-                first = self._pieces[0]
-                if type(first) is bytearray and len(self._pieces) == 1:
+            while self.outgoing:
+                first = self.outgoing[0]
+                if type(first) is bytearray and len(self.outgoing) == 1:
                     self._send_alone(first)
                 elif type(first) is Lease and len(first) >= _SENDFILE_BYTES:
                     self._send_range(first)
@@ -86,18 +77,18 @@ class PlainChannel:
     def _send_alone(self, piece: bytearray) -> None:
         """A short answer with nothing behind it, as most are."""
         sent = self._socket.send(piece)
-        self._pieces.popleft()
+        self.outgoing.popleft()
         if sent < len(piece):
-            self._pieces.append(memoryview(piece)[sent:])
+            self.outgoing.append(memoryview(piece)[sent:])
 
     def _send_range(self, lease: Lease) -> None:
         lease.send_to(self._fd)
         if not lease.size_bytes:
-            self._pieces.popleft()
+            self.outgoing.popleft()
             lease.give_back()
 
     def _send_bytes(self) -> None:
-        pieces = self._pieces
+        pieces = self.outgoing
         vectors: list[bytes | bytearray | memoryview] = []
         more = 0
         for number, piece in enumerate(pieces):

@@ -76,6 +76,8 @@ class Connection:
         "_is_writing",
         "_loop",
         "_on_close",
+        "_outgoing",
+        "_receive_into",
         "_received_ns",
         "_service",
         "_task",
@@ -132,6 +134,8 @@ class Connection:
         self._loop = loop
         self._clocks = clocks
         self._channel = channel
+        self._outgoing = channel.outgoing
+        self._receive_into = channel.receive_into
         self._fd = channel.fileno
         self._service = service
         self._frames = FrameSplitter(max_frame_bytes, buffers)
@@ -171,7 +175,7 @@ class Connection:
             self._loop.remove_reader(self._fd)
 
     def _readable(self) -> None:
-        if self._task is not None or self._channel.is_sending or self._is_behind:
+        if self._task is not None or self._outgoing or self._is_behind:
             self._look_for_end()
             return
         try:
@@ -181,7 +185,7 @@ class Connection:
             elif frame_bytes > BASE_BUFFER_BYTES and not self._is_admitted(frame_bytes):
                 self._read_no_more()
                 return
-            count = self._channel.receive_into(self._frames.buffer_for_recv())
+            count = self._receive_into(self._frames.buffer_for_recv())
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -232,7 +236,7 @@ class Connection:
         """Nothing more will come, and what came is finished first."""
         self._gone = why
         self._read_no_more()
-        if self._task is None and not self._channel.is_sending and not self._is_behind:
+        if self._task is None and not self._outgoing and not self._is_behind:
             self.close(why)
         else:
             self._hung_up()
@@ -251,7 +255,7 @@ class Connection:
             self._loop.call_soon(self._read_rest)
 
     def _read_rest(self) -> None:
-        is_busy = self._task is not None or self._channel.is_sending or self._is_behind
+        is_busy = self._task is not None or self._outgoing or self._is_behind
         if not is_busy and not self._closed and self._gone is None:
             self._readable()
 
@@ -297,7 +301,7 @@ class Connection:
                     self._loop.call_soon(self._go_on)
                     break
         except (FrameError, MalformedRequest, CloseConnection) as error:
-            self._channel.add(responses)
+            self._outgoing += responses
             self._refuse(str(error))
             return
         except Exception as error:
@@ -311,11 +315,12 @@ class Connection:
             self._frames.rest()
         if responses:
             self.bytes_out += responses_bytes
-            self._channel.add(responses)
+            self._outgoing += responses
             self._write()
         elif unsent:
             self._account(now_ns)
-        self._end_if_idle()
+        if self._is_draining or self._has_hung_up or self._gone is not None:
+            self._end_if_idle()
 
     def _wait_for(self, response: Awaitable[Response]) -> None:
         self._task = asyncio.ensure_future(response, loop=self._loop)
@@ -347,7 +352,7 @@ class Connection:
             self._unsent.append(self.request)
         if response is not None:
             self.bytes_out += sum(map(len, response))
-            self._channel.add(response)
+            self._outgoing += response
         self._write()
         self._go_on()
 
@@ -361,7 +366,7 @@ class Connection:
         """Serve what came in meanwhile, once the last response is out; nothing new on a connection that ends."""
         if self._is_draining:
             self._end_if_idle()
-        elif not self._closed and not self._channel.is_sending and self._task is None:
+        elif not self._closed and not self._outgoing and self._task is None:
             now_ns = self._clocks.monotonic_ns()
             if not self._is_behind:
                 # It stood behind the client's own last request: that is no time of its own.
@@ -385,7 +390,7 @@ class Connection:
             self._channel.give_up()
             self.ended = self.ended or Ended.ERROR
             self._hung_up()
-        if self._unsent and not self._channel.is_sending:
+        if self._unsent and not self._outgoing:
             self._account(self._clocks.monotonic_ns())
 
     def _writable(self) -> None:
@@ -405,7 +410,7 @@ class Connection:
 
     def _end_if_idle(self) -> None:
         """Close a connection that has nothing under way, if it drains or its client is gone."""
-        if self._task is not None or self._channel.is_sending or self._closed:
+        if self._task is not None or self._outgoing or self._closed:
             return
         if self._is_draining:
             self.close(Ended.STOP)
@@ -419,7 +424,7 @@ class Connection:
     def _refuse(self, reason: str) -> None:
         logger.warning("%s: %s", self.peer, reason)
         self.ended = Ended.REFUSED
-        if self._channel.is_sending:
+        if self._outgoing:
             self._is_draining = True
             self._write()
             self._end_if_idle()
