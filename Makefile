@@ -104,7 +104,7 @@ bench-broker: venv
 bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
 
-# The cleaner beside that of a real Kafka, as it is by default and tuned, in about a quarter of an hour, on a machine that
+# The cleaner beside that of a real Kafka, as it is by default and tuned, in about half an hour, on a machine that
 # does nothing else, with 10 GB of free disk and of free memory. ARGS as for bench-kafka. Writes
 # build/bench-cleaner.json and draws docs/bench-cleaner.png.
 bench-cleaner: venv
