@@ -1,6 +1,6 @@
 """The step by which a member comes nearer to its target assignment (KIP-848).
 
-Owns the rules that keep a partition with one member: a member first gives up what it shall no longer have, and says
+Owns the rules that keep a partition with one member: a member first gives up what it is no longer assigned, and says
 so by no longer listing it; only then does it move to the target's epoch; and it gets partitions that no member holds.
 Must not know groups: who holds what is asked of the caller.
 """
@@ -25,7 +25,7 @@ class MemberState(IntEnum):
     """With the numbers that are stored."""
 
     STABLE = 0
-    """Has what it shall have at its epoch."""
+    """Has what it is assigned at its epoch."""
     UNREVOKED_PARTITIONS = 1
     """Has to give something up before it can move on."""
     UNRELEASED_PARTITIONS = 2

@@ -58,7 +58,7 @@ class OffsetCheckpoints:
         return {name: contents}
 
     def _with_owed(self, changed: Checkpoints) -> Checkpoints:
-        """Also what an earlier attempt could not write: nobody may take it for written."""
+        """Also what an earlier attempt could not write: it must not be taken for written."""
         with self._paying:
             return self._owed | changed
 

@@ -2,7 +2,7 @@
 
 Owns the role that the metadata gives this broker here, the high watermark, and the fetches that are parked until
 something changes. The last stable offset follows from the high watermark and the log's open transactions. A partition
-without a role is open and serves nobody: no leader is elected yet. Must not know requests or other partitions.
+without a role is open and serves no client: no leader is elected yet. Must not know requests or other partitions.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Parked(Protocol):
         """More bytes may be read now."""
 
     def look_again(self) -> None:
-        """Readers of committed records may see more, nobody counted how much: a transaction has ended."""
+        """Readers of committed records may see more, and how much is not counted: a transaction has ended."""
 
     def stop_waiting(self) -> None:
         """What was waited for will not come: the partition is gone or its broker stops."""
