@@ -7,16 +7,17 @@ compared.
 
 from __future__ import annotations
 
-import mmap
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from bench.family import family_of, parents
 from bench.librdkafka import CALL_SECONDS, new_admin
 from bench.small_requests import WrongAnswer
+from bench.source_log import DIRTY_RATIO, HELD
 from bench.subjects import Subject
 from bench.usage import Usage
 from tests.peers.kafka import Kafka
@@ -24,8 +25,8 @@ from tests.peers.lamina import Lamina
 
 PASS_SECONDS = 900
 LET_GO = "0.01"
-_LOOK_SECONDS = 0.005
-_TOUCHED_BYTES = 2 << 30
+QUIET_SECONDS, QUIET_AFTER_SECONDS = 2.0, 180
+_LOOK_SECONDS, _QUIET_LOOK_SECONDS = 0.005, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +39,15 @@ class Cleaned:
     """Of all the broker's processes together."""
 
 
-def touch_memory() -> None:
-    """Have memory that is free be real: on a virtual machine the host may have taken it back, and then the first use of
-    each page costs as much as cleaning what is written there. Real machines know no such cost."""
-    memory = mmap.mmap(-1, _TOUCHED_BYTES)
-    for at in range(0, _TOUCHED_BYTES, mmap.PAGESIZE):
-        memory[at] = 1
-    memory.close()
-
-
 def clean(subject: Subject, topic: str, partitions: int) -> Cleaned:
     """Let the cleaner go, and wait until it has cleaned all that it may."""
     logs = _logs_of(subject)
     due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(partitions)}
     if not all(due.values()):
         raise WrongAnswer(f"{topic} has a partition of one segment, of which nothing can be cleaned")
-    change = ConfigEntry("min.cleanable.dirty.ratio", LET_GO, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     admin = new_admin(subject.bootstrap)
     with Usage(subject.process_id) as usage:
-        (answer,) = admin.incremental_alter_configs([resource]).values()
-        answer.result(CALL_SECONDS)
+        _set_dirty_ratio(admin, topic, LET_GO)
         began = time.perf_counter()
         while not _is_clean(logs / "cleaner-offset-checkpoint", topic, due):
             if time.perf_counter() - began > PASS_SECONDS:
@@ -66,6 +55,30 @@ def clean(subject: Subject, topic: str, partitions: int) -> Cleaned:
             time.sleep(_LOOK_SECONDS)
         seconds = time.perf_counter() - began
     return Cleaned(sum(due.values()), seconds, usage.cpu_seconds, usage.peak_bytes)
+
+
+def hold(subject: Subject, topic: str) -> None:
+    """Let nothing more be cleaned, until the next :func:`clean`."""
+    _set_dirty_ratio(new_admin(subject.bootstrap), topic, HELD)
+
+
+def wait_until_quiet(subject: Subject) -> None:
+    """Until nothing runs below the broker, for a while: neither Spark, nor what it leaves to be done when it stops."""
+    deadline = time.monotonic() + QUIET_AFTER_SECONDS
+    quiet_since = time.monotonic()
+    while time.monotonic() - quiet_since < QUIET_SECONDS:
+        if len(family_of(subject.process_id, parents())) > 1:
+            quiet_since = time.monotonic()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{subject.bootstrap} was not quiet after {QUIET_AFTER_SECONDS} s")
+        time.sleep(_QUIET_LOOK_SECONDS)
+
+
+def _set_dirty_ratio(admin: AdminClient, topic: str, ratio: str) -> None:
+    change = ConfigEntry(DIRTY_RATIO, ratio, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    (answer,) = admin.incremental_alter_configs([resource]).values()
+    answer.result(CALL_SECONDS)
 
 
 def _logs_of(subject: Subject) -> Path:

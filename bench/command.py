@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 
 from bench.load import LoadError
-from bench.machine import describe
+from bench.machine import PROJECT, describe
 from bench.report import Report, draw_report, show, write_report
 from bench.results import Pair, Result
 from bench.rounds import Contest, Trial
@@ -27,8 +27,9 @@ from bench.subjects import Subject, kill_all
 from tests.peers.kafka import KafkaFailedError, KafkaMissingError
 from tests.peers.lamina import LaminaFailedError
 
-PROJECT = Path(__file__).parent.parent
-ROUNDS = 3
+PUBLISHED, UNPUBLISHED = PROJECT / "docs", PROJECT / "build"
+ROUNDS = 5
+QUICK_ROUNDS = 3
 FAILURES = (
     KafkaMissingError,
     KafkaFailedError,
@@ -44,7 +45,7 @@ FAILURES = (
 @dataclass(frozen=True, slots=True)
 class Bench:
     name: str
-    """Of the command, the report in build/ and the picture in docs/."""
+    """Of the command, and of the report and the picture in docs/ that a whole run leaves there, to be committed."""
     title: str
     contestants: Mapping[str, str]
     """What each is called where it is shown."""
@@ -91,24 +92,36 @@ def run(bench: Bench) -> str | None:
         missing=[name for name in names if name not in measured],
         results=results,
     )
-    write_report(report, options.json)
     is_published = not report.missing and not options.quick and options.rounds >= ROUNDS
-    picture = PROJECT / "docs" / f"{bench.name}.png" if is_published else options.json.with_suffix(".png")
+    file = options.json or (PUBLISHED if is_published else UNPUBLISHED) / f"{bench.name}.json"
+    picture = file.with_suffix(".png")
+    write_report(report, file)
     draw_report(report, picture)
     show(report)
-    print(f"\n{report.seconds:.0f} s. All rounds: {options.json}. Picture: {picture}.")
+    print(f"\n{report.seconds:.0f} s. All rounds: {file}. Picture: {picture}.")
     return wrong
 
 
 def _options(bench: Bench, names: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=bench.name, description=f"{bench.title}, in one run.")
     parser.add_argument("--only", action="append", choices=names, metavar="ROW", help=f"one of {', '.join(names)}")
-    parser.add_argument("--quick", action="store_true", help="a little of everything, in about four minutes")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of each row; {ROUNDS} if not given")
+    parser.add_argument("--quick", action="store_true", help="a little of everything, in a few minutes")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        help=f"of each row; {ROUNDS} if not given, {QUICK_ROUNDS} with --quick, fewer of some rows",
+    )
     parser.add_argument("--dir", type=Path, help="where the data lies, instead of the system's temporary directory")
-    report = PROJECT / "build" / f"{bench.name}.json"
-    parser.add_argument("--json", type=Path, metavar="FILE", default=report, help="where the report is written")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help=f"where the report is written, with a picture beside it; if not given docs/{bench.name}.json of a whole "
+        f"run, build/{bench.name}.json of any other",
+    )
     options = parser.parse_args()
+    if options.rounds is None:
+        options.rounds = QUICK_ROUNDS if options.quick else ROUNDS
     if options.rounds < 1:
         parser.error("--rounds is at least 1")
     if options.dir is not None and not options.dir.is_dir():

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from functools import partial
+from statistics import fmean, median
 from typing import Any
 
 from bench.amounts import Amounts
@@ -29,8 +30,11 @@ from bench.usage import cpu_seconds
 from lamina.wire.codec import encode_request
 
 COMMITTERS = 16
-COMMITS_WARM_UP_SECONDS = 15.0
-REBALANCE_WARM_UP_SECONDS = 6.0
+LOADING_ROUNDS = 3
+REBALANCE_WARM_UP_SHARE = 1 / 3
+"""A rebalance is too short to be the same twice: most of its warm-ups last as long as they may."""
+REBALANCES = 3
+"""In a round, one after the other, of groups of their own."""
 MEMBERS = 100
 PARTITIONS = 300
 LOADED_COMMITS = 200_000
@@ -54,7 +58,7 @@ def group_trials(amounts: Amounts) -> list[Trial]:
                 partial(_commits, amounts.load_seconds),
                 subjects,
                 "commits",
-                COMMITS_WARM_UP_SECONDS * amounts.share,
+                amounts.warm_up_seconds,
             )
             for name, linger, subjects in (
                 ("commits", "Kafka's append linger 5 ms", VERSUS),
@@ -71,7 +75,7 @@ def group_trials(amounts: Amounts) -> list[Trial]:
                 partial(_rebalance, protocol),
                 VERSUS,
                 f"rebalance-{protocol}",
-                REBALANCE_WARM_UP_SECONDS * amounts.share,
+                amounts.warm_up_seconds * REBALANCE_WARM_UP_SHARE,
             )
             for protocol in ("classic", "consumer")
         ),
@@ -98,7 +102,7 @@ def loading_trial(amounts: Amounts) -> Trial:
         return (time.perf_counter() - began,)
 
     name = f"restart with {commits:,} commits until a group's offsets are there"
-    return Trial("loading", (Figure(GROUPS, name, "s", "less"),), run, VERSUS)
+    return Trial("loading", (Figure(GROUPS, name, "s", "less"),), run, VERSUS, most_rounds=LOADING_ROUNDS)
 
 
 def _commits(seconds: float, subject: Subject, topic: str) -> Values:
@@ -137,20 +141,21 @@ def _commit(
 
 
 def _rebalance(protocol: str, subject: Subject, topic: str) -> Values:
+    """The median time, and the CPU seconds of one: the kernel counts them in hundredths."""
     create_topic(subject.bootstrap, topic, partitions=PARTITIONS)
-    values = asyncio.run(_join_all(protocol, subject, topic))
+    found = [asyncio.run(_join_all(protocol, subject, topic, f"{topic}-{number}")) for number in range(REBALANCES)]
     delete_topic(subject.bootstrap, topic)
-    return values
+    return median(seconds for seconds, _ in found), fmean(spent for _, spent in found)
 
 
-async def _join_all(protocol: str, subject: Subject, topic: str) -> Values:
+async def _join_all(protocol: str, subject: Subject, topic: str, group: str) -> tuple[float, float]:
     """From the last join to the last assignment, and the broker's CPU seconds meanwhile."""
-    await find_coordinator(subject.bootstrap, topic)
+    await find_coordinator(subject.bootstrap, group)
     connections = [await Connection.open(subject.bootstrap) for _ in range(MEMBERS)]
     members: list[Any] = [
-        ClassicMember(connection, topic, topic, PARTITIONS)
+        ClassicMember(connection, group, topic, PARTITIONS)
         if protocol == "classic"
-        else ConsumerMember(connection, topic, topic)
+        else ConsumerMember(connection, group, topic)
         for connection in connections
     ]
     is_done = _is_classic_done if protocol == "classic" else _is_consumer_done

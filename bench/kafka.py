@@ -8,12 +8,35 @@ from __future__ import annotations
 
 import sys
 
+from bench import members, small_requests
 from bench.amounts import FULL, QUICK
+from bench.client_trials import TOUCHED_BYTES
 from bench.command import Bench, run
+from bench.librdkafka import CONSUMER
 from bench.results import Pair
-from bench.subjects import KAFKA, KAFKA_SCRIPT_FLAGS, LAMINA, all_subjects
+from bench.subjects import KAFKA, KAFKA_SCRIPT_FLAGS, LAMINA, SETTINGS, all_subjects
 from bench.trials import all_trials
 from tests.peers.kafka import VERSION
+
+API_NAMES = {
+    small_requests.PRODUCE: "Produce",
+    small_requests.FETCH: "Fetch",
+    small_requests.METADATA: "Metadata",
+    members.OFFSET_COMMIT: "OffsetCommit",
+    members.OFFSET_FETCH: "OffsetFetch",
+    members.FIND_COORDINATOR: "FindCoordinator",
+    members.JOIN_GROUP: "JoinGroup",
+    members.HEARTBEAT: "Heartbeat",
+    members.SYNC_GROUP: "SyncGroup",
+    members.CONSUMER_GROUP_HEARTBEAT: "ConsumerGroupHeartbeat",
+}
+
+
+def request_versions() -> str:
+    """Such as "Produce 8, Fetch 11": of all requests that are made here, not by a client."""
+    versions = {**small_requests.VERSIONS, **members.VERSIONS}
+    return ", ".join(f"{API_NAMES[api_key]} {version}" for api_key, version in versions.items())
+
 
 BENCH = Bench(
     name="bench-kafka",
@@ -21,11 +44,20 @@ BENCH = Bench(
     contestants={KAFKA: f"Kafka {VERSION}", LAMINA: "Lamina"},
     pairs=(Pair(rival=KAFKA, ours=LAMINA),),
     notes=(
-        "Both sides run every load unmeasured before it is measured, small requests for 20 s. Ratios are Lamina's "
+        "Before a load is measured each side runs it until two windows in a row, of 3 s, differ by less than 3 %, for "
+        "60 s at most (rebalances 20 s); loads of the same API share that and run once more in their own shape. "
+        "Start, memory and the restart are measured without: they are of brokers as they come. Ratios are Lamina's "
         "figure divided by Kafka's; who is ahead was better in every round, by 2 % or more.",
         f"Kafka's JVM: {' '.join(KAFKA_SCRIPT_FLAGS[:3])} and the rest of its start script's flags, where nothing else "
         "is said. Its append linger is group.coordinator.append.linger.ms, 5 by default. CPU and memory are those of "
-        "all processes of a broker.",
+        "all processes of a broker. Both brokers log to files.",
+        f"Settings of both: {', '.join(f'{name}={value}' for name, value in SETTINGS.items())}. So members of both "
+        "protocols send a heartbeat every 100 ms, which is how soon they hear of a rebalance; Kafka's default for the "
+        "consumer protocol is 5 s.",
+        f"Requests that are not librdkafka's: {request_versions()}. Before each round of batches and of large "
+        f"transactions {TOUCHED_BYTES >> 30} GiB of free memory are touched, so that the host of a virtual machine "
+        "gives them back. A consumer is timed from its first message to its last, with fetch.wait.max.ms "
+        f"{CONSUMER['fetch.wait.max.ms']}.",
     ),
     kept_up=(KAFKA, LAMINA),
     new_subjects=all_subjects,

@@ -31,6 +31,8 @@ CONSUMER = {
     # With the default of 100,000 the client stops asking for a second whenever it has that many.
     "queued.min.messages": 1_000_000,
     "queued.max.messages.kbytes": 1_000_000,
+    # A fetch at the end of the log is answered soon, so that no consumer waits for it when it ends.
+    "fetch.wait.max.ms": 10,
 }
 
 
@@ -100,6 +102,27 @@ def transactional_seconds(
     return time.perf_counter() - started
 
 
+def produce_together_seconds(
+    bootstrap: str, topic: str, value_bytes: int, count: int, producers: int, partitions: int, is_idempotent: bool
+) -> float:
+    """Several producers at a time, each to all partitions in turn: until the last message is acknowledged."""
+    safety = {"acks": "all", "enable.idempotence": True} if is_idempotent else {}
+    clients = [Producer({"bootstrap.servers": bootstrap, **PRODUCER, **safety}) for _ in range(producers)]
+    for client in clients:
+        client.list_topics(topic, CALL_SECONDS)
+    messages = [{"value": bytes(value_bytes)}] * BATCH_MESSAGES
+    started = time.perf_counter()
+    for number, begin in enumerate(range(0, count, BATCH_MESSAGES)):
+        turn, who = divmod(number, producers)
+        some = messages[: count - begin]
+        if clients[who].produce_batch(topic, some, partition=(turn + who) % partitions) != len(some):
+            raise BufferError(f"{topic}: librdkafka did not take all messages into its queue")
+    for client in clients:
+        if client.flush(CALL_SECONDS):
+            raise TimeoutError(f"{topic}: messages were not acknowledged within {CALL_SECONDS} s")
+    return time.perf_counter() - started
+
+
 def idempotent_seconds(bootstrap: str, topic: str, value_bytes: int, flushes: int, messages_each: int) -> float:
     """The same without transactions: as many messages at a time, each time acknowledged before the next."""
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "acks": "all", "enable.idempotence": True})
@@ -115,24 +138,30 @@ def idempotent_seconds(bootstrap: str, topic: str, value_bytes: int, flushes: in
 
 
 def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> float:
-    """Read the whole topic that many times."""
+    """Read that many messages so many times, each time by a consumer of its own: from its first message to its last."""
+    return sum(_consume_once(bootstrap, topic, count) for _ in range(passes))
+
+
+def _consume_once(bootstrap: str, topic: str, count: int) -> float:
     consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
     try:
-        consumer.list_topics(topic, CALL_SECONDS)
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        seen = _consume(consumer, topic, 1)
         started = time.perf_counter()
-        for _ in range(passes):
-            consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-            seen = 0
-            while seen < count:
-                messages = consumer.consume(min(BATCH_MESSAGES, count - seen), CALL_SECONDS)
-                if not messages:
-                    raise TimeoutError(f"{topic}: {count - seen} messages did not come within {CALL_SECONDS} s")
-                if error := messages[-1].error():
-                    raise KafkaException(error)
-                seen += len(messages)
+        while seen < count:
+            seen += _consume(consumer, topic, count - seen)
         return time.perf_counter() - started
     finally:
         consumer.close()
+
+
+def _consume(consumer: Consumer, topic: str, at_most: int) -> int:
+    messages = consumer.consume(min(BATCH_MESSAGES, at_most), CALL_SECONDS)
+    if not messages:
+        raise TimeoutError(f"{topic}: {at_most} messages did not come within {CALL_SECONDS} s")
+    if error := messages[-1].error():
+        raise KafkaException(error)
+    return len(messages)
 
 
 def one_at_a_time_ms(

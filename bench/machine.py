@@ -1,7 +1,11 @@
-"""Where and when figures were measured: processor, memory, disk, kernel, JDK, Python, the date."""
+"""What was measured, where and when: Lamina's revision, processor, memory, disk, kernel, JDK, Python, the date.
+
+Also makes the machine's memory ready for a measurement.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
 import platform
 import shutil
@@ -11,6 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.peers.kafka import VERSION as KAFKA_VERSION
+
+PROJECT = Path(__file__).parent.parent
+TOUCHED_BYTES = 2 << 30
 
 
 def describe(directory: Path) -> dict[str, str]:
@@ -23,11 +30,24 @@ def describe(directory: Path) -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
         "disk": f"{source}, {_disk_kind(source)}, {file_system}",
         "kernel": f"{platform.system()} {platform.release()}",
+        "Lamina": revision_of(PROJECT),
         "Kafka": KAFKA_VERSION,
         "JDK": _java(),
         "Python": platform.python_version(),
         "librdkafka client": f"confluent-kafka {version('confluent-kafka')}",
     }
+
+
+def revision_of(project: Path) -> str:
+    """Git's, with "-dirty" if what is measured or measures was changed since; the version of what is no checkout."""
+    if shutil.which("git") is None:
+        return version("lamina")
+    git = ["git", "-C", str(project)]
+    head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+    if head.returncode != 0:
+        return version("lamina")
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "bench"]).returncode
+    return head.stdout.strip() + ("-dirty" if changed else "")
 
 
 def mount_of(directory: Path, mounts: str) -> tuple[str, str]:
@@ -69,3 +89,10 @@ def _java() -> str:
         return "none"
     shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.splitlines()
     return next((line for line in shown if "Runtime" in line), "unknown")
+
+
+def touch_memory(size: int = TOUCHED_BYTES) -> None:
+    """Have memory that is free be real: on a virtual machine the host may have taken it back, and then the first use of
+    each page costs as much as what is measured there. Real machines know no such cost."""
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
+        pass

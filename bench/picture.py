@@ -1,7 +1,8 @@
 """Results as a picture: for every figure a bar for each contestant, with its value, its range and who is ahead.
 
 Bars of one figure share a scale that begins at zero; those of different figures do not. Where less is better the
-shorter bar is the better one, and every figure says which it is. Owns the layout, which is pure, and the drawing of it.
+shorter bar is the better one, and every figure says which it is. Brokers are told apart by colour and by pattern, for
+those who print or see no colours. Owns the layout, which is pure, and the drawing of it.
 """
 
 from __future__ import annotations
@@ -11,23 +12,35 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
+from typing import Literal
 
 from PIL import Image, ImageDraw, ImageFont
 
 from bench.results import Ahead, Pair, Result
-from bench.table import grouped, with_range
+from bench.table import DISAGREE, grouped, with_range
 
-WIDTH, MARGIN, GUTTER, COLUMNS = 1560, 28, 44, 2
+WIDTH, MARGIN, GUTTER, COLUMNS = 1700, 28, 44, 2
 COLUMN_WIDTH = (WIDTH - 2 * MARGIN - GUTTER * (COLUMNS - 1)) // COLUMNS
 LABEL_WIDTH, BAR_WIDTH = 190, 210
 BAR_HEIGHT, BLOCK_GAP, NAME_HEIGHT, HEADING_HEIGHT, SECTION_GAP = 16, 7, 22, 30, 14
 TITLE_SIZE, HEADING_SIZE, TEXT_SIZE = 24, 17, 14
-FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 205, 19
+FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 225, 19
 
 INK, PALE, LINE = "#1f2933", "#66727f", "#cbd2d9"
 RIVAL_COLOURS, OUR_COLOURS = ("#a8b3c2", "#66788f"), ("#8ccfae", "#2f855a")
 """Of the first pair, which is the plainer one, and of the last."""
-AHEAD_COLOURS: Mapping[Ahead, str] = {"ours": "#226344", "rival": "#b4420f", "even": PALE}
+Pattern = Literal["plain", "slanted", "upright", "level"]
+RIVAL_PATTERNS: tuple[Pattern, Pattern] = ("upright", "slanted")
+OUR_PATTERNS: tuple[Pattern, Pattern] = ("level", "plain")
+STRIPE_GAP = 5
+MICRO = "µ"
+LEGEND_TEXT = (
+    "Every bar begins at zero and ends at the median, on one scale for each figure; the thin line goes from the least "
+    "round to the most. “2.00× better”: the median is twice the rival's where more is better, half of it where less "
+    "is; “worse” the other way round. “even”: closer than 2 %. “rounds disagree”: one was better in some rounds, the "
+    "other in others; the ratio is Lamina's median divided by Kafka's."
+)
+AHEAD_COLOURS: Mapping[Ahead, str] = {"ours": "#226344", "rival": "#b4420f", "even": PALE, "disagree": PALE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +129,14 @@ def _bars(result: Result, pairs: Sequence[Pair]) -> tuple[Bar, ...]:
 
 
 def verdict(result: Result, pair: Pair) -> str:
-    """How many times better or worse ours is; "even" if the rounds disagree about that."""
+    """How many times better or worse ours is; where rounds disagree about that, the ratio."""
     ratio, ahead = result.ratio(pair), result.ahead(pair)
     if ratio is None or ahead is None:
         return ""
     if ahead == "even":
         return "even"
+    if ahead == "disagree":
+        return f"ratio {ratio.median:.2f}, {DISAGREE}"
     times = max(ratio.median, 1 / ratio.median)
     return f"{times:.{1 if times >= 10 else 2}f}× {'better' if ahead == 'ours' else 'worse'}"
 
@@ -156,12 +171,12 @@ def draw(
     path: Path,
 ) -> None:
     columns = in_columns(lay_out(results, pairs), COLUMNS)
-    foot_lines = [line for paragraph in foot for line in wrap(paragraph, FOOT_CHARACTERS)]
+    foot_lines = [line for paragraph in (LEGEND_TEXT, *foot) for line in wrap(paragraph, FOOT_CHARACTERS)]
     top = MARGIN + 86
     body = max((sum(section.height for section in column) for column in columns), default=0)
     height = top + body + FOOT_LINE_HEIGHT * len(foot_lines) + MARGIN
     image = Image.new("RGB", (WIDTH, height), "white")
-    canvas = _Canvas(ImageDraw.Draw(image), contestants, _colours(pairs))
+    canvas = _Canvas(ImageDraw.Draw(image), contestants, fills(pairs))
     canvas.text(MARGIN, MARGIN, title, TITLE_SIZE)
     canvas.legend(MARGIN, MARGIN + 44)
     for number, column in enumerate(columns):
@@ -172,26 +187,70 @@ def draw(
     image.save(path, optimize=True)
 
 
-def _colours(pairs: Sequence[Pair]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Fill:
+    colour: str
+    pattern: Pattern
+
+
+def fills(pairs: Sequence[Pair]) -> dict[str, Fill]:
     """The last pair has the strong ones."""
     found = {}
     for place, pair in enumerate(reversed(pairs)):
-        found[pair.rival], found[pair.ours] = RIVAL_COLOURS[-1 - place], OUR_COLOURS[-1 - place]
+        found[pair.rival] = Fill(RIVAL_COLOURS[-1 - place], RIVAL_PATTERNS[-1 - place])
+        found[pair.ours] = Fill(OUR_COLOURS[-1 - place], OUR_PATTERNS[-1 - place])
     return found
+
+
+Line = tuple[float, float, float, float]
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+
+def stripes(pattern: Pattern, left: float, top: float, right: float, bottom: float) -> Iterator[Line]:
+    """The lines of a pattern inside a box."""
+    height = bottom - top
+    if pattern == "level":
+        yield left, top + height / 2 - 3, right, top + height / 2 - 3
+        yield left, top + height / 2 + 3, right, top + height / 2 + 3
+        return
+    lean = height if pattern == "slanted" else 0
+    foot = left - lean + STRIPE_GAP
+    while pattern != "plain" and foot < right:
+        # A line that leans goes from its foot to as far right as it goes up; what is outside the box is cut off.
+        begin, end = max(foot, left), min(foot + lean, right)
+        yield begin, bottom - (begin - foot if lean else 0), end, bottom - (end - foot if lean else height)
+        foot += STRIPE_GAP
 
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
     draw: ImageDraw.ImageDraw
     contestants: Mapping[str, str]
-    colours: Mapping[str, str]
+    fills: Mapping[str, Fill]
 
     def text(self, x: float, y: float, text: str, size: int, colour: str = INK, anchor: str = "la") -> None:
-        self.draw.text((x, y), drawable(text), colour, ImageFont.load_default(size), anchor=anchor)
+        font = ImageFont.load_default(size)
+        shown = drawable(text)
+        self.draw.text((x, y), shown, colour, font, anchor=anchor)
+        left = x - font.getlength(shown) if anchor == "ra" else x
+        for at in (place for place, letter in enumerate(text) if letter == MICRO):
+            self._tail(left + font.getlength(shown[:at]), y, font, colour)
+
+    def _tail(self, x: float, y: float, font: Font, colour: str) -> None:
+        """Makes a µ of a u, for the font has none."""
+        stem, _, _, bottom = font.getbbox("u", anchor="la")
+        _, _, _, lowest = font.getbbox("p", anchor="la")
+        self.draw.line((x + stem, y + bottom - 2, x + stem, y + lowest - 1), colour, 1)
+
+    def box(self, contestant: str, left: float, top: float, right: float, bottom: float) -> None:
+        fill = self.fills[contestant]
+        self.draw.rectangle((left, top, right, bottom), fill.colour)
+        for line in stripes(fill.pattern, left, top, right, bottom):
+            self.draw.line(line, "white", 1)
 
     def legend(self, x: float, y: float) -> None:
         for contestant, name in self.contestants.items():
-            self.draw.rectangle((x, y, x + 26, y + 14), self.colours[contestant])
+            self.box(contestant, x, y, x + 26, y + BAR_HEIGHT - 3)
             self.text(x + 34, y, name, TEXT_SIZE)
             x += 62 + ImageFont.load_default(TEXT_SIZE).getlength(drawable(name))
         self.draw.line((x, y + 7, x + 26, y + 7), INK, 1)
@@ -220,9 +279,7 @@ class _Canvas:
             if not block.label:
                 self.text(x + 12, y - 1, self.contestants[bar.contestant], TEXT_SIZE, PALE)
             middle = y + (BAR_HEIGHT - 3) / 2
-            self.draw.rectangle(
-                (left, y, left + bar.share * BAR_WIDTH, y + BAR_HEIGHT - 3), self.colours[bar.contestant]
-            )
+            self.box(bar.contestant, left, y, left + bar.share * BAR_WIDTH, y + BAR_HEIGHT - 3)
             least, most = left + bar.least * BAR_WIDTH, left + bar.most * BAR_WIDTH
             if most - least >= 1:
                 self.draw.line((least, middle, most, middle), INK, 1)
@@ -235,5 +292,5 @@ class _Canvas:
 
 
 def drawable(text: str) -> str:
-    """In letters that the font has which every Pillow brings along."""
-    return text.translate({ord("×"): "x", ord("–"): "-", ord("µ"): "u"})
+    """In letters that the font has which every Pillow brings along; a µ gets its tail later."""
+    return text.translate({ord("×"): "x", ord("–"): "-", ord(MICRO): "u", ord("“"): '"', ord("”"): '"'})

@@ -87,7 +87,7 @@ class Report:
     @property
     def foot(self) -> list[str]:
         """Lines that belong under every table and picture."""
-        how = f"Medians of {self.rounds} interleaved rounds, least and most in brackets."
+        how = f"Medians of {self.rounds} interleaved rounds, A B B A, least and most in brackets{self._fewer_rounds()}."
         if self.rounds == 1:
             how = "One round only."
         if self.is_quick:
@@ -97,16 +97,29 @@ class Report:
         shown = ", ".join(
             f"{value} cores" if name == "cores" else _named(name, value) for name, value in self.machine.items()
         )
-        return [how, *self.notes, shown]
+        return [how, *self.notes, f"{shown}. The run took {max(round(self.seconds / 60), 1)} minutes."]
+
+    def _fewer_rounds(self) -> str:
+        """Such as "; 3 of start, memory": trials that ran less often."""
+        fewer: dict[int, dict[str, None]] = {}
+        for result in self.results:
+            count = max(len(values) for values in result.rounds.values())
+            if count < self.rounds:
+                fewer.setdefault(count, {})[result.trial] = None
+        return "".join(f"; {count} of {', '.join(trials)}" for count, trials in fewer.items())
 
 
 def _named(name: str, value: str) -> str:
-    return f"{name} {value}" if name in ("memory", "disk", "Kafka", "Python") else value
+    return f"{name} {value}" if name in ("memory", "disk", "Lamina", "Kafka", "Python") else value
 
 
 def write_report(report: Report, path: Path) -> None:
+    """A row on each line, so that two runs can be compared."""
+    document = report.as_json()
+    rows = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in document.pop("results"))
+    head = json.dumps(document, indent=2, ensure_ascii=False).removesuffix("\n}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report.as_json(), indent=2) + "\n")
+    path.write_text(f'{head},\n  "results": [\n{rows}\n  ]\n}}\n')
 
 
 def read_report(path: Path) -> Report:
@@ -126,7 +139,7 @@ def draw_report(report: Report, path: Path) -> None:
 
 def main() -> str | None:
     parser = argparse.ArgumentParser(prog="bench.report", description="Shows what a bench wrote.")
-    parser.add_argument("file", type=Path, help="a report, such as build/bench-kafka.json")
+    parser.add_argument("file", type=Path, help="a report, such as docs/bench-kafka.json")
     parser.add_argument("--markdown", action="store_true", help="print the table that README.md shows")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw it there")
     options = parser.parse_args()

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 Better = Literal["more", "less", "neither"]
 NOTICEABLE = 0.02
-"""Medians that are closer are even: of three rounds that differ by chance, all agree every fourth time."""
-Ahead = Literal["ours", "rival", "even"]
+"""Medians that are closer are even: of five rounds that differ by chance, all agree every sixteenth time."""
+Ahead = Literal["ours", "rival", "even", "disagree"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,15 @@ class Result:
         return Spread(median(ours) / median(rival), min(each), max(each))
 
     def ahead(self, pair: Pair) -> Ahead | None:
-        """Who was better in every single round, and noticeably so; else they are even."""
+        """Who was better in every single round, and noticeably so. Even is who never differed noticeably, or never in
+        the median; else the rounds disagree."""
         ratio = self.ratio(pair)
         if ratio is None or self.figure.better == "neither":
             return None
-        if ratio.least <= 1 <= ratio.most or abs(ratio.median - 1) < NOTICEABLE:
+        if all(abs(value - 1) < NOTICEABLE for value in ratio):
+            return "even"
+        if ratio.least <= 1 <= ratio.most:
+            return "disagree"
+        if abs(ratio.median - 1) < NOTICEABLE:
             return "even"
         return "ours" if (ratio.least > 1) == (self.figure.better == "more") else "rival"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
+VERSIONS = {PRODUCE: 8, FETCH: 11, METADATA: 8}
 PRODUCED_BYTES = 100
 FETCHED_BYTES = 1_000
 CALL_SECONDS = 30
@@ -48,7 +49,7 @@ def produce_head(topic: str, partition: int, batch_bytes: int) -> bytes:
     """All of a Produce request but its batch, which ends it."""
     body = struct.pack(">hhi", -1, 1, 30_000) + struct.pack(">i", 1) + _text(topic)
     body += struct.pack(">iii", 1, partition, batch_bytes)
-    return _frame(PRODUCE, 8, body, batch_bytes)
+    return _frame(PRODUCE, body, batch_bytes)
 
 
 def produce_error_at(topic: str) -> int:
@@ -64,13 +65,13 @@ def fetch_request(topic: str) -> SmallRequest:
     body += struct.pack(">i", 0) + _text("")
     # Length, correlation id, throttle time, error, session, topics, its name, partitions, its number.
     error_at = 4 + 4 + 4 + 2 + 4 + 4 + 2 + len(topic) + 4 + 4
-    return SmallRequest(_frame(FETCH, 11, body), lambda _: error_at, FETCHED_BYTES)
+    return SmallRequest(_frame(FETCH, body), lambda _: error_at, FETCHED_BYTES)
 
 
 def metadata_request(topic: str) -> SmallRequest:
     """Version 8."""
     body = struct.pack(">i", 1) + _text(topic) + struct.pack(">bbb", 0, 0, 0)
-    return SmallRequest(_frame(METADATA, 8, body), _metadata_error_at)
+    return SmallRequest(_frame(METADATA, body), _metadata_error_at)
 
 
 def _metadata_error_at(answer: bytes) -> int:
@@ -111,8 +112,8 @@ def _text(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
 
 
-def _frame(api_key: int, version: int, body: bytes, more_bytes: int = 0) -> bytes:
-    header = struct.pack(">hhi", api_key, version, 1) + _text("bench")
+def _frame(api_key: int, body: bytes, more_bytes: int = 0) -> bytes:
+    header = struct.pack(">hhi", api_key, VERSIONS[api_key], 1) + _text("bench")
     return struct.pack(">i", len(header) + len(body) + more_bytes) + header + body
 
 

@@ -26,6 +26,7 @@ from bench.subjects import Subject, address, kill_all
 from tests.peers.lamina import Lamina
 
 MEBIBYTE = 1 << 20
+DEFAULT_SEGMENT_BYTES = 128 * MEBIBYTE
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """By their numbers in a batch's attributes."""
 IN_FLIGHT = 8
@@ -33,6 +34,8 @@ NOT_YET = (3, 5, 6)
 """Unknown topic, no leader, not the leader: what a broker answers until it leads a new partition."""
 RETRY_SECONDS = 0.01
 TOPIC = "source"
+DIRTY_RATIO, HELD = "min.cleanable.dirty.ratio", "1.0"
+"""With which no log is ever cleaned."""
 _FEWEST_RECORDS = 100_000
 _NOISE_BYTES = 16 * MEBIBYTE
 _LENGTH_AT, _EPOCH_AT, _MAGIC_AT, _ATTRIBUTES_AT = 8, 12, 16, 21
@@ -47,7 +50,7 @@ class Log:
     """In all its partitions."""
     keys: int
     value_bytes: int
-    segment_bytes: int = 128 * MEBIBYTE
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES
     partitions: int = 1
     codec: str = "none"
 
@@ -78,16 +81,20 @@ class SourceLogs:
 
     def send(self, log: Log, subject: Subject, topic: str) -> None:
         """Make the topic, not to be cleaned yet, and fill it."""
-        if log != self._written:
-            self._write(log)
         configs = {
             "cleanup.policy": "compact",
             "segment.bytes": str(log.segment_bytes),
-            "min.cleanable.dirty.ratio": "1.0",
+            DIRTY_RATIO: HELD,
             "compression.type": "producer",
         }
         admin = new_admin(subject.bootstrap)
         admin.create_topics([NewTopic(topic, log.partitions, 1, config=configs)])[topic].result(CALL_SECONDS)
+        self.append(log, subject, topic)
+
+    def append(self, log: Log, subject: Subject, topic: str) -> None:
+        """Fill a topic that is there."""
+        if log != self._written:
+            self._write(log)
         with socket.create_connection(address(subject), timeout=CALL_SECONDS) as connection:
             for partition in range(log.partitions):
                 _send_partition(connection, topic, partition, self._logs / f"{TOPIC}-{partition}")

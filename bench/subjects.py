@@ -1,7 +1,7 @@
 """The brokers that are measured, and what can be asked of any of them from outside.
 
 Owns how each is started for a measurement: Kafka with the flags of its own start script where nothing else is said,
-all with the same settings of groups, and else their defaults.
+all with the same few settings, and else their defaults.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ _JVM_FLAGS = (
     "-Djava.awt.headless=true",
 )
 KAFKA_SCRIPT_FLAGS = ("-Xmx1G", "-Xms1G", *_JVM_FLAGS)
-GROUP_SETTINGS = {
+SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
     "offsets.topic.num.partitions": "50",
     "transaction.state.log.num.partitions": "50",
+    # The topics of earlier rounds are gone soon, not a minute later: their pages would fill the memory.
+    "log.segment.delete.delay.ms": "1000",
 }
 """Groups wait for nobody at first, and members heartbeat ten times a second: of no account where there are none."""
 END_SECONDS = 30
@@ -70,17 +72,17 @@ def heap_flags(megabytes: int) -> tuple[str, ...]:
 
 
 def all_subjects(root: Path) -> dict[str, Subject]:
-    linger_0 = {**GROUP_SETTINGS, "group.coordinator.append.linger.ms": "0"}
+    linger_0 = {**SETTINGS, "group.coordinator.append.linger.ms": "0"}
     return {
-        KAFKA: Kafka(root / KAFKA, GROUP_SETTINGS, KAFKA_SCRIPT_FLAGS),
-        KAFKA_SMALL_HEAP: Kafka(root / KAFKA_SMALL_HEAP, GROUP_SETTINGS, heap_flags(SMALL_HEAP_MEGABYTES)),
+        KAFKA: Kafka(root / KAFKA, SETTINGS, KAFKA_SCRIPT_FLAGS),
+        KAFKA_SMALL_HEAP: Kafka(root / KAFKA_SMALL_HEAP, SETTINGS, heap_flags(SMALL_HEAP_MEGABYTES)),
         KAFKA_APPEND_LINGER_0: Kafka(root / KAFKA_APPEND_LINGER_0, linger_0, KAFKA_SCRIPT_FLAGS),
         LAMINA: new_lamina(root),
     }
 
 
 def new_lamina(root: Path, command: Sequence[str] = COMMAND, settings: Mapping[str, str] | None = None) -> Lamina:
-    return Lamina(root / "lamina", {**GROUP_SETTINGS, **(settings or {})}, command)
+    return Lamina(root / "lamina", {**SETTINGS, **(settings or {})}, command)
 
 
 def address(subject: Subject) -> tuple[str, int]:

@@ -1,6 +1,7 @@
 """Results as tables: in a terminal a line for every figure, in Markdown one for all variants of a figure.
 
-Figures that the rival wins are shown like any other; in Markdown their ratios are bold. Pure.
+Figures that the rival wins are shown like any other; in Markdown their ratios are bold. Where rounds disagree about who
+is ahead, the ratio says so. Pure.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from rich.table import Table
 from bench.results import Figure, Pair, Result, Spread
 
 NOTHING = "–"
+DISAGREE = "rounds disagree"
 
 
 def number(value: float) -> str:
@@ -70,7 +72,13 @@ def _headings(contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Iterator
 def _cells(result: Result, pair: Pair, contestants: Mapping[str, str]) -> Iterator[str]:
     yield with_range(result.of(pair.rival))
     yield with_range(result.of(pair.ours))
-    names = {"ours": contestants[pair.ours], "rival": contestants[pair.rival], "even": "even", None: ""}
+    names = {
+        "ours": contestants[pair.ours],
+        "rival": contestants[pair.rival],
+        "even": "even",
+        "disagree": DISAGREE,
+        None: "",
+    }
     ahead = names[result.ahead(pair)].partition(",")[0]
     yield f"{ratio(result.ratio(pair))} {ahead}".rstrip()
 
@@ -115,7 +123,7 @@ def _markdown_cells(variants: Sequence[Result], pairs: Sequence[Pair]) -> list[s
     cells = [f"{figure.name}, {named}" if named else figure.name, unit(figure)]
     for pair in pairs:
         cells += [" / ".join(_median(result.of(who)) for result in variants) for who in pair]
-        cells.append(" / ".join(_bold_if_lost(result, pair) for result in variants))
+        cells.append(" / ".join(_marked_ratio(result, pair) for result in variants))
     return cells
 
 
@@ -139,6 +147,9 @@ def _median(found: Spread | None) -> str:
     return NOTHING if found is None else number(found.median)
 
 
-def _bold_if_lost(result: Result, pair: Pair) -> str:
+def _marked_ratio(result: Result, pair: Pair) -> str:
     shown = ratio(result.ratio(pair))
-    return f"**{shown}**" if result.ahead(pair) == "rival" else shown
+    ahead = result.ahead(pair)
+    if ahead == "disagree":
+        return f"{shown}, {DISAGREE}"
+    return f"**{shown}**" if ahead == "rival" else shown

@@ -11,18 +11,17 @@ from collections.abc import Callable
 from functools import partial
 
 from bench.amounts import Amounts
-from bench.group_trials import group_trials, loading_trial
-from bench.librdkafka import (
-    LINGER_MS,
-    consume_seconds,
-    create_topic,
-    delete_topic,
-    end_offset,
-    idempotent_seconds,
-    one_at_a_time_ms,
-    produce_seconds,
-    transactional_seconds,
+from bench.client_trials import (
+    DURABLE,
+    MESSAGES,
+    VERSUS,
+    batches_trial,
+    one_at_a_time_trial,
+    shared_trials,
+    transaction_trials,
 )
+from bench.group_trials import group_trials, loading_trial
+from bench.librdkafka import consume_seconds, create_topic, delete_topic, end_offset, produce_seconds
 from bench.load import Load, LoadError, run_load
 from bench.results import Figure
 from bench.rounds import Trial, Values
@@ -40,25 +39,15 @@ from bench.usage import cpu_seconds, resident_bytes
 
 CONNECTIONS = (1, 16, 100)
 WARM_UP_CONNECTIONS = 16
-WARM_UP_SECONDS = 20.0
-"""Of each API with small requests: a JVM takes about as long until a request costs it no less than before."""
-BATCHES_WARM_UP_SECONDS = 10.0
-LATENCY_WARM_UP_SECONDS = 5.0
-CONSUME_PASSES = 2
-LATENCY_MESSAGES = 3_000
-MESSAGES = {100: 1_000_000, 1_000: 200_000, 10_000: 20_000}
-"""By size of their values: enough for a second or more."""
-TRANSACTIONS, TRANSACTION_MESSAGES = 500, 100
-LARGE_TRANSACTIONS, LARGE_TRANSACTION_MESSAGES, LARGE_TRANSACTION_VALUE_BYTES = 20, 10_000, 1_000
+STEADY_ROUNDS = 3
+"""Of what takes long and gives nearly the same every time: start, memory and restart."""
+MEMORY_SHARE = 0.2
+"""Of the messages that are enough for three seconds."""
 
-VERSUS = {KAFKA: KAFKA, LAMINA: LAMINA}
 VERSUS_SMALL_HEAP = {KAFKA: KAFKA_SMALL_HEAP, LAMINA: LAMINA}
 HEAPS = (("Kafka with -Xmx1G -Xms1G", VERSUS), (f"Kafka with -Xmx{SMALL_HEAP_MEGABYTES}M", VERSUS_SMALL_HEAP))
 
 START = "Start and memory"
-BATCHES = "Batches through librdkafka, one partition"
-LATENCY = "One message at a time, acks=all, linger 0"
-DURABLE = "Flushed and transactional"
 
 
 def all_trials(amounts: Amounts) -> list[Trial]:
@@ -66,6 +55,7 @@ def all_trials(amounts: Amounts) -> list[Trial]:
         *start_trials(amounts),
         *small_request_trials(amounts),
         *(batches_trial(value_bytes, amounts) for value_bytes in MESSAGES),
+        *shared_trials(amounts),
         one_at_a_time_trial(amounts),
         flushed_trial(amounts),
         *transaction_trials(amounts),
@@ -100,6 +90,7 @@ def start_trials(amounts: Amounts) -> list[Trial]:
             run,
             subjects,
             starts_brokers=True,
+            most_rounds=STEADY_ROUNDS,
         )
         for name, (heap, subjects) in zip(("start", "start-small-heap"), HEAPS, strict=True)
     ]
@@ -113,7 +104,7 @@ def memory_trials(amounts: Amounts) -> list[Trial]:
         load(subject, topic, fetch_request, CONNECTIONS[-1], amounts.load_seconds / 3)
         load(subject, topic, produce_request, CONNECTIONS[-1], amounts.load_seconds / 3)
         for value_bytes, full in MESSAGES.items():
-            count = amounts.count(full)
+            count = amounts.count(int(full * MEMORY_SHARE))
             produce_seconds(subject.bootstrap, topic, value_bytes, count)
             consume_seconds(subject.bootstrap, topic, count, 1)
         delete_topic(subject.bootstrap, topic)
@@ -121,7 +112,13 @@ def memory_trials(amounts: Amounts) -> list[Trial]:
         return (resident_bytes(subject.process_id) / 1e6,)
 
     return [
-        Trial(name, (Figure(START, "memory, after loads", "MB", "less", heap),), run, subjects)
+        Trial(
+            name,
+            (Figure(START, "memory, after loads", "MB", "less", heap),),
+            run,
+            subjects,
+            most_rounds=STEADY_ROUNDS,
+        )
         for name, (heap, subjects) in zip(("memory", "memory-small-heap"), HEAPS, strict=True)
     ]
 
@@ -163,7 +160,7 @@ def _small_request_trials(api: str, shown: str, new_request: NewRequest, amounts
             partial(run, connections),
             VERSUS,
             api,
-            WARM_UP_SECONDS * amounts.share,
+            amounts.warm_up_seconds,
             partial(run, WARM_UP_CONNECTIONS),
         )
         for connections in CONNECTIONS
@@ -184,58 +181,6 @@ def load(subject: Subject, topic: str, new_request: NewRequest, connections: int
     return done
 
 
-# Clients
-
-
-def batches_trial(value_bytes: int, amounts: Amounts) -> Trial:
-    count = amounts.count(MESSAGES[value_bytes])
-    megabytes = value_bytes * count / 1e6
-
-    def run(subject: Subject, topic: str) -> Values:
-        create_topic(subject.bootstrap, topic)
-        cpu = [cpu_seconds(subject.process_id)]
-        produced = produce_seconds(subject.bootstrap, topic, value_bytes, count)
-        cpu.append(cpu_seconds(subject.process_id))
-        consumed = consume_seconds(subject.bootstrap, topic, count, CONSUME_PASSES)
-        cpu.append(cpu_seconds(subject.process_id))
-        unlingered = produce_seconds(subject.bootstrap, topic, value_bytes, count, linger_ms=0)
-        delete_topic(subject.bootstrap, topic)
-        return (
-            megabytes / produced,
-            megabytes / unlingered,
-            CONSUME_PASSES * megabytes / consumed,
-            (cpu[1] - cpu[0]) / megabytes * 1e3,
-            (cpu[2] - cpu[1]) / CONSUME_PASSES / megabytes * 1e3,
-        )
-
-    variant = f"{value_bytes:,} B"
-    return Trial(
-        f"batches-{value_bytes}",
-        (
-            Figure(BATCHES, f"produce, linger {LINGER_MS} ms", "MB/s", "more", variant),
-            Figure(BATCHES, "produce, linger 0", "MB/s", "more", variant),
-            Figure(BATCHES, "consume", "MB/s", "more", variant),
-            Figure(BATCHES, f"broker's CPU to take a GB, linger {LINGER_MS} ms", "s", "less", variant),
-            Figure(BATCHES, "broker's CPU to give a GB", "s", "less", variant),
-        ),
-        run,
-        VERSUS,
-        "batches",
-        BATCHES_WARM_UP_SECONDS * amounts.share,
-    )
-
-
-def one_at_a_time_trial(amounts: Amounts) -> Trial:
-    def run(subject: Subject, topic: str) -> Values:
-        create_topic(subject.bootstrap, topic)
-        latencies_ms = one_at_a_time_ms(subject.bootstrap, topic, amounts.count(LATENCY_MESSAGES))
-        delete_topic(subject.bootstrap, topic)
-        return latencies_ms[len(latencies_ms) // 2], latencies_ms[len(latencies_ms) * 99 // 100]
-
-    figures = (Figure(LATENCY, "time to the acknowledgement", "ms", "less", name) for name in ("p50", "p99"))
-    return Trial("one-at-a-time", tuple(figures), run, VERSUS, "one-at-a-time", LATENCY_WARM_UP_SECONDS * amounts.share)
-
-
 def flushed_trial(amounts: Amounts) -> Trial:
     connections = 16
 
@@ -246,48 +191,4 @@ def flushed_trial(amounts: Amounts) -> Trial:
         return (done.requests_per_second,)
 
     name = f"Produce requests with flush.messages=1, {connections} connections"
-    return Trial("flushed", (Figure(DURABLE, name, "/s", "more"),), run, VERSUS, "flushed", 5.0 * amounts.share)
-
-
-def transaction_trials(amounts: Amounts) -> list[Trial]:
-    count = amounts.count(TRANSACTIONS)
-    large_count = amounts.count(LARGE_TRANSACTIONS)
-    large = (LARGE_TRANSACTION_VALUE_BYTES, large_count, LARGE_TRANSACTION_MESSAGES)
-    large_megabytes = large_count * LARGE_TRANSACTION_MESSAGES * LARGE_TRANSACTION_VALUE_BYTES / 1e6
-
-    def small_ones(subject: Subject, topic: str) -> Values:
-        create_topic(subject.bootstrap, topic)
-        seconds = transactional_seconds(
-            subject.bootstrap, topic, 100, count, TRANSACTION_MESSAGES, warm_up=amounts.count(TRANSACTIONS // 10)
-        )
-        delete_topic(subject.bootstrap, topic)
-        return (count / seconds,)
-
-    def large_ones(subject: Subject, topic: str) -> Values:
-        create_topic(subject.bootstrap, topic)
-        idempotent = idempotent_seconds(subject.bootstrap, topic, *large)
-        transactional = transactional_seconds(subject.bootstrap, topic, *large)
-        delete_topic(subject.bootstrap, topic)
-        return large_megabytes / transactional, large_megabytes / idempotent
-
-    shape = f"{LARGE_TRANSACTION_MESSAGES:,} records of {LARGE_TRANSACTION_VALUE_BYTES:,} B"
-    return [
-        Trial(
-            "transactions",
-            (Figure(DURABLE, f"transactions of {TRANSACTION_MESSAGES} records of 100 B", "/s", "more"),),
-            small_ones,
-            VERSUS,
-            "transactions",
-            BATCHES_WARM_UP_SECONDS * amounts.share,
-        ),
-        Trial(
-            "large-transactions",
-            (
-                Figure(DURABLE, f"transactions of {shape}", "MB/s", "more"),
-                Figure(DURABLE, f"idempotent, {shape} at a time", "MB/s", "more"),
-            ),
-            large_ones,
-            VERSUS,
-            "transactions",
-        ),
-    ]
+    return Trial("flushed", (Figure(DURABLE, name, "/s", "more"),), run, VERSUS, "produce", amounts.warm_up_seconds)

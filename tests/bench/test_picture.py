@@ -5,7 +5,20 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFont
 
-from bench.picture import BAR_HEIGHT, WIDTH, Section, draw, drawable, in_columns, lay_out, verdict
+from bench.picture import (
+    BAR_HEIGHT,
+    LEGEND_TEXT,
+    WIDTH,
+    Pattern,
+    Section,
+    draw,
+    drawable,
+    fills,
+    in_columns,
+    lay_out,
+    stripes,
+    verdict,
+)
 from bench.results import Better, Pair
 from tests.bench.comparisons import CONTESTANTS, PAIR, result
 
@@ -40,6 +53,10 @@ def test_a_verdict_says_how_many_times_better_or_worse(lamina: list[float], bett
     assert verdict(result([10], lamina, better), PAIR) == said
 
 
+def test_a_verdict_about_which_rounds_disagree_is_the_ratio() -> None:
+    assert verdict(result([10, 10, 10], [9, 12, 20]), PAIR) == "ratio 1.20, rounds disagree"
+
+
 def test_variants_are_blocks_of_one_figure() -> None:
     (section,) = lay_out([result([1], [1], variant=variant) for variant in ("1", "16")], [PAIR])
     (figure,) = section.figures
@@ -67,7 +84,7 @@ def test_a_single_tall_section_is_one_column() -> None:
 def test_everything_drawn_has_letters_in_the_font() -> None:
     font = ImageFont.load_default(14)
     missing = bytes(font.getmask("\ufffe"))
-    text = drawable("1.20× (3–4) µs, 100 %; …")
+    text = drawable("1.20× (3–4) µs, 100 %; …" + LEGEND_TEXT)
     assert [letter for letter in text if letter != " " and bytes(font.getmask(letter)) == missing] == []
 
 
@@ -80,3 +97,27 @@ def test_a_picture_is_as_tall_as_what_is_in_it(tmp_path: Path) -> None:
             assert image.width == WIDTH
             heights.append(image.height)
     assert heights[1] - heights[0] >= 4 * BAR_HEIGHT
+
+
+def test_brokers_are_told_apart_by_more_than_colour() -> None:
+    pairs = [PAIR, Pair(rival="tuned", ours="lamina-2")]
+    assert len({fill.pattern for fill in fills(pairs).values()}) == 4
+    assert len({fill.pattern for fill in fills([PAIR]).values()}) == 2
+
+
+@pytest.mark.parametrize("pattern", ["slanted", "upright", "level", "plain"])
+def test_a_pattern_stays_inside_its_box(pattern: Pattern) -> None:
+    lines = list(stripes(pattern, 10, 20, 42, 33))
+    assert bool(lines) == (pattern != "plain")
+    for begin_x, begin_y, end_x, end_y in lines:
+        assert 10 <= begin_x <= end_x <= 42
+        assert 20 <= min(begin_y, end_y) <= max(begin_y, end_y) <= 33
+
+
+def test_a_micro_sign_has_a_tail_below_the_line(tmp_path: Path) -> None:
+    ink = []
+    for unit in ("us", "µs"):
+        draw(unit, [], {}, [], [], tmp_path / "picture.png")
+        with Image.open(tmp_path / "picture.png") as image:
+            ink.append(sum(image.convert("L").crop((0, 0, 100, 70)).histogram()[:128]))
+    assert ink[1] > ink[0]

@@ -15,10 +15,10 @@ REPORT = Report(
     contestants=CONTESTANTS,
     pairs=[PAIR],
     notes=["Both were warm."],
-    machine={"date": "2026-01-02", "cores": "2", "memory": "24 GiB", "Kafka": "4.1.0"},
+    machine={"date": "2026-01-02", "cores": "2", "memory": "24 GiB", "Lamina": "0123abcd", "Kafka": "4.1.0"},
     rounds=3,
     is_quick=False,
-    seconds=12.5,
+    seconds=1334.0,
     missing=[],
     results=RESULTS,
 )
@@ -42,6 +42,11 @@ def test_a_report_is_read_as_it_was_written(file: Path) -> None:
     assert again.pairs == [PAIR]
 
 
+def test_every_row_of_a_report_is_a_line_of_its_file(file: Path) -> None:
+    (line,) = (line for line in file.read_text().splitlines() if '"requests"' in line)
+    assert '"rounds": {"kafka": [1.0, 2.0, 3.0], "lamina": [4.0, 5.0, 6.0]}' in line
+
+
 def test_a_report_has_every_round_and_who_is_ahead() -> None:
     (row,) = REPORT.as_json()["results"]
     assert row["rounds"] == {"kafka": [1.0, 2.0, 3.0], "lamina": [4.0, 5.0, 6.0]}
@@ -50,10 +55,15 @@ def test_a_report_has_every_round_and_who_is_ahead() -> None:
 
 def test_the_foot_says_how_and_where_it_was_measured() -> None:
     assert REPORT.foot == [
-        "Medians of 3 interleaved rounds, least and most in brackets.",
+        "Medians of 3 interleaved rounds, A B B A, least and most in brackets.",
         "Both were warm.",
-        "2026-01-02, 2 cores, memory 24 GiB, Kafka 4.1.0",
+        "2026-01-02, 2 cores, memory 24 GiB, Lamina 0123abcd, Kafka 4.1.0. The run took 22 minutes.",
     ]
+
+
+def test_the_foot_names_the_rows_that_had_fewer_rounds() -> None:
+    how, *_ = replace(REPORT, rounds=5).foot
+    assert how == "Medians of 5 interleaved rounds, A B B A, least and most in brackets; 3 of trial."
 
 
 def test_the_foot_says_what_the_figures_are_not() -> None:

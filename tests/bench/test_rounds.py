@@ -34,22 +34,71 @@ class Story:
 
 
 def test_rounds_are_interleaved() -> None:
-    order = [(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "a"), (2, "b")]
+    order = [(0, "a"), (0, "b"), (1, "b"), (1, "a"), (2, "a"), (2, "b")]
     assert list(interleaved(["a", "b"], 3)) == order
 
 
 def test_a_contest_measures_in_turns() -> None:
     story = Story("a", "b")
     ((result,),) = story.contest.measure([story.trial("x", "a", "b")])
-    assert story.events == ["start a", "start b", "x a", "x b", "x a", "x b"]
-    assert result.rounds == {"a": [1.0, 3.0], "b": [2.0, 4.0]}
+    assert story.events == ["start a", "start b", "x a", "x b", "x b", "x a"]
+    assert result.rounds == {"a": [1.0, 4.0], "b": [2.0, 3.0]}
+
+
+def test_a_trial_may_have_fewer_rounds_than_others() -> None:
+    story = Story("a")
+    results = list(story.contest.measure([story.trial("x", "a", most_rounds=1), story.trial("y", "a", most_rounds=9)]))
+    assert [len(result.rounds["a"]) for (result,) in results] == [1, 2]
 
 
 def test_every_contestant_runs_the_trial_unmeasured_before_its_first_round() -> None:
     story = Story("a", "b")
     ((result,),) = story.contest.measure([story.trial("x", "a", "b", api="produce")])
-    assert story.events[2:] == ["x a", "x b", "x a", "x b", "x a", "x b"]
-    assert result.rounds == {"a": [3.0, 5.0], "b": [4.0, 6.0]}
+    assert story.events[2:] == ["x a", "x b", "x a", "x b", "x b", "x a"]
+    assert result.rounds == {"a": [3.0, 6.0], "b": [4.0, 5.0]}
+
+
+class Clock:
+    """Every run takes two seconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("bench.rounds.time.monotonic", lambda: self.now)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "runs"),
+    [
+        ([10, 20, 30, 40, 41, 99], 5),  # The first two windows that are alike end it.
+        ([10, 10.2, 99], 2),
+        ([*range(10, 100, 10)], 5),  # It is never steady, and 10 s are over.
+    ],
+)
+def test_a_contestant_is_warmed_up_until_two_windows_are_alike(
+    monkeypatch: pytest.MonkeyPatch, speeds: Sequence[float], runs: int
+) -> None:
+    clock, story, found = Clock(monkeypatch), Story("a"), list(speeds)
+    told: list[str] = []
+    story.contest.tell = told.append
+
+    def warm_up(subject: Any, topic: str) -> Values:
+        clock.now += 2
+        return (float(found.pop(0)),)
+
+    list(story.contest.measure([story.trial("x", "a", api="produce", warm_up_seconds=10.0, warm_up=warm_up)]))
+    assert len(speeds) - len(found) == runs
+    assert ("not steady after 10 s" in told) == (speeds[runs - 1] == 50)
+
+
+def test_a_window_has_as_many_runs_as_it_has_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, story, found = Clock(monkeypatch), Story("a"), [10.0, 20.0, 14.0, 16.0]
+
+    def warm_up(subject: Any, topic: str) -> Values:
+        clock.now += 2
+        return (found.pop(0),)
+
+    list(story.contest.measure([story.trial("x", "a", api="produce", warm_up_seconds=60.0, warm_up=warm_up)]))
+    assert found == []
 
 
 def test_what_is_warm_already_is_not_warmed_up_by_other_means_again() -> None:

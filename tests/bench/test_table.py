@@ -48,6 +48,16 @@ def test_markdown_has_a_line_for_all_variants_and_lost_ratios_in_bold() -> None:
     ]
 
 
+def test_a_ratio_about_which_rounds_disagree_is_shown_and_says_so() -> None:
+    found = result([10, 10, 10], [9, 12, 20])
+    shown = markdown([found], CONTESTANTS, [PAIR], [])
+    assert "| requests | /s, more | 10 | 12 | 1.20 (0.90–2.00), rounds disagree |" in shown
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(terminal_table([found], CONTESTANTS, [PAIR]))
+    assert "1.20 (0.90–2.00) rounds disagree" in captured.get()
+
+
 @pytest.mark.parametrize(
     ("variants", "shown"),
     [

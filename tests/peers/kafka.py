@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ CLUSTER_ID = "TGFtaW5hUGVlckthZmthMQ"
 START_SECONDS = 60
 STOP_SECONDS = 60
 TOOL_SECONDS = 60
+_LOOK_SECONDS = 0.02
 
 LOGGING = (
     "-Dorg.slf4j.simpleLogger.logFile=System.out",
@@ -118,9 +118,9 @@ def driver_of(bootstrap: str) -> Driver:
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """A place in a broker's log lines, to look only at what came after it."""
+    """A place in a broker's log, to look only at what came after it."""
 
-    line: int
+    position: int
 
 
 class Kafka:
@@ -132,10 +132,8 @@ class Kafka:
         self.root = root
         self._jvm_flags = jvm_flags
         self.data_directory = root / "data"
-        self.log_lines: list[str] = []
-        self._changed = threading.Condition()
-        self._process: subprocess.Popen[str] | None = None
-        self._reader: threading.Thread | None = None
+        self._log = root / "log.txt"
+        self._process: subprocess.Popen[bytes] | None = None
         self._port, controller_port = free_ports(2)
         self._properties = root / "server.properties"
         root.mkdir(parents=True, exist_ok=True)
@@ -191,56 +189,40 @@ class Kafka:
         return mark
 
     def launch(self) -> None:
-        """Starts the process and waits for nothing."""
-        self._process = subprocess.Popen(
-            ["java", *self._jvm_flags, *LOGGING, "-cp", jars(), "kafka.Kafka", str(self._properties)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._collect, args=(self._process,), daemon=True)
-        self._reader.start()
-
-    def _collect(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        with process.stdout as stream:
-            for line in stream:
-                with self._changed:
-                    self.log_lines.append(line.rstrip("\n"))
-                    self._changed.notify_all()
-        process.wait()
-        with self._changed:
-            self._changed.notify_all()
+        """Starts the process and waits for nothing. It logs to a file: nobody has to read along."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["java", *self._jvm_flags, *LOGGING, "-cp", jars(), "kafka.Kafka", str(self._properties)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
 
     def mark(self) -> LogMark:
-        with self._changed:
-            return LogMark(len(self.log_lines))
+        return LogMark(self._log.stat().st_size if self._log.exists() else 0)
 
     def lines_since(self, mark: LogMark, pattern: str = "") -> list[str]:
-        with self._changed:
-            return [line for line in self.log_lines[mark.line :] if re.search(pattern, line)]
+        """Whole lines only: the last one may still be being written."""
+        if not self._log.exists():
+            return []
+        with self._log.open("rb") as log:
+            log.seek(mark.position)
+            whole, _, _ = log.read().rpartition(b"\n")
+        return [line for line in whole.decode(errors="replace").splitlines() if re.search(pattern, line)]
 
     def wait_for_line(self, pattern: str, *, since: LogMark, seconds: float) -> str:
         """The first matching log line after the mark; raises when the broker ends or time runs out first."""
-        wanted = re.compile(pattern)
         deadline = time.monotonic() + seconds
-        looked_at = since.line
-        with self._changed:
-            while True:
-                for line in self.log_lines[looked_at:]:
-                    if wanted.search(line):
-                        return line
-                looked_at = len(self.log_lines)
-                ended = self._process is None or self._process.poll() is not None
-                left_seconds = deadline - time.monotonic()
-                if ended or left_seconds <= 0:
-                    why = "ended" if ended else f"took over {seconds} s"
-                    last = "\n".join(self.log_lines[-20:])
-                    raise KafkaFailedError(
-                        f"Kafka {why} before a log line matched {pattern!r}; its last lines:\n{last}"
-                    )
-                self._changed.wait(min(left_seconds, 1.0))
+        while True:
+            # Asked before the log is read, so that a broker's last words are seen.
+            ended = self._process is None or self._process.poll() is not None
+            if found := self.lines_since(since, pattern):
+                return found[0]
+            if ended or time.monotonic() > deadline:
+                why = "ended" if ended else f"took over {seconds} s"
+                last = "\n".join(self.lines_since(since)[-20:])
+                raise KafkaFailedError(f"Kafka {why} before a log line matched {pattern!r}; its last lines:\n{last}")
+            time.sleep(_LOOK_SECONDS)
 
     def stop(self) -> None:
         """A clean shutdown: everything flushed, indexes trimmed, the clean-shutdown file written."""
@@ -251,7 +233,7 @@ class Kafka:
         self._end(signal.SIGKILL)
 
     def _end(self, sent: signal.Signals) -> None:
-        if self._process is None or self._reader is None:
+        if self._process is None:
             return
         self._process.send_signal(sent)
         try:
@@ -260,8 +242,7 @@ class Kafka:
             self._process.kill()
             raise KafkaFailedError(f"Kafka did not stop within {STOP_SECONDS} s of {sent.name}") from late
         finally:
-            self._reader.join(STOP_SECONDS)
-            self._process = self._reader = None
+            self._process = None
 
     def driver(self) -> Driver:
         """Kafka's own clients, connected to this broker."""
