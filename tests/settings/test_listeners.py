@@ -6,6 +6,7 @@ from lamina.settings.listeners import (
     admin_listeners,
     advertised_admin_listeners,
     advertised_listeners,
+    broker_listener_name,
     listeners,
 )
 from lamina.settings.resolve import resolve_broker
@@ -104,3 +105,40 @@ def test_an_admin_listener_of_another_form_is_refused(given: str) -> None:
 def test_tools_are_not_sent_where_nobody_can_go(given: str) -> None:
     with pytest.raises(SettingError, match="must name a host and a port"):
         resolve_broker(file={"lamina.admin.advertised.listeners": given})
+
+
+# Between brokers
+
+
+def test_a_member_of_a_cluster_opens_a_listener_for_brokers_of_its_own() -> None:
+    settings = resolve_broker(sets={"zookeeper.connect": "zk:2181", "listeners": "PLAINTEXT://10.0.0.1:9092"})
+    assert [(one.name, one.host, one.port) for one in listeners(settings)] == [
+        ("PLAINTEXT", "10.0.0.1", 9092),
+        ("BROKERS", "10.0.0.1", 0),
+    ]
+    assert broker_listener_name(settings) == "BROKERS"
+    assert [one.name for one in advertised_listeners(settings)] == ["PLAINTEXT", "BROKERS"]
+
+
+def test_brokers_are_told_the_advertised_host_too() -> None:
+    sets = {"zookeeper.connect": "zk:2181", "advertised.listeners": "PLAINTEXT://broker-1.example.com:9092"}
+    told = advertised_listeners(resolve_broker(sets=sets))
+    assert [(one.name, one.host, one.port) for one in told] == [
+        ("PLAINTEXT", "broker-1.example.com", 9092),
+        ("BROKERS", "broker-1.example.com", 0),
+    ]
+
+
+def test_brokers_may_share_a_listener_with_clients_if_the_settings_say_so() -> None:
+    sets = {"zookeeper.connect": "zk:2181", "inter.broker.listener.name": "PLAINTEXT"}
+    settings = resolve_broker(sets=sets)
+    assert [one.name for one in listeners(settings)] == ["PLAINTEXT"]
+    assert broker_listener_name(settings) == "PLAINTEXT"
+    with pytest.raises(SettingError, match="must be one of those in listeners"):
+        listeners(resolve_broker(sets={**sets, "inter.broker.listener.name": "OTHER"}))
+
+
+def test_a_broker_without_a_cluster_opens_none_for_others() -> None:
+    settings = resolve_broker(sets={"inter.broker.listener.name": "ANY"})
+    assert [one.name for one in listeners(settings)] == ["PLAINTEXT"]
+    assert broker_listener_name(settings) is None

@@ -95,7 +95,6 @@ def test_a_topics_setting_is_ignored_for_the_reason_of_its_pair() -> None:
     assert sorted(ignored) == _names("""
         follower.replication.throttled.replicas leader.replication.throttled.replicas local.retention.bytes
         local.retention.ms remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable
-        unclean.leader.election.enable
     """)
     assert all(setting.pair is None or setting.pair.unread == setting.unread for setting in ignored.values())
 

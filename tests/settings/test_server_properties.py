@@ -6,6 +6,7 @@ from lamina.settings.log_config import LogConfig
 from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.topic_config import topic_config
+from lamina.settings.zookeeper_options import ZooKeeperOptions, zookeeper_options
 
 KRAFT = b"""\
 ############## Roles ##############
@@ -84,5 +85,5 @@ def test_a_file_from_the_days_of_zookeeper_is_read_unchanged() -> None:
     assert settings[NODE_ID] == 0
     assert settings[LOG_DIRS] == ("/var/lib/kafka-a", "/var/lib/kafka-b")
     assert topic_config(settings, {}) == LogConfig(segment_bytes=512 * 1024 * 1024, retention_ms=24 * 3_600_000)
-    assert "zookeeper.connect: ignored, Lamina keeps its cluster data elsewhere" in settings.warnings
+    assert zookeeper_options(settings) == ZooKeeperOptions(("localhost:2181",), connection_timeout_ms=18_000)
     assert all(": ignored, " in warning for warning in settings.warnings)

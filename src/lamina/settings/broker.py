@@ -16,8 +16,8 @@ NODE_ID = broker_setting(
     "node.id",
     INT,
     1,
-    "The number of this broker, its own in a cluster.",
-    rule=at_least(0),
+    "The number of this broker, its own in a cluster. -1 is none: then a member of a cluster gets one from ZooKeeper.",
+    rule=at_least(-1),
     fallbacks=(Fallback(BROKER_ID),),
     difference="Kafka has no default",
 )

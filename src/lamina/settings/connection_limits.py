@@ -7,7 +7,7 @@ sockets, nor what a host's name stands for.
 from dataclasses import dataclass, field
 
 from lamina.settings.definition import SettingError
-from lamina.settings.listeners import listeners
+from lamina.settings.listeners import broker_listener_name, listeners
 from lamina.settings.log_config import INT_MAX
 from lamina.settings.network import (
     INTER_BROKER_LISTENER_NAME,
@@ -63,7 +63,8 @@ def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
         settings[MAX_CONNECTIONS_PER_IP],
         settings[MAX_CONNECTION_CREATION_RATE],
         per_host,
-        (settings.get(INTER_BROKER_LISTENER_NAME) or DEFAULT_INTER_BROKER_LISTENER).upper(),
+        broker_listener_name(settings)
+        or (settings.get(INTER_BROKER_LISTENER_NAME) or DEFAULT_INTER_BROKER_LISTENER).upper(),
         {listener.name: _of_listener(settings, listener.name) for listener in listeners(settings)},
     )
 

@@ -92,6 +92,14 @@ GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS = broker_setting(
 OFFSET_METADATA_MAX_BYTES = broker_setting(
     "offset.metadata.max.bytes", INT, 4096, "The longest note that may be committed with an offset."
 )
+OFFSETS_COMMIT_TIMEOUT_MS = broker_setting(
+    "offsets.commit.timeout.ms",
+    INT,
+    5_000,
+    "How long a group's change, or an answer about a group, waits until every in-sync replica has it. Then the client "
+    "is told COORDINATOR_NOT_AVAILABLE and asks again.",
+    rule=at_least(1),
+)
 OFFSETS_RETENTION_MINUTES = broker_setting(
     "offsets.retention.minutes",
     INT,
@@ -113,7 +121,7 @@ OFFSETS_TOPIC_REPLICATION_FACTOR = broker_setting(
     "offsets.topic.replication.factor",
     SHORT,
     3,
-    "Replicas of `__consumer_offsets` when it is made. Unless it is set, as many as there are brokers, up to this.",
+    "Replicas of `__consumer_offsets` when it is made. A broker without a cluster makes one unless this is set.",
     rule=at_least(1),
 )
 OFFSETS_TOPIC_SEGMENT_BYTES = broker_setting(

@@ -37,10 +37,11 @@ BROKER_IGNORED = (
         ("controller.", "metadata.", "internal.metadata."),
     ),
     Family(
-        "Lamina keeps its cluster data elsewhere",
-        _names("broker.id.generation.enable reserved.broker.max.id control.plane.listener.name"),
-        ("zookeeper.",),
+        "Lamina speaks to ZooKeeper in its own way",
+        _names("zookeeper.max.in.flight.requests zookeeper.clientCnxnSocket zookeeper.sync.time.ms"),
+        ("zookeeper.metadata.migration.",),
     ),
+    Family("brokers have one listener for each other", _names("control.plane.listener.name")),
     Family(
         "one event loop does this work",
         _names("""
@@ -93,8 +94,7 @@ BROKER_IGNORED = (
             cordoned.log.dirs leader.imbalance.check.interval.seconds
             leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms
             log.initial.task.delay.ms
-            num.replica.fetchers producer.id.expiration.check.interval.ms
-            replica.selector.class request.timeout.ms
+            producer.id.expiration.check.interval.ms
             socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
             socket.receive.buffer.bytes socket.send.buffer.bytes
             unclean.leader.election.interval.ms unstable.api.versions.enable
@@ -105,11 +105,8 @@ BROKER_IGNORED = (
         _NOT_READ,
         _names("""
             group.coordinator.append.linger.ms group.coordinator.cached.buffer.max.bytes
-            group.coordinator.rebalance.protocols offsets.commit.timeout.ms
-            offsets.load.buffer.size replica.fetch.backoff.ms replica.fetch.max.bytes
-            replica.fetch.min.bytes replica.fetch.response.max.bytes
-            replica.fetch.wait.max.ms replica.lag.time.max.ms
-            replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+            group.coordinator.rebalance.protocols
+            offsets.load.buffer.size replica.socket.receive.buffer.bytes
             transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
         """),
     ),

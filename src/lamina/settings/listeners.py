@@ -7,22 +7,26 @@ Kafka's own file does; only a listener that uses one is refused. Must not open a
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from lamina.settings.definition import Setting, SettingError
 from lamina.settings.network import (
     ADVERTISED_LISTENERS,
     CONTROLLER_LISTENER_NAMES,
+    INTER_BROKER_LISTENER_NAME,
     LAMINA_ADMIN_ADVERTISED_LISTENERS,
     LAMINA_ADMIN_LISTENERS,
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
 )
 from lamina.settings.values import BrokerSettings
+from lamina.settings.zookeeper import ZOOKEEPER_CONNECT
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 BUILT_PROTOCOLS = ("PLAINTEXT",)
+OWN_BROKER_LISTENER = "BROKERS"
+"""The listener that a member of a cluster opens for brokers by itself, on a free port that it registers."""
 ANY_ADDRESSES = ("0.0.0.0", "::")
 PORT_MAX = 65535
 
@@ -55,7 +59,7 @@ class Listener:
 
 
 def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
-    """What the broker opens."""
+    """What the broker opens; in a cluster one more, for brokers, unless the settings name the one that they use."""
     opened = tuple(_read(settings, LISTENERS))
     if not opened:
         raise SettingError("listeners: must name at least one listener that is not a controller's")
@@ -64,16 +68,27 @@ def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
         if listener.name in seen:
             raise SettingError(f"listeners = {listener.name}: must name each listener once")
         seen.add(listener.name)
+    between_brokers = broker_listener_name(settings)
+    if between_brokers == OWN_BROKER_LISTENER and OWN_BROKER_LISTENER not in seen:
+        return (*opened, Listener(OWN_BROKER_LISTENER, "PLAINTEXT", opened[0].host, 0))
+    if between_brokers is not None and between_brokers not in seen:
+        raise SettingError(f"{INTER_BROKER_LISTENER_NAME.name} = {between_brokers}: must be one of those in listeners")
     return opened
+
+
+def broker_listener_name(settings: BrokerSettings) -> str | None:
+    """The listener on which brokers of a cluster speak to each other; ``None`` for a broker without a cluster."""
+    if not settings.get(ZOOKEEPER_CONNECT):
+        return None
+    return (settings.get(INTER_BROKER_LISTENER_NAME) or OWN_BROKER_LISTENER).upper()
 
 
 def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
     """What clients are told: the advertised ones, else those that are opened."""
     opened = listeners(settings)
     advertised = tuple(_read(settings, ADVERTISED_LISTENERS))
-    names = {listener.name for listener in opened}
     for listener in advertised:
-        if listener.name not in names:
+        if listener.name not in _names(opened):
             raise SettingError(f"advertised.listeners = {listener.name}: must be one of the names in listeners")
     for listener in advertised or opened:
         if listener.host in ANY_ADDRESSES:
@@ -81,7 +96,14 @@ def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
             told = f"advertised.listeners={listener.name}://NAME:{listener.port or 'PORT'}"
             remedy = "" if advertised else f": set {told}, with a name or address of this machine that they can reach"
             raise SettingError(f"{where}: no client can connect to {listener.host}{remedy}")
-    return advertised or opened
+    between_brokers = [
+        one for one in opened if advertised and one.name == OWN_BROKER_LISTENER not in _names(advertised)
+    ]
+    return (*advertised, *(replace(one, host=advertised[0].host) for one in between_brokers)) or opened
+
+
+def _names(some: tuple[Listener, ...]) -> set[str]:
+    return {listener.name for listener in some}
 
 
 def admin_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:

@@ -12,7 +12,19 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from lamina.settings import broker, cleaner, groups, log, network, spark, topic, transactions
+from lamina.settings import (
+    broker,
+    cleaner,
+    cluster,
+    groups,
+    log,
+    network,
+    replication,
+    spark,
+    topic,
+    transactions,
+    zookeeper,
+)
 from lamina.settings.definition import Scope, Setting
 from lamina.settings.ignored import BROKER_IGNORED, Family
 from lamina.settings.refused import BROKER_REFUSED, Refusal
@@ -29,7 +41,10 @@ _PER_LISTENER = frozenset({network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_
 # The definition modules; a new one is added here and nowhere else.
 AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("The broker", broker),
+    ("The cluster", zookeeper),
     ("Listeners and requests", network),
+    ("Replication", replication),
+    ("Failover", cluster),
     ("Consumer groups", groups),
     ("Transactions", transactions),
     ("Compacting topics", cleaner),

@@ -18,7 +18,6 @@ GZIP_LEVELS: Rule[int] = Rule(
 LZ4_LEVELS = between(1, 17)
 ZSTD_LEVELS = between(-131_072, 22)
 
-NO_ELECTIONS = "a partition has no other replica that could be elected"
 NO_TIERED_STORAGE = "Lamina has no tiered storage"
 
 LOG_SEGMENT_BYTES = broker_setting(
@@ -240,7 +239,6 @@ UNCLEAN_LEADER_ELECTION_ENABLE = broker_setting(
     False,
     "Whether a replica that is not in sync may become leader when no other is left.",
     update=Update.CLUSTER_WIDE,
-    unread=NO_ELECTIONS,
 )
 LOG_LOCAL_RETENTION_MS = broker_setting(
     "log.local.retention.ms",

@@ -52,7 +52,9 @@ INTER_BROKER_LISTENER_NAME = broker_setting(
     "inter.broker.listener.name",
     STRING,
     None,
-    "The listener that brokers use; beside others it accepts beyond `max.connections`. `PLAINTEXT` when not given.",
+    "The listener that brokers use; beside others it accepts beyond `max.connections`. When it is not given, a member "
+    "of a cluster opens a listener `BROKERS` for them, on a free port.",
+    difference="Kafka's brokers use the listener that clients use, when it is not given",
 )
 SOCKET_LISTEN_BACKLOG_SIZE = broker_setting(
     "socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", rule=at_least(1)
@@ -131,4 +133,12 @@ MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = broker_setting(
     1000,
     "How many fetch sessions are remembered.",
     rule=at_least(0),
+)
+REQUEST_TIMEOUT_MS = broker_setting(
+    "request.timeout.ms",
+    INT,
+    30_000,
+    "How long a transaction's change, or its markers, wait until every in-sync replica has them. Then whoever asked is "
+    "told to ask again.",
+    rule=at_least(1),
 )

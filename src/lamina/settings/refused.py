@@ -35,7 +35,8 @@ _NO_PLUGIN = "Lamina runs no Java classes, and the check that this one makes wou
 
 BROKER_REFUSED = (
     Refusal(_NO_TLS, frozenset({"ssl.client.auth"}), harmless=frozenset({"none"})),
-    Refusal(_NO_TLS, prefixes=("ssl.", "zookeeper.ssl.", "security.providers")),
+    Refusal(_NO_TLS, prefixes=("ssl.", "security.providers")),
+    Refusal("Lamina leaves this to Python's TLS, and leaving it out could weaken it", prefixes=("zookeeper.ssl.",)),
     Refusal(
         "Lamina has only plaintext between brokers",
         frozenset({"security.inter.broker.protocol"}),
@@ -43,7 +44,6 @@ BROKER_REFUSED = (
     ),
     Refusal(_NO_SASL, frozenset({"connections.max.reauth.ms"}), harmless=frozenset({"0"})),
     Refusal(_NO_SASL, prefixes=("sasl.", "delegation.token.")),
-    Refusal(_NO_ACLS, frozenset({"zookeeper.set.acl"}), harmless=frozenset({"false"})),
     Refusal(_NO_ACLS, frozenset({"allow.everyone.if.no.acl.found"}), harmless=frozenset({"true"})),
     Refusal(_NO_ACLS, frozenset({"authorizer.class.name", "super.users", "principal.builder.class"})),
     Refusal(

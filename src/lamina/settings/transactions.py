@@ -53,14 +53,14 @@ TRANSACTION_STATE_LOG_REPLICATION_FACTOR = broker_setting(
     "transaction.state.log.replication.factor",
     SHORT,
     3,
-    "Replicas of `__transaction_state` when it is made. Unless it is set, as many as there are brokers, up to this.",
+    "Replicas of `__transaction_state` when it is made. A broker without a cluster makes one unless this is set.",
     rule=at_least(1),
 )
 TRANSACTION_STATE_LOG_MIN_ISR = broker_setting(
     "transaction.state.log.min.isr",
     INT,
     2,
-    "`min.insync.replicas` of `__transaction_state`. Unless it is set, no more than there are brokers.",
+    "`min.insync.replicas` of `__transaction_state`. A broker without a cluster needs one unless this is set.",
     rule=at_least(1),
 )
 TRANSACTION_STATE_LOG_SEGMENT_BYTES = broker_setting(
