@@ -7,7 +7,7 @@ other room.
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 _MAX_CHARACTERS = 1000
 
@@ -41,6 +41,7 @@ class ErrorCode(IntEnum):
     INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
     INVALID_COMMIT_OFFSET_SIZE = 28
+    TOPIC_AUTHORIZATION_FAILED = 29
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
@@ -71,10 +72,14 @@ class ErrorCode(IntEnum):
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
+    STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
     MEMBER_ID_REQUIRED = 79
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
     GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
@@ -85,6 +90,8 @@ class ErrorCode(IntEnum):
     INCONSISTENT_TOPIC_ID = 103
     TRANSACTIONAL_ID_NOT_FOUND = 105
     FETCH_SESSION_TOPIC_ID_ERROR = 106
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
     FENCED_MEMBER_EPOCH = 110
     UNRELEASED_INSTANCE_ID = 111
     UNSUPPORTED_ASSIGNOR = 112
@@ -104,6 +111,15 @@ class KafkaError(Exception):
         """Its sentence, cut where it grows too long for an answer: a client's own words may be quoted in it."""
         sentence = super().__str__()
         return sentence if len(sentence) <= _MAX_CHARACTERS else f"{sentence[:_MAX_CHARACTERS]}…"
+
+    def without_frames(self) -> Self:
+        """The error as an entry of an answer that is still being made.
+
+        A frame on its way down holds the entries, and so the error would hold itself: only the garbage collector could
+        free it, which would walk the frames of all entries on the loop.
+        """
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
 
 
 class OffsetOutOfRange(KafkaError):
@@ -470,14 +486,50 @@ class TransactionalIdAuthorizationFailed(KafkaError):
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
+class StaleBrokerEpoch(KafkaError):
+    """The broker has registered again since, or is not registered."""
+
+    code = ErrorCode.STALE_BROKER_EPOCH
+
+
+class PreferredLeaderNotAvailable(KafkaError):
+    code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+
+
+class EligibleLeadersNotAvailable(KafkaError):
+    """No replica is online that could lead."""
+
+    code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+class ElectionNotNeeded(KafkaError):
+    code = ErrorCode.ELECTION_NOT_NEEDED
+
+
+class IneligibleReplica(KafkaError):
+    """A replica that cannot be in sync: it is away, about to stop, or has restarted since it caught up."""
+
+    code = ErrorCode.INELIGIBLE_REPLICA
+
+
+class NewLeaderElected(KafkaError):
+    """The change is made, and another broker leads because of it."""
+
+    code = ErrorCode.NEW_LEADER_ELECTED
+
+
 class InvalidUpdateVersion(KafkaError):
-    """A level that a feature cannot be set to."""
+    """A level that a feature cannot be set to, or a partition's state that is older than the current one."""
 
     code = ErrorCode.INVALID_UPDATE_VERSION
 
 
 class FeatureUpdateFailed(KafkaError):
     code = ErrorCode.FEATURE_UPDATE_FAILED
+
+
+class TopicAuthorizationFailed(KafkaError):
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def _coded_classes(parent: type[KafkaError]) -> Iterator[tuple[ErrorCode, type[KafkaError]]]:

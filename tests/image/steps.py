@@ -64,6 +64,28 @@ def _move_leader(image: Image, topic: Topic, b: int) -> Image:
     return changes.set_partitions(image, {(topic.name, index): partition})
 
 
+def _change_isr(image: Image, topic: Topic, b: int) -> Image:
+    index = b % len(topic.partitions)
+    partition = topic.partitions[index]
+    changed = replace(partition, isr=partition.replicas[: 1 + b % 3], is_recovering=b % 2 == 1)
+    return changes.set_partitions(image, {(topic.name, index): changed})
+
+
+def _drain(image: Image, a: int, b: int) -> Image:
+    known = image.brokers.get(a % 3)
+    if known is None:
+        return image
+    offline = frozenset((name, b % 4) for name in image.topics)
+    return changes.register_broker(image, replace(known, epoch=b, is_draining=b % 2 == 1, offline=offline))
+
+
+def _note_deletion(image: Image, a: int, b: int) -> Image:
+    """Two numbers name the same topic, so that entries change and go."""
+    away = tuple(range(b % 3))
+    every = {**image.deletions, topic_id(a % 2): away}
+    return replace(image, deletions={key: brokers for key, brokers in every.items() if brokers})
+
+
 def _set_configs(image: Image, a: int, b: int) -> Image:
     resources = [
         *(ConfigResource(ResourceType.TOPIC, name) for name in image.topics),
@@ -84,6 +106,12 @@ STEPS: dict[str, Callable[[Image, int, int], Image]] = {
     "leave": lambda image, a, _: changes.remove_broker(image, a % 3),
     "elect": lambda image, a, _: changes.set_controller(image, (a % 3) or NO_CONTROLLER),
 }
+CLUSTER_STEPS: dict[str, Callable[[Image, int, int], Image]] = {
+    "begin controller epoch": lambda image, _, b: replace(image, controller_epoch=b),
+    "drain": _drain,
+    "note deletion": _note_deletion,
+}
+"""What a broker that is alone never does, and its store does not keep."""
 TOPIC_STEPS: dict[str, Callable[[Image, Topic, int], Image]] = {
     "recreate": _recreate,
     "add partitions": _add_partitions,
@@ -91,14 +119,18 @@ TOPIC_STEPS: dict[str, Callable[[Image, Topic, int], Image]] = {
     "remove": lambda image, topic, _: changes.remove_topic(image, topic.name),
     "mark made": _mark_made,
     "move leader": _move_leader,
+    "change isr": _change_isr,
 }
 
-walks: st.SearchStrategy[list[Step]] = st.lists(
-    st.tuples(st.sampled_from([*STEPS, *TOPIC_STEPS]), st.integers(0, 100), st.integers(0, 10_000)),
-    max_size=25,
-    unique_by=lambda step: step[2],
-)
-"""No number comes twice in a walk, for topic ids are made of them and none is ever used again."""
+
+def _walks(*names: str) -> st.SearchStrategy[list[Step]]:
+    """No number comes twice in a walk, for topic ids are made of them and none is ever used again."""
+    step = st.tuples(st.sampled_from(names), st.integers(0, 100), st.integers(0, 10_000))
+    return st.lists(step, max_size=25, unique_by=lambda step: step[2])
+
+
+walks = _walks(*STEPS, *TOPIC_STEPS)
+cluster_walks = _walks(*STEPS, *TOPIC_STEPS, *CLUSTER_STEPS)
 
 
 def take(image: Image, step: Step) -> Image:
@@ -106,6 +138,8 @@ def take(image: Image, step: Step) -> Image:
     name, a, b = step
     if name in STEPS:
         return STEPS[name](image, a, b)
+    if name in CLUSTER_STEPS:
+        return CLUSTER_STEPS[name](image, a, b)
     if not image.topics:
         return image
     return TOPIC_STEPS[name](image, list(image.topics.values())[a % len(image.topics)], b)

@@ -34,9 +34,9 @@ def test_one_request_makes_ten_thousand_partitions_at_most() -> None:
 
 @pytest.mark.parametrize("factor", [0, -1, 3, 40_000])
 def test_a_partition_has_one_replica_per_broker_at_most(factor: int) -> None:
-    check_replication_factor(IMAGE, 2)
+    check_replication_factor(2, 2)
     with pytest.raises(InvalidReplicationFactor):
-        check_replication_factor(IMAGE, factor)
+        check_replication_factor(2, factor)
 
 
 def test_an_assignment_comes_back_in_the_order_of_the_partitions() -> None:

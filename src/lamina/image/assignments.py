@@ -29,12 +29,12 @@ def check_partition_count(count: int) -> None:
         raise InvalidPartitions(f"a topic must have at least one partition, not {count}")
 
 
-def check_replication_factor(image: Image, factor: int) -> None:
+def check_replication_factor(broker_count: int, factor: int) -> None:
     if not 1 <= factor <= MAX_REPLICATION_FACTOR:
         raise InvalidReplicationFactor(f"the replication factor must be between 1 and 32767, not {factor}")
-    if factor > len(image.brokers):
+    if factor > broker_count:
         raise InvalidReplicationFactor(
-            f"a replication factor of {factor} needs as many brokers; {len(image.brokers)} are registered"
+            f"a replication factor of {factor} needs as many brokers; {broker_count} are registered"
         )
 
 

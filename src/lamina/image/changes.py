@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 def create_topic(image: Image, name: str, topic_id: bytes, assignments: Iterable[tuple[int, ...]]) -> Image:
     """A new topic, one partition for each tuple of replicas; no directory of it is made yet."""
-    return _with_new_topic(image, Topic(name, topic_id, tuple(map(new_partition, assignments))))
+    return _with_new_topic(image, Topic(name, topic_id, _new_partitions(image, name, assignments)))
 
 
 def adopt_topic(image: Image, name: str, topic_id: bytes, partition_count: int, broker_id: int) -> Image:
@@ -38,8 +38,21 @@ def adopt_topic(image: Image, name: str, topic_id: bytes, partition_count: int, 
 
 def add_partitions(image: Image, name: str, assignments: Iterable[tuple[int, ...]]) -> Image:
     topic = image.topic(name)
-    added = tuple(map(new_partition, assignments))
+    added = _new_partitions(image, name, assignments, len(topic.partitions))
     return _with_topics(image, [replace(topic, partitions=topic.partitions + added)])
+
+
+def _new_partitions(
+    image: Image, topic: str, assignments: Iterable[tuple[int, ...]], first_index: int = 0
+) -> tuple[Partition, ...]:
+    """Brokers that take partitions are registered; an image without brokers has them all."""
+    return tuple(
+        new_partition(
+            replicas,
+            tuple(one for one in replicas if one not in image.brokers or image.is_online(one, topic, index)),
+        )
+        for index, replicas in enumerate(assignments, first_index)
+    )
 
 
 def mark_deleted(image: Image, *names: str) -> Image:
@@ -61,15 +74,29 @@ def remove_topic(image: Image, *names: str) -> Image:
 
 
 def set_partitions(image: Image, partitions: Mapping[TopicPartition, Partition]) -> Image:
+    """Replace the states of partitions; each gets the next partition epoch where its leader or in-sync set changed."""
     by_topic: defaultdict[str, dict[int, Partition]] = defaultdict(dict)
     for (name, index), partition in partitions.items():
         by_topic[name][index] = partition
     changed = []
     for name, replaced in by_topic.items():
         topic = image.topics[name]
-        every = tuple(replaced.get(index, partition) for index, partition in enumerate(topic.partitions))
+        every = tuple(
+            _in_next_epoch(partition, replaced[index]) if index in replaced else partition
+            for index, partition in enumerate(topic.partitions)
+        )
         changed.append(replace(topic, partitions=every))
     return _with_topics(image, changed)
+
+
+def _in_next_epoch(old: Partition, new: Partition) -> Partition:
+    is_changed = (old.leader, old.leader_epoch, old.isr, old.is_recovering) != (
+        new.leader,
+        new.leader_epoch,
+        new.isr,
+        new.is_recovering,
+    )
+    return new.with_partition_epoch(old.partition_epoch + is_changed)
 
 
 def set_leader_epochs(image: Image, epochs: Mapping[TopicPartition, int]) -> Image:

@@ -49,10 +49,18 @@ class Changes:
     brokers: Mapping[int, Broker | None] = field(default_factory=dict)
     """Each broker that came, changed or, with ``None``, went."""
     controller_id: int | None = None
+    controller_epoch: int | None = None
+    deletions: Mapping[bytes, tuple[int, ...] | None] = field(default_factory=dict)
+    """Deleted topics by id, with the brokers that may still hold them; ``None`` where none does any more."""
     features: Features | None = None
 
     def __bool__(self) -> bool:
         return self != _NO_CHANGES
+
+    @property
+    def topics_gone(self) -> tuple[Topic, ...]:
+        """Topics that clients knew and know no more; one that was being deleted before has gone before."""
+        return self.topics_being_deleted + tuple(one for one in self.topics_deleted if not one.is_being_deleted)
 
     @property
     def leaders_moved(self) -> tuple[PartitionChanged, ...]:
@@ -89,6 +97,8 @@ def diff(old: Image, new: Image) -> Changes:
         configs={resource: after or {} for resource, (_, after) in _changed(old.configs, new.configs).items()},
         brokers={broker_id: after for broker_id, (_, after) in _changed(old.brokers, new.brokers).items()},
         controller_id=None if old.controller_id == new.controller_id else new.controller_id,
+        controller_epoch=None if old.controller_epoch == new.controller_epoch else new.controller_epoch,
+        deletions={topic_id: after for topic_id, (_, after) in _changed(old.deletions, new.deletions).items()},
         features=None if old.features == new.features else new.features,
     )
 

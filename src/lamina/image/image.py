@@ -13,6 +13,7 @@ from typing import NamedTuple
 from lamina.errors import UnknownTopicId, UnknownTopicOrPartition
 from lamina.image.topic import Partition, Topic
 from lamina.settings.listeners import Listener
+from lamina.topic_partition import TopicPartition
 
 NO_CONTROLLER = -1
 
@@ -39,6 +40,12 @@ class Broker:
     id: int
     endpoints: Mapping[str, Listener]
     rack: str | None = None
+    epoch: int = -1
+    """Which registration of this broker it is; another one after each start."""
+    is_draining: bool = False
+    """Whether it is about to stop: it leads nothing and is in no in-sync set that has other members."""
+    offline: frozenset[TopicPartition] = frozenset()
+    """Its replicas that it cannot use, because their log directory has failed or is not there."""
 
     def endpoint_for(self, listener_name: str) -> Listener:
         """Where clients of this listener find the broker; a listener that it does not have stands for its first."""
@@ -58,6 +65,7 @@ class Image:
     cluster_id: str
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     controller_id: int = NO_CONTROLLER
+    controller_epoch: int = 0
     topics: Mapping[str, Topic] = field(default_factory=dict)
     """All topics by name, those that are being deleted too."""
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
@@ -65,6 +73,8 @@ class Image:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     """What was set on each resource; a resource on which nothing is set is absent."""
     features: Features = field(default_factory=Features)
+    deletions: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
+    """Ids of topics that are gone, with the brokers that were away and may still hold directories of them."""
 
     def topic(self, name: str) -> Topic:
         """The topic that clients know by this name; one that is being deleted is no longer known."""
@@ -84,6 +94,19 @@ class Image:
         if not 0 <= index < len(partitions):
             raise UnknownTopicOrPartition(f"topic {topic_name!r} has {len(partitions)} partitions and no {index}")
         return partitions[index]
+
+    def controller_on(self, listener_name: str) -> int:
+        """The controller's id for clients of a listener; none while they cannot reach it there.
+
+        librdkafka waits for a controller that it was told and not shown until it is told another one.
+        """
+        broker = self.brokers.get(self.controller_id)
+        return self.controller_id if broker is not None and listener_name in broker.endpoints else NO_CONTROLLER
+
+    def is_online(self, broker_id: int, topic: str, index: int) -> bool:
+        """Whether a replica can serve (R44): its broker is there, does not drain, and can use its directory."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.is_draining and (topic, index) not in broker.offline
 
     def configs_of(self, resource: ConfigResource) -> Mapping[str, str]:
         return self.configs.get(resource, {})
