@@ -29,3 +29,25 @@ ControlledShutdownResponse 3-3
 """,
 }
 """What brokers tell a controller without KRaft, in the table's own notation. Kafka 4 dropped it, and kio follows it."""
+
+FOLLOW_METADATA = 10_000
+
+OURS = {
+    FOLLOW_METADATA: """\
+FollowMetadataRequest 0-0
+ broker_id int32
+ broker_epoch int64
+ controller_epoch int32
+ version int64
+ max_wait timedelta_i32
+ report bytes
+FollowMetadataResponse 0-0
+ error_code error_code
+ error_message string null default=null
+ controller_epoch int32
+ version int64
+ is_full bool
+ changes bytes
+""",
+}
+"""What Kafka has no message for: a broker asks the controller for changes after a version, and reports what it did."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from schemas.apis import API_KEYS, BEFORE_KAFKA_4
+from schemas.apis import API_KEYS, BEFORE_KAFKA_4, OURS
 from schemas.kio_messages import NO_DEFAULT, KioField, fields_of, request_versions, response_versions
 
 _HEAD = '''"""Every message, all its versions in one definition. Made from kio by `make schemas`; not to be edited.
@@ -25,7 +25,7 @@ _WORDS = {None: "null", True: "true", False: "false", "": '""', (): "[]"}
 
 def source() -> str:
     """The text of `lamina.wire.message_table`."""
-    texts = {api_key: "\n".join([*_api_lines(api_key), ""]) for api_key in API_KEYS} | BEFORE_KAFKA_4
+    texts = {api_key: "\n".join([*_api_lines(api_key), ""]) for api_key in API_KEYS} | BEFORE_KAFKA_4 | OURS
     return _HEAD + "".join(f'    {api_key}: """\\\n{texts[api_key]}""",\n' for api_key in sorted(texts)) + "}\n"
 
 

@@ -215,11 +215,12 @@ def _produce_answer(error_code: int, append_time_ms: int, throttle_ms: int) -> b
     return b"\x02\x02t\x02" + partition + b"\x00" + pack(">ix", throttle_ms)
 
 
+@pytest.mark.parametrize("count", [150, 300])
 @pytest.mark.parametrize("version", range(14))
-def test_a_metadata_answer_is_put_together_from_encoded_topics(version: int) -> None:
+def test_a_metadata_answer_is_put_together_from_encoded_topics(version: int, count: int) -> None:
     schema = response_schema(METADATA, version)
     response = random_entity(schema, Random(version))
-    topics = tuple(random_entity(nested_schema(schema, "topics"), Random(seed)) for seed in range(150))
+    topics = tuple(random_entity(nested_schema(schema, "topics"), Random(seed)) for seed in range(count))
     others = {field.name: getattr(response, field.name) for field in fields_of(schema) if field.name != "topics"}
     whole, around = schema(topics=topics, **others), schema(topics=(), **others)
     encoded = [encode_entity(topic) for topic in topics]

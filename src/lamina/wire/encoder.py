@@ -33,6 +33,7 @@ EncodeAround = Callable[[bytearray, Any, Sequence[bytes | bytearray]], None]
 
 NO_TIMESTAMP_MS: Final = -1
 _ZERO_UUID = bytes(16)
+_MANY = 256
 
 
 def milliseconds(value: timedelta | int) -> int:
@@ -125,7 +126,9 @@ class _Source:
             return
         self._flush_fixed()
         if field.name == self._encoded_array:
-            self._lines += [*self._length("len(encoded)", "array"), "out += b''.join(encoded)"]
+            # Joined, many would be copied twice, and no other thread would have its turn all that time.
+            few = f"if len(encoded) < {_MANY}: out += b''.join(encoded)"
+            self._lines += [*self._length("len(encoded)", "array"), few, "else:", "  for x in encoded: out += x"]
             return
         self._lines.append(f"v = {value}")
         self._lines += self._variable(field, nullable=field.nullable)

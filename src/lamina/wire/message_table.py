@@ -1164,4 +1164,20 @@ DescribeTopicPartitionsResponse 0-0
   topic_name string
   partition_index int32
 """,
+    10000: """\
+FollowMetadataRequest 0-0
+ broker_id int32
+ broker_epoch int64
+ controller_epoch int32
+ version int64
+ max_wait timedelta_i32
+ report bytes
+FollowMetadataResponse 0-0
+ error_code error_code
+ error_message string null default=null
+ controller_epoch int32
+ version int64
+ is_full bool
+ changes bytes
+""",
 }

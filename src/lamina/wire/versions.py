@@ -13,7 +13,7 @@ from lamina.wire.schemas import message_class
 API_VERSIONS_KEY = 18
 
 _API_KEYS_BY_FIRST_FLEXIBLE_VERSION = {
-    0: (45, 46, 50, 51, 52, 55, *range(57, 76), *range(80, 93)),
+    0: (45, 46, 50, 51, 52, 55, *range(57, 76), *range(80, 93), 10_000),
     1: (27, 44, 48, 49, 53, 54, 76, 77, 78, 79),
     2: (21, 22, 29, 30, 31, *range(33, 44), 56),
     3: (7, 10, 16, 18, 24, 25, 26, 28),
