@@ -17,6 +17,7 @@ class DrivenClock:
         return Clocks(
             lambda: _shown_ns(self.wall_ms, SYSTEM_CLOCKS.wall_ns),
             lambda: _shown_ns(self.monotonic_ms, SYSTEM_CLOCKS.monotonic_ns),
+            lambda: _shown_ns(self.monotonic_ms, SYSTEM_CLOCKS.boottime_ns),
         )
 
 

@@ -6,16 +6,23 @@ Owns that they are opened together or not at all, and that they belong to one cl
 
 import os
 import shlex
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from lamina.log.backup import MANIFEST
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk
 from lamina.log.identity import IdentityError, new_id, read_meta_properties
-from lamina.settings.broker import LAMINA_DATA_DIR, LOG_DIRS, NODE_ID
+from lamina.settings.broker import BROKER_ID, LAMINA_DATA_DIR, LOG_DIRS, NODE_ID
+from lamina.settings.definition import SettingError
 from lamina.settings.values import BrokerSettings
-from lamina.store.interface import StoreError
+from lamina.settings.zookeeper import RESERVED_BROKER_MAX_ID
+from lamina.settings.zookeeper_options import NO_ID, given_id
+from lamina.store.cluster_identity import cluster_id, generated_id
+from lamina.store.interface import ClusterStore, Store, StoreError
+from lamina.store.member_file import MemberRecord, read_member_file, write_member_file
 from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
 
@@ -32,11 +39,12 @@ class StartError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class _Opened:
     data_directory: str
-    database: SqliteStore
-    metadata: MetadataStore
+    node_id: int
     directories: list[LogDirectory]
+    database: Store
+    """The cluster's store: a file of this broker's own, or the one that all members share."""
 
     @property
     def was_clean(self) -> bool:
@@ -56,27 +64,99 @@ class Storage:
         self.database.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Storage(_Opened):
+    """Of a broker that is a cluster by itself."""
+
+    metadata: MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStorage(_Opened):
+    """Of a member of a cluster: its metadata is where all members find it."""
+
+    database: ClusterStore
+    remembered: MemberRecord
+    """What this broker knows of the cluster from before, or that it has just joined."""
+    remember: Callable[[MemberRecord], None]
+    """Writes it down; may raise OSError."""
+
+
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""
     data_directory, log_directories = storage_paths(settings)
     check_data_directory(data_directory)
+    with _refusals(data_directory), ExitStack() as undo:
+        member = read_member_file(data_directory)
+        if member is not None:
+            raise StartError(
+                f"{data_directory} belongs to a member of cluster {member.cluster_id}: "
+                "say which ZooKeeper that cluster has, with --zookeeper or zookeeper.connect"
+            )
+        _make_data_directory(data_directory)
+        database = SqliteStore(os.path.join(data_directory, METADATA_DB))
+        undo.callback(database.close)
+        metadata = MetadataStore(database, _cluster_id(log_directories) or new_id())
+        node_id = settings[NODE_ID]
+        if node_id == NO_ID:
+            raise StartError(f"{NODE_ID.name} = {NO_ID}: nobody gives a broker without a cluster an id: choose one")
+        directories = _open_directories(log_directories, node_id, metadata.image.cluster_id, undo)
+        undo.pop_all()
+        return Storage(data_directory, node_id, directories, database, metadata)
+
+
+def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> MemberStorage:
+    """As ``open_storage``, for a member of the cluster in ``store``, which this closes when it fails."""
+    data_directory, log_directories = storage_paths(settings)
+    with _refusals(data_directory), ExitStack() as undo:
+        undo.callback(store.close)
+        check_data_directory(data_directory)
+        if os.path.exists(os.path.join(data_directory, METADATA_DB)):
+            raise StartError(f"{data_directory} is that of a broker without a cluster: choose another for this one")
+        _make_data_directory(data_directory)
+        remembered = read_member_file(data_directory)
+        known = _cluster_id(log_directories) if remembered is None else remembered.cluster_id
+        stored = cluster_id(store, new_id(), known)
+        if remembered is None:
+            remembered = MemberRecord(stored)
+            write_member_file(data_directory, remembered)
+        node_id = _member_id(settings, log_directories, store)
+        directories = _open_directories(log_directories, node_id, stored, undo)
+        undo.pop_all()
+        remember = partial(write_member_file, data_directory)
+        return MemberStorage(data_directory, node_id, directories, store, remembered, remember)
+
+
+def _open_directories(
+    paths: tuple[str, ...], node_id: int, cluster_id: str | None, undo: ExitStack
+) -> list[LogDirectory]:
+    directories = []
+    for path in paths:
+        directory = LogDirectory.open(path, node_id=node_id, cluster_id=cluster_id)
+        undo.callback(directory.close)
+        directories.append(directory)
+    return directories
+
+
+def _member_id(settings: BrokerSettings, log_directories: tuple[str, ...], store: ClusterStore) -> int:
+    """The one that is given, else the one that the directories know, else a new one from the store (R67)."""
+    identities = [read_meta_properties(Disk(), path) for path in log_directories]
+    known = next((found.node_id for found in identities if found is not None and found.node_id is not None), None)
+    given = given_id(settings) if known is None or settings.is_given(NODE_ID) or settings.is_given(BROKER_ID) else None
+    if given is not None:
+        return given
+    return generated_id(store, settings[RESERVED_BROKER_MAX_ID]) if known is None else known
+
+
+@contextmanager
+def _refusals(data_directory: str) -> Iterator[None]:
+    """Whatever stands in the way is one sentence."""
     try:
-        with ExitStack() as undo:
-            _make_data_directory(data_directory)
-            database = SqliteStore(os.path.join(data_directory, METADATA_DB))
-            undo.callback(database.close)
-            metadata = MetadataStore(database, _cluster_id(log_directories) or new_id())
-            directories = []
-            for path in log_directories:
-                directory = LogDirectory.open(path, node_id=settings[NODE_ID], cluster_id=metadata.image.cluster_id)
-                undo.callback(directory.close)
-                directories.append(directory)
-            undo.pop_all()
-    except (DirectoryError, IdentityError, StoreError) as error:
+        yield
+    except (DirectoryError, IdentityError, SettingError, StoreError) as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{error.filename or data_directory} cannot be used: {error.strerror}") from error
-    return Storage(data_directory, database, metadata, directories)
 
 
 def check_data_directory(path: str) -> None:

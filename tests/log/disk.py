@@ -1,17 +1,20 @@
 """A disk that remembers what was done to it, and shows what a power cut could have left.
 
 ``RecordingDisk`` performs every operation for real and writes it down; ``crash`` makes one possible state of the
-disk after any prefix of them. What was not fsynced may be there, be lost or be torn, file by file; names that
-were not synced may be there or be lost, directory by directory. An fsync of a file does not save its name.
-Must not know what is inside a file.
+disk after any prefix of them; ``Replay`` does so for a disk that is nowhere but in memory, too. What was not fsynced
+may be there, be lost or be torn, file by file; names that were not synced may be there or be lost, directory by
+directory. An fsync of a file does not save its name. Must not know what is inside a file.
 """
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from lamina.log.files import Bytes, Disk, File, parent
+
+Tree = dict[str, "bytes | Tree"]
+"""What is in a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class RecordingDisk(Disk):
         self.ops: list[Op] = []
         self._nodes: dict[str, int] = {}
         self._last_node = 0
-        self._start = _Tree({}, {}, {})
+        self._start = Remembered()
         self._adopt(self.root)
 
     def _adopt(self, path: str) -> int:
@@ -126,27 +129,39 @@ class RecordingDisk(Disk):
 
     def crash(self, prefix: int, rng: Random, target: str) -> None:
         """Make in ``target`` a state that a power cut after the first ``prefix`` operations could have left."""
-        _Replay(self._start).run(self.ops[:prefix]).write(rng, self._start.nodes[self.root], target)
+        _write(Replay(self._start).run(self.ops[:prefix]).left(rng, self._start.nodes[self.root]), target)
+
+
+def _write(tree: Tree, target: str) -> None:
+    os.makedirs(target, exist_ok=True)
+    for name, found in tree.items():
+        if isinstance(found, bytes):
+            with open(f"{target}/{name}", "wb") as file:
+                file.write(found)
+        else:
+            _write(found, f"{target}/{name}")
 
 
 @dataclass(slots=True)
-class _Tree:
-    files: dict[int, bytes]
-    directories: dict[int, dict[str, int]]
-    nodes: dict[str, int]
+class Remembered:
+    """A disk with nothing under way."""
+
+    files: dict[int, bytes] = field(default_factory=dict)
+    directories: dict[int, dict[str, int]] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
     """The directories by path."""
 
 
-class _Replay:
+class Replay:
     """The disk as it is for sure, and what is under way, after some operations."""
 
-    def __init__(self, start: _Tree) -> None:
+    def __init__(self, start: Remembered) -> None:
         self.files = dict(start.files)
         self.directories = {node: dict(names) for node, names in start.directories.items()}
         self.pending: dict[int, list[Op]] = {}
         self.nodes = dict(start.nodes)
 
-    def run(self, ops: Iterable[Op]) -> "_Replay":
+    def run(self, ops: Iterable[Op]) -> "Replay":
         for op in ops:
             match op.kind:
                 case "fsync":
@@ -169,17 +184,17 @@ class _Replay:
             self.nodes[op.new_path] = self.nodes.pop(op.path)
         self.pending.setdefault(self.nodes[parent(op.path)], []).append(op)
 
-    def write(self, rng: Random, node: int, target: str) -> None:
-        os.makedirs(target, exist_ok=True)
+    def left(self, rng: Random, node: int) -> Tree:
+        """What a power cut could leave of a directory."""
         names = self.directories[node]
         _apply_names(names, _surviving_names(self.pending.get(node, []), rng))
+        tree: Tree = {}
         for name, child in sorted(names.items()):
-            path = f"{target}/{name}"
             if child in self.directories:
-                self.write(rng, child, path)
+                tree[name] = self.left(rng, child)
             else:
-                with open(path, "wb") as file:
-                    file.write(_torn(self.files[child], self.pending.get(child, []), rng))
+                tree[name] = _torn(self.files[child], self.pending.get(child, []), rng)
+        return tree
 
 
 def _apply_names(names: dict[str, int], ops: Iterable[Op]) -> None:

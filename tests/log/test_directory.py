@@ -196,6 +196,37 @@ def test_a_controllers_log_and_directories_set_aside_are_no_partitions(tmp_path:
     directory.release()
 
 
+class CreatingDisk(Disk):
+    """Notes each file that is made, by its name."""
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
+        if create and not Path(path).exists():
+            self.created.append(Path(path).name)
+        return super().open(path, write=write, create=create)
+
+
+def test_the_files_of_a_new_partition_are_made_once(tmp_path: Path) -> None:
+    disk = CreatingDisk()
+    directory = opened(tmp_path / "logs", disk=disk)
+    disk.created.clear()
+    directory.make_partitions([("topic", 0, TOPIC_ID)])
+    (log,) = directory.open_made([("topic", 0, SMALL)], NOW_MS)
+    assert sorted(disk.created) == sorted(set(disk.created))
+    assert {path.name for path in Path(log.path).iterdir()} == {
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    }
+    append(log, 3)
+    assert len(records_of(log)) == 3
+    directory.close()
+
+
 def test_a_partition_without_a_directory_is_never_made_anew(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     with pytest.raises(StorageError):

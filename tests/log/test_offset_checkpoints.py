@@ -101,3 +101,23 @@ def test_what_is_written_by_the_clock_pays_what_is_owed(logs: Logs) -> None:
     assert RECOVERY_POINT in logs.directory.forget([]), "what was collected before the newest is no payment"
     logs.directory.write_checkpoints(newer)
     assert logs.directory.forget([]) == {}
+
+
+def test_what_is_older_never_replaces_what_is_newer(logs: Logs) -> None:
+    """Two threads write: the one that began first may be the last to come to it."""
+    log = logs.create(b"1" * 16, 3)
+    older = logs.directory.collect_recovery_points()
+    logs.write(log, 2)
+    logs.directory.write_checkpoints(older)
+    assert logs.on_disk(RECOVERY_POINT) == 5
+
+
+def test_truncating_at_the_log_end_forgets_an_epoch_without_records(logs: Logs) -> None:
+    """R28, KAFKA-10706: two elections without records; it would be compared with the leader's for ever."""
+    log = logs.create(b"1" * 16, 3)
+    log.epochs.begin(7, 3)
+    run_steps(logs.directory.truncate(log, 3, NOW_MS))
+    assert (log.log_end_offset, log.epochs.entries) == (3, [(0, 0)])
+    assert logs.after_a_crash().epochs.entries == [(0, 0)]
+    run_steps(logs.directory.truncate(log, 9, NOW_MS))
+    assert (log.log_end_offset, log.epochs.entries) == (3, [(0, 0)])

@@ -13,6 +13,7 @@ from lamina.log.snapshots import snapshot_offsets
 from lamina.records.batch import read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import LogBuilder, a_log
+from tests.log.test_flushing import SyncedDisk
 from tests.records.forgery import reseal
 
 
@@ -228,6 +229,23 @@ def test_leader_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
             path.write_text(text)
         builder.reopen(clean=False, recovery_point=0)
         assert builder.log.epochs.entries == expected
+
+
+def test_a_recovery_that_finds_nothing_wrong_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    """A broker that was killed opens thousands of logs: several syncs each would take minutes."""
+    disk = SyncedDisk()
+    builder = a_log(tmp_path, disk)
+    for number in range(10):
+        builder.append(b"k=v", epoch=number // 3)
+    builder.stop(clean=False)
+    disk.synced.clear()
+    builder.start(clean=False, recovery_point=0)
+    assert disk.synced == []
+    epochs = builder.log.epochs
+    assert (len(epochs.entries), epochs.saved) == (4, 3)
+    # What is written on is synced by its flush, the epochs with it.
+    flush(builder.log)
+    assert "leader-epoch-checkpoint" in {Path(path).name for path in disk.synced}
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -54,6 +54,21 @@ def test_a_cut_never_reaches_another_name_of_the_file(tmp_path: Path) -> None:
     assert [record.offset for record in builder.records()] == list(range(base + 5))
 
 
+def test_a_truncation_leaves_the_indexes_to_the_segment_that_is_written(tmp_path: Path) -> None:
+    """Producers are read again from a snapshot inside of it, while its preallocated indexes look untrue."""
+    builder = a_log(tmp_path, segment_index_bytes=64, index_interval_bytes=1)
+    sequenced(builder, 3)
+    builder.reopen()
+    sequenced(builder, 2, first=3)
+    assert snapshot_offsets(builder.disk, str(builder.path)) == [3]
+    truncate_log(builder.log, 4, builder.now_ms)
+    sequenced(builder, 20, first=4)
+    assert len(builder.bases()) > 1, "it was closed, and is read by its names from now on"
+    assert builder.file(0, ".index").stat().st_size > 0
+    for offset in range(24):
+        builder.read(offset, 1)
+
+
 def test_a_batch_that_reaches_the_offset_goes_as_a_whole(tmp_path: Path) -> None:
     builder = a_log(tmp_path)
     builder.append(b"a=1", b"b=2")

@@ -253,7 +253,7 @@ class LogDirectory:
     # Truncating
 
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> Steps:
-        """Cut the end of a log, or empty one that begins above ``offset``.
+        """Cut the end of a log, or empty one that begins above ``offset``. Above the end it only forgets empty epochs.
 
         Checkpoints go down on disk before the log is cut, because what is written again above the cut is unproven.
         """
@@ -265,6 +265,8 @@ class LogDirectory:
         if log.is_truncating:
             yield from self._lower_checkpoints(log)
             yield from log.finish_truncation(now_ms)
+        else:
+            yield from log.forget_empty_epochs()
         # The cut is at the start of a batch, which may lie below the offset that was asked for.
         yield from self._lower_checkpoints(log)
 
@@ -362,7 +364,7 @@ class LogDirectory:
         self.write_checkpoints(self.offset_checkpoints.of_cleaner_offsets(offsets, self.logs))
 
     def write_checkpoints(self, changed: Checkpoints) -> None:
-        """Write some of the four files whole. May run on any thread, one at a time for each file."""
+        """Write some of the four files whole. May run on any thread."""
         if not changed:
             return
         self._require_online()

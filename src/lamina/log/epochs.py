@@ -21,11 +21,12 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    __slots__ = ("_disk", "entries", "latest", "path")
+    __slots__ = ("_disk", "entries", "latest", "path", "saved")
 
     def __init__(self, disk: Disk, directory: str, entries: list[EpochStart]) -> None:
         self.entries = entries
-        self.latest = entries[-1].epoch if entries else -1
+        self.latest = self.saved = entries[-1].epoch if entries else -1
+        """The newest epoch, and the newest that the checkpoint has: one without batches need not be in it."""
         self._disk = disk
         self.path = f"{directory}/{FILE_NAME}"
 
@@ -51,7 +52,8 @@ class LeaderEpochs:
     def begin(self, epoch: int, start_offset: int) -> None:
         """Note it and write the checkpoint, which is synced by the flush that covers the batch."""
         known = list(self.entries)
-        if self.assign(epoch, start_offset):
+        self.assign(epoch, start_offset)
+        if self.saved < self.latest:
             try:
                 self.save(sync=False)
             except OSError:
@@ -61,6 +63,17 @@ class LeaderEpochs:
     def save(self, *, sync: bool = True) -> None:
         """Write the checkpoint."""
         write_new_file(self._disk, self.path, format_epochs(self.entries), sync=sync)
+        self.saved = self.latest
+
+    def save_unless(self, checkpointed: list[EpochStart]) -> None:
+        """Write the checkpoint, unless it has just these entries: the flush that covers their batches syncs it.
+
+        One without entries may be missing or torn, which says the same: it does not wait for the disk.
+        """
+        if checkpointed and self.entries == checkpointed:
+            self.saved = self.latest
+        else:
+            self.save(sync=bool(self.entries))
 
     def saving(self) -> Callable[[], None]:
         """Write the checkpoint as it is now, whatever comes: for any thread."""
@@ -111,6 +124,7 @@ class LeaderEpochs:
     def _set(self, entries: list[EpochStart]) -> None:
         self.entries = entries
         self.latest = entries[-1].epoch if entries else -1
+        self.saved = min(self.saved, self.latest)
 
 
 def format_epochs(entries: list[EpochStart]) -> bytes:

@@ -63,6 +63,11 @@ class IndexPair:
         return cls._of(disk, stem, suffix, base_offset, shape, 0, 0)
 
     @classmethod
+    def without_files(cls, disk: Disk, stem: str, suffix: str, base_offset: int, shape: IndexShape) -> "IndexPair":
+        """Both empty, with no look at what lies there: whoever searches them goes through the whole log."""
+        return cls._of(disk, stem, suffix, base_offset, shape, 0, 0)
+
+    @classmethod
     def load(
         cls, disk: Disk, stem: str, suffix: str, base_offset: int, shape: IndexShape, log_bytes: int
     ) -> "IndexPair | None":

@@ -1,7 +1,8 @@
 """What a log directory remembers of its partitions across a stop: the four offset checkpoints.
 
-Owns their contents in memory and which of them has to be written when partitions come and go. Must not know
-whether the directory is online: it says so by not asking.
+Owns their contents in memory, which of them has to be written when partitions come and go, and that what is older never
+replaces what is newer on disk, whichever thread is faster. Must not know whether the directory is online: it says so by
+not asking.
 """
 
 import logging
@@ -14,7 +15,18 @@ from lamina.log.files import Disk
 from lamina.log.partition_log import PartitionLog
 from lamina.topic_partition import TopicPartition
 
-Checkpoints = dict[str, dict[TopicPartition, int]]
+
+class Contents(dict[TopicPartition, int]):
+    """A checkpoint file as it was at one time; a higher number is later."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, offsets: Mapping[TopicPartition, int], number: int) -> None:
+        super().__init__(offsets)
+        self.number = number
+
+
+Checkpoints = dict[str, Contents]
 """Contents of checkpoint files by their names."""
 
 Logs = Mapping[TopicPartition, PartitionLog]
@@ -33,6 +45,11 @@ class OffsetCheckpoints:
         self._owed: Checkpoints = {}
         """What has to be on disk before anything relies on it, and is not, or not known to be."""
         self._paying = threading.Lock()
+        self._taken = 0
+        """How often contents were taken to be written."""
+        self._written: dict[str, int] = {}
+        """The number of what is in each file."""
+        self._writing = threading.Lock()
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -42,16 +59,21 @@ class OffsetCheckpoints:
             return {}
 
     def write(self, changed: Checkpoints) -> None:
-        """Write some of the four files whole. May run on any thread, one at a time for each file."""
-        for name, offsets in changed.items():
-            write_offsets(self._disk, f"{self._path}/{name}", offsets)
+        """Write some of the four files whole, unless newer contents are there already. May run on any thread."""
+        for name, contents in changed.items():
+            with self._writing:
+                if contents.number < self._written.get(name, 0):
+                    continue
+                write_offsets(self._disk, f"{self._path}/{name}", contents)
+                self._written[name] = contents.number
             with self._paying:
-                if self._owed.get(name) is offsets:
+                if self._owed.get(name) is contents:
                     del self._owed[name]
 
     def _to_write(self, name: str, offsets: dict[TopicPartition, int], *, is_owed: bool = False) -> Checkpoints:
         """The file as it is now. What is owed stays so until this, or something newer, is on disk."""
-        contents = dict(offsets)
+        self._taken += 1
+        contents = Contents(offsets, self._taken)
         with self._paying:
             if is_owed or name in self._owed:
                 self._owed[name] = contents

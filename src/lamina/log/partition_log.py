@@ -170,7 +170,7 @@ class PartitionLog:
             if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
                 segment = self.roll(now_ms)
             stamp(batch, 0, base_offset, leader_epoch)
-            if leader_epoch > self.epochs.latest:
+            if leader_epoch > self.epochs.saved:
                 self.epochs.begin(leader_epoch, base_offset)
             if marker is not None:
                 prepare_abort(self.producers, segment, producer_id, marker)
@@ -181,6 +181,13 @@ class PartitionLog:
         except OSError as error:
             raise self.fail(error) from error
         return _new_tuple(Appended, (base_offset, last_offset, False, max_timestamp))
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Note that a leader writes from the log end on, before it has written anything (R20).
+
+        In memory only: the first batch brings it to the disk, and an epoch without batches is not missed there.
+        """
+        self.epochs.assign(leader_epoch, self._log_end_offset)
 
     def append_as_follower(self, batches: Buffer, now_ms: int) -> None:
         """Append whole batches as their leader wrote them: offsets, epochs and gaps are its own; a torn end is left.
@@ -205,7 +212,7 @@ class PartitionLog:
         segment = self._segments.active
         if self._must_roll(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms):
             segment = self.roll(now_ms, header.base_offset)
-        if header.leader_epoch > self.epochs.latest:
+        if header.leader_epoch > self.epochs.saved:
             self.epochs.begin(header.leader_epoch, header.base_offset)
         if marker is not None:
             prepare_abort(self.producers, segment, header.producer_id, marker)
@@ -380,6 +387,13 @@ class PartitionLog:
         self.producers.take_over(truncation.producers, self._log_end_offset)
         self._delete_later(truncation.removed_paths, now_ms)
         self._truncation = None
+
+    def forget_empty_epochs(self) -> Steps:
+        """Forget epochs under which nothing was written: those that begin at the log end (KAFKA-10706, R28)."""
+        self.require_online()
+        if self.epochs.entries and self.epochs.entries[-1].start_offset >= self._log_end_offset:
+            self.epochs.forget_from(self._log_end_offset)
+            yield partial(self._on_disk, self.epochs.saving())
 
     def _start_empty(self, truncation: Truncation, now_ms: int) -> Steps:
         initial_bytes = initial_segment_bytes(self._config)

@@ -264,12 +264,14 @@ class ProducerStates:
         first_ended = min(self._unreplicated_txns)
         return first_ended if first_open is None else min(first_open, first_ended)
 
-    def high_watermark_moved(self, high_watermark: int) -> None:
-        """Forget ended transactions whose marker every reader may see."""
-        if self._unreplicated_txns:
+    def high_watermark_moved(self, high_watermark: int) -> bool:
+        """Forget ended transactions whose marker every reader may see. Returns whether there were any."""
+        before = len(self._unreplicated_txns)
+        if before:
             self._unreplicated_txns = {
                 first: last for first, last in self._unreplicated_txns.items() if last >= high_watermark
             }
+        return len(self._unreplicated_txns) < before
 
     # Forgetting
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from lamina.errors import CorruptMessage
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk
+from lamina.log.identity import PARTITION_METADATA
 from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import complete_swap_operations, segment_logs
 from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, record_in_segment
@@ -72,10 +73,15 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     """The state of the log in ``directory``, which is made sound first."""
     report = Report()
     complete_swap_operations(disk, directory)
+    is_just_made = not opening.clean and _is_just_made(disk, directory)
     segments = _load_segments(disk, directory, shape, opening)
     epochs = LeaderEpochs.load(disk, directory)
     producers = ProducerStates()
-    clean = opening.clean and _count_tail(segments.active)
+    if is_just_made:
+        # There is nothing to recover, which would make its files a second time.
+        segments.active.seal()
+        epochs.save(sync=False)
+    clean = is_just_made or (opening.clean and _count_tail(segments.active))
     if clean:
         recovery_point = segments.active.next_offset
         if not epochs.entries and recovery_point > segments.first.base_offset:
@@ -102,6 +108,10 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     producers.high_watermark_moved(replicated_to)
     state = LogState(segments, producers, epochs, log_start_offset, min(recovery_point, end_offset), replicated_to)
     return state, report
+
+
+def _is_just_made(disk: Disk, directory: str) -> bool:
+    return all(entry.name == PARTITION_METADATA for entry in disk.scan(directory))
 
 
 def _load_segments(disk: Disk, directory: str, shape: IndexShape, opening: Opening) -> SegmentList:
@@ -180,7 +190,8 @@ def _recover(
         if offset > start:
             disk.unlink(snapshot_path(directory, offset))
     _remove_stray_snapshots(disk, directory, segments)
-    epochs.truncate_from_end(start)
+    checkpointed = epochs.entries
+    epochs.forget_from(start)
     _read_missing_epochs(segments, epochs, max(opening.log_start_offset, segments.first.base_offset), start)
     rebuild_producers(
         disk,
@@ -207,8 +218,7 @@ def _recover(
             report.removed_segments = len(later)
             _cut_after(disk, directory, segments, segment, later)
             break
-    # A new partition has none, and does not wait for the disk: one that is missing or torn says the same.
-    epochs.save(sync=bool(epochs.entries))
+    epochs.save_unless(checkpointed)
     return opening.recovery_point
 
 

@@ -140,8 +140,14 @@ class Segment:
         return Extent(self.base_offset, self.next_offset, self.size_bytes, self.modified_ms, self.aborted.exists)
 
     @classmethod
-    def of_extent(cls, disk: Disk, directory: str, extent: Extent, shape: IndexShape) -> "Segment":
-        """Another object for the same files, which another thread may use; ``shape`` has maps of its own."""
+    def of_extent(
+        cls, disk: Disk, directory: str, extent: Extent, shape: IndexShape, *, is_written: bool = False
+    ) -> "Segment":
+        """Another object for the same files, which another thread may use; ``shape`` has maps of its own.
+
+        The indexes of a segment that ``is_written`` belong to that one alone: preallocated, they look untrue, and made
+        again here they would take the names away from the files that it has open.
+        """
         segment = cls.load(
             disk,
             directory,
@@ -152,6 +158,8 @@ class Segment:
             has_aborted=extent.has_aborted,
         )
         segment.next_offset = extent.next_offset
+        if is_written:
+            segment._indexes = IndexPair.without_files(disk, segment._stem, "", extent.base_offset, shape)
         return segment
 
     # Names

@@ -140,7 +140,12 @@ class Truncation:
             for snapshot in snapshot_offsets(self._disk, self._directory):
                 if snapshot > end_offset:
                     self._disk.unlink(snapshot_path(self._directory, snapshot))
-            left = SegmentList([Segment.of_extent(self._disk, self._directory, extent, shape) for extent in extents])
+            left = SegmentList(
+                [
+                    Segment.of_extent(self._disk, self._directory, extent, shape, is_written=extent is extents[-1])
+                    for extent in extents
+                ]
+            )
             rebuild_producers(self._disk, self._directory, left, self.producers, log_start_offset, end_offset)
             for segment in left:
                 segment.close()
