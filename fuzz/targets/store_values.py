@@ -1,13 +1,13 @@
 """The metadata's values in a store: a sentence that names the path, or an image that is stored and read again alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fuzz.choices import Choices
 from fuzz.files import unpack_files
 from lamina.image.image import Image
-from lamina.store.interface import Create, Entry, Operation, Set, StoreError, Watcher
+from lamina.store.interface import Create, Delete, Entry, Operation, Set, StoreError, Watcher
 from lamina.store.metadata import MetadataStore
-from lamina.store.producer_ids import PATH, ProducerIds
+from lamina.store.producer_ids import NextId, ProducerIds
 
 PATHS = (
     "/format",
@@ -19,7 +19,7 @@ PATHS = (
     "/partitions/orders",
     "/configs/topics/orders",
     "/configs/brokers/<default>",
-    PATH,
+    NextId.path,
 )
 
 
@@ -33,6 +33,12 @@ class DictStore:
         value = self._entries.get(path)
         return None if value is None else Entry(value, 0)
 
+    def get_many(self, paths: Iterable[str]) -> dict[str, Entry]:
+        return {path: Entry(self._entries[path], 0) for path in paths if path in self._entries}
+
+    def children(self, path: str) -> list[str]:
+        return sorted({found[len(path) + 1 :].partition("/")[0] for found in self.below(path)})
+
     def below(self, path: str) -> dict[str, Entry]:
         return {
             found: Entry(value, 0) for found, value in sorted(self._entries.items()) if found.startswith(f"{path}/")
@@ -42,7 +48,7 @@ class DictStore:
         for operation in operations:
             if isinstance(operation, (Create, Set)):
                 self._entries[operation.path] = operation.value
-            else:
+            elif isinstance(operation, Delete):
                 del self._entries[operation.path]
 
     def watch(self, path: str, watcher: Watcher) -> None:

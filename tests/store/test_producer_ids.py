@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -8,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.store.interface import Create, Entry, StoreError
-from lamina.store.producer_ids import BLOCK_SIZE, END, PATH, ProducerIds
+from lamina.store.producer_ids import BLOCK_SIZE, END, LastBlock, NextId, ProducerIds
 from lamina.store.sqlite import SqliteStore
 from tests.examples import examples
+from tests.store.ensembles import Ensemble
 from tests.store.processes import running, temporary_store
 
 
@@ -72,9 +74,32 @@ def test_the_last_ids_are_not_exceeded(store: SqliteStore) -> None:
         ids.next_block()
 
 
+def test_in_zookeeper_the_last_block_is_kept_as_kafka_keeps_it(ensemble: Ensemble) -> None:
+    """zookeeper.md 6.1: /latest_producer_id_block, both ends included."""
+    store = ensemble.connect()
+    first, second = ProducerIds(store, LastBlock(1)), ProducerIds(ensemble.connect(), LastBlock(2))
+    assert [first.next_block(), second.next_block(), first.next_block()] == [
+        range(1000),
+        range(1000, 2000),
+        range(2000, 3000),
+    ]
+    found = store.get("/latest_producer_id_block")
+    assert found is not None
+    assert json.loads(found.value) == {"version": 1, "broker": 1, "block_start": "2000", "block_end": "2999"}
+    second.skip_to(5000)
+    assert first.next_id() == 5000
+
+
+@pytest.mark.parametrize("value", [b"{}", b"[]", b'{"block_end":"x"}', b'{"block_end":"-9"}'])
+def test_a_damaged_block_is_named(store: SqliteStore, value: bytes) -> None:
+    store.transact([Create(LastBlock.path, value)])
+    with pytest.raises(StoreError, match="/latest_producer_id_block in the metadata store is not a number"):
+        ProducerIds(store, LastBlock(1)).next_block()
+
+
 @pytest.mark.parametrize("value", [b"{}", b"1e999", b"-1", b"[" * 100_000])
 def test_a_damaged_value_is_named(store: SqliteStore, value: bytes) -> None:
-    store.transact([Create(PATH, value)])
+    store.transact([Create(NextId.path, value)])
     with pytest.raises(StoreError, match="/producer_ids in the metadata store is not a number"):
         ProducerIds(store).next_block()
 

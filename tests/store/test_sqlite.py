@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fuzz import corpus
 from lamina.store import sqlite
-from lamina.store.interface import Create, Delete, Entry, Operation, Set, StoreConflict, StoreError
+from lamina.store.interface import Check, Create, Delete, Entry, Operation, Set, StoreConflict, StoreError
 from lamina.store.sqlite import SqliteStore
 from tests.store.processes import running, temporary_store
 
@@ -42,6 +42,19 @@ def test_below_a_path_are_its_children_and_theirs_but_not_itself_nor_its_neighbo
     assert list(store.below("/t")) == ["/t/a", "/t/b", "/t/b/c", "/t/ü"]
     assert store.below("/t")["/t/b/c"] == Entry(b"/t/b/c", 0)
     assert store.below("/none") == {}
+    assert store.children("/t") == ["a", "b", "ü"]
+    assert store.children("/none") == []
+    assert list(store.get_many(["/tt/x", "/none", "/t"])) == ["/tt/x", "/t"]
+
+
+def test_a_check_changes_nothing_and_nobody_hears_of_it(store: SqliteStore) -> None:
+    heard: list[None] = []
+    store.transact([Create("/a", b"1")])
+    store.watch("/a", lambda: heard.append(None))
+    store.transact([Check("/a", 0), Create("/b", b"2")])
+    assert store.get("/a") == Entry(b"1", 0)
+    assert store.get("/b") == Entry(b"2", 0)
+    assert heard == []
 
 
 @pytest.mark.parametrize(
@@ -52,6 +65,8 @@ def test_below_a_path_are_its_children_and_theirs_but_not_itself_nor_its_neighbo
         (Set("/none", b"x", 0), "/none in .* is not there"),
         (Delete("/a", 2), "/a in .* has version 1, where version 2 was expected"),
         (Delete("/none", 0), "/none in .* is not there"),
+        (Check("/a", 0), "/a in .* has version 1, where version 0 was expected"),
+        (Check("/none", 0), "/none in .* is not there"),
     ],
 )
 def test_one_operation_that_finds_another_version_stops_all(
@@ -59,8 +74,9 @@ def test_one_operation_that_finds_another_version_stops_all(
 ) -> None:
     store.transact([Create("/a", b"1")])
     store.transact([Set("/a", b"2", 0)])
-    with pytest.raises(StoreConflict, match=sentence):
+    with pytest.raises(StoreConflict, match=sentence) as caught:
         store.transact([Create("/first", b""), operation, Create("/last", b"")])
+    assert caught.value.path == operation.path
     assert store.get("/a") == Entry(b"2", 1)
     assert store.get("/first") is None
     store.transact([Create("/first", b"")])

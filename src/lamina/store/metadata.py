@@ -4,17 +4,14 @@ Owns the paths, the version of the format, and that the image in memory is never
 decide what changes.
 """
 
-from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterator
 
 from lamina.image.diff import Changes, diff
 from lamina.image.image import NO_CONTROLLER, ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.store import values
+from lamina.store.entries import parsed
 from lamina.store.interface import Create, Delete, Operation, Set, Store, StoreError
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 FORMAT_VERSION = 1
 
@@ -120,7 +117,7 @@ class MetadataStore:
                 [Create(FORMAT, values.dump(FORMAT_VERSION)), Create(CLUSTER_ID, values.dump(new_cluster_id))]
             )
             return
-        version = _parsed(FORMAT, values.load_number, found.value)
+        version = parsed(FORMAT, values.load_number, found.value)
         if version > FORMAT_VERSION:
             raise StoreError(
                 f"the metadata was written by a newer Lamina: it has format {version}, "
@@ -133,23 +130,22 @@ class MetadataStore:
             raise StoreError(f"the metadata store has no {CLUSTER_ID}")
         controller, features = self._get(CONTROLLER), self._get(FEATURES)
         brokers = [
-            _parsed(f"{BROKERS}/{name}", values.load_broker, name, value)
-            for name, value in self._below(BROKERS).items()
+            parsed(f"{BROKERS}/{name}", values.load_broker, name, value) for name, value in self._below(BROKERS).items()
         ]
         topics = self._load_topics()
         return Image(
-            cluster_id=_parsed(CLUSTER_ID, values.load_text, cluster_id),
+            cluster_id=parsed(CLUSTER_ID, values.load_text, cluster_id),
             brokers={broker.id: broker for broker in brokers},
-            controller_id=NO_CONTROLLER if controller is None else _parsed(CONTROLLER, values.load_number, controller),
+            controller_id=NO_CONTROLLER if controller is None else parsed(CONTROLLER, values.load_number, controller),
             topics=topics,
             topic_names={topic.id: topic.name for topic in topics.values()},
             configs={
                 ConfigResource(type_, "" if name == ALL_BROKERS else name): configs
                 for type_, path in CONFIGS.items()
                 for name, value in self._below(path).items()
-                if (configs := _parsed(f"{path}/{name}", values.load_configs, value))
+                if (configs := parsed(f"{path}/{name}", values.load_configs, value))
             },
-            features=Features() if features is None else _parsed(FEATURES, values.load_features, features),
+            features=Features() if features is None else parsed(FEATURES, values.load_features, features),
         )
 
     def _load_topics(self) -> dict[str, Topic]:
@@ -158,7 +154,7 @@ class MetadataStore:
             name = min(topics.keys() ^ partitions.keys())
             raise StoreError(f"the metadata store has only half of topic {name!r}")
         return {
-            name: _parsed(f"{TOPICS}/{name}", values.load_topic, name, value, partitions[name])
+            name: parsed(f"{TOPICS}/{name}", values.load_topic, name, value, partitions[name])
             for name, value in topics.items()
         }
 
@@ -174,10 +170,3 @@ class MetadataStore:
         entries = self._store.below(path)
         self._versions |= {path: entry.version for path, entry in entries.items()}
         return {found[len(path) + 1 :]: entry.value for found, entry in entries.items()}
-
-
-def _parsed(path: str, parse: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    try:
-        return parse(*arguments, **named)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{path} in the metadata store cannot be read: {error!r}") from None

@@ -7,10 +7,10 @@ Must not know what the entries mean.
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from lamina.store.interface import Create, Delete, Entry, Operation, Set, StoreConflict, StoreError, Watcher
+from lamina.store.interface import Check, Create, Delete, Entry, Operation, Set, StoreConflict, StoreError, Watcher
 
 APPLICATION_ID = int.from_bytes(b"Lmna", "big")
 """Tells our files from any other program's."""
@@ -52,6 +52,13 @@ class SqliteStore:
             found = self._database.execute("SELECT value, version FROM entries WHERE path = ?", (path,)).fetchone()
         return None if found is None else Entry(*found)
 
+    def get_many(self, paths: Iterable[str]) -> dict[str, Entry]:
+        found = ((path, self.get(path)) for path in paths)
+        return {path: entry for path, entry in found if entry is not None}
+
+    def children(self, path: str) -> list[str]:
+        return sorted({found[len(path) + 1 :].partition("/")[0] for found in self.below(path)})
+
     def below(self, path: str) -> dict[str, Entry]:
         # "0" is the character after "/", so the range holds just the paths that begin with "path/".
         query = "SELECT path, value, version FROM entries WHERE path > ? AND path < ? ORDER BY path"
@@ -62,8 +69,9 @@ class SqliteStore:
         with self._turn(), self._transaction():
             for operation in operations:
                 self._apply(operation)
+        changed_paths = [operation.path for operation in operations if not isinstance(operation, Check)]
         for watched, watcher in tuple(self._watchers):
-            if any(f"{operation.path}/".startswith(f"{watched}/") for operation in operations):
+            if any(f"{changed}/".startswith(f"{watched}/") for changed in changed_paths):
                 watcher()
 
     def watch(self, path: str, watcher: Watcher) -> None:
@@ -87,10 +95,16 @@ class SqliteStore:
             case Delete(path, version):
                 done = self._database.execute("DELETE FROM entries WHERE path = ? AND version = ?", (path, version))
                 expected = f"version {version}"
+            case Check(path, version):
+                # Touches the entry without a change, so that it is counted as the others are.
+                statement = "UPDATE entries SET version = version WHERE path = ? AND version = ?"
+                done = self._database.execute(statement, (path, version))
+                expected = f"version {version}"
         if done.rowcount == 0:
-            found = self._database.execute("SELECT version FROM entries WHERE path = ?", (operation.path,)).fetchone()
+            path = operation.path
+            found = self._database.execute("SELECT version FROM entries WHERE path = ?", (path,)).fetchone()
             state = "is not there" if found is None else f"has version {found[0]}"
-            raise StoreConflict(f"{operation.path} in {self.path} {state}, where {expected} was expected")
+            raise StoreConflict(f"{path} in {self.path} {state}, where {expected} was expected", path)
 
     # Opening
 

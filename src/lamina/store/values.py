@@ -35,24 +35,24 @@ def load(data: bytes) -> Any:
 
 
 def load_number(data: bytes) -> int:
-    return _number(load(data))
+    return number(load(data))
 
 
 def load_text(data: bytes) -> str:
-    return _text(load(data))
+    return text(load(data))
 
 
-def _number(value: Any) -> int:
+def number(value: Any) -> int:
     if type(value) is not int:
         raise ValueError(f"{value!r} is not a whole number")
     return value
 
 
-def _numbers(value: Any) -> tuple[int, ...]:
-    return tuple(map(_number, value))
+def numbers(value: Any) -> tuple[int, ...]:
+    return tuple(map(number, value))
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not text")
     return value
@@ -75,6 +75,8 @@ def dump_partitions(topic: Topic) -> bytes:
             "leader_epoch": [partition.leader_epoch for partition in topic.partitions],
             "isr": [partition.isr for partition in topic.partitions],
             "made_on": [partition.made_on for partition in topic.partitions],
+            "partition_epoch": [partition.partition_epoch for partition in topic.partitions],
+            "is_recovering": [int(partition.is_recovering) for partition in topic.partitions],
         }
     )
 
@@ -82,7 +84,17 @@ def dump_partitions(topic: Topic) -> bytes:
 def load_topic(name: str, topic: bytes, partitions: bytes) -> Topic:
     what = load(topic)
     state = load(partitions)
-    columns = (what["replicas"], state["leader"], state["leader_epoch"], state["isr"], state["made_on"])
+    count = len(what["replicas"])
+    columns = (
+        what["replicas"],
+        state["leader"],
+        state["leader_epoch"],
+        state["isr"],
+        state["made_on"],
+        # What was written before there were these has neither.
+        state.get("partition_epoch", [0] * count),
+        state.get("is_recovering", [0] * count),
+    )
     topic_id = bytes.fromhex(what["id"])
     if len(topic_id) != _TOPIC_ID_BYTES:
         raise ValueError(f"a topic id has {len(topic_id)} bytes")
@@ -90,8 +102,18 @@ def load_topic(name: str, topic: bytes, partitions: bytes) -> Topic:
         name,
         topic_id,
         tuple(
-            Partition(_numbers(replicas), _number(leader), _number(leader_epoch), _numbers(isr), _numbers(made_on))
-            for replicas, leader, leader_epoch, isr, made_on in zip(*columns, strict=True)
+            Partition(
+                numbers(replicas),
+                number(leader),
+                number(leader_epoch),
+                numbers(isr),
+                numbers(made_on),
+                number(partition_epoch),
+                bool(number(is_recovering)),
+            )
+            for replicas, leader, leader_epoch, isr, made_on, partition_epoch, is_recovering in zip(
+                *columns, strict=True
+            )
         ),
         bool(what["is_being_deleted"]),
     )
@@ -115,14 +137,14 @@ def load_broker(broker_id: str, data: bytes) -> Broker:
         raise ValueError("a broker has no endpoints")
     rack = value["rack"]
     return Broker(
-        int(broker_id), {endpoint.name: endpoint for endpoint in endpoints}, None if rack is None else _text(rack)
+        int(broker_id), {endpoint.name: endpoint for endpoint in endpoints}, None if rack is None else text(rack)
     )
 
 
 def _endpoint(name: Any, protocol: Any, host: Any, port: Any) -> Listener:
-    if not 0 <= _number(port) <= PORT_MAX:
+    if not 0 <= number(port) <= PORT_MAX:
         raise ValueError(f"{port} is no port")
-    return Listener(_text(name), _text(protocol), _text(host), port)
+    return Listener(text(name), text(protocol), text(host), port)
 
 
 def dump_features(features: Features) -> bytes:
@@ -131,7 +153,7 @@ def dump_features(features: Features) -> bytes:
 
 def load_features(data: bytes) -> Features:
     value = load(data)
-    return Features({name: _number(level) for name, level in value["levels"].items()}, _number(value["epoch"]))
+    return Features({name: number(level) for name, level in value["levels"].items()}, number(value["epoch"]))
 
 
 def dump_configs(configs: Mapping[str, str]) -> bytes:
@@ -139,4 +161,4 @@ def dump_configs(configs: Mapping[str, str]) -> bytes:
 
 
 def load_configs(data: bytes) -> dict[str, str]:
-    return {name: _text(value) for name, value in load(data).items()}
+    return {name: text(value) for name, value in load(data).items()}

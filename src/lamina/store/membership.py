@@ -1,0 +1,232 @@
+"""Who is in the cluster and who controls it: Kafka's znodes for both.
+
+Owns the registration of this broker and the election of a controller. A broker's epoch is the zxid that created its
+registration; a controller's is ``/controller_epoch``, whose version guards every write of its tenure. Must not know
+the metadata, nor what anybody does about a change.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.store import registration as registrations
+from lamina.store import values
+from lamina.store.entries import create_missing, create_path, parsed
+from lamina.store.interface import (
+    Check,
+    ClusterStore,
+    Create,
+    Delete,
+    Entry,
+    Operation,
+    OutcomeUnknown,
+    SessionLost,
+    Set,
+    StoreConflict,
+    StoreError,
+    Watcher,
+)
+from lamina.store.registration import Registration
+
+BROKER_IDS = "/brokers/ids"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """One controller's time in office."""
+
+    controller_epoch: int
+    epoch_version: int
+    """The version that ``/controller_epoch`` has as long as it lasts."""
+
+
+class IdTaken(StoreError):
+    """Another broker is registered under this broker's id."""
+
+
+class Membership:
+    """This broker's place in the cluster. Not for several threads at once."""
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        node_id: int,
+        clocks: Clocks = SYSTEM_CLOCKS,
+    ) -> None:
+        self._store = store
+        self._node_id = node_id
+        self._clocks = clocks
+        self.session_id = 0
+        """The session that owns this broker's registration; 0 before there is one."""
+
+    def watch(self, watcher: Watcher) -> None:
+        """Call after any change of the brokers or the controller, and after trouble with the session."""
+        self._store.watch(BROKER_IDS, watcher)
+        self._store.watch(CONTROLLER, watcher)
+
+    # Brokers
+
+    def try_register(self, registration: Registration) -> int:
+        """Register, and return the broker's epoch. The caller holds the locks of the directories that he names.
+
+        So a registration that names one of them is that of a process that is gone, and is replaced. Raises
+        :class:`IdTaken` where another broker has the id, and :class:`StoreError` in a Kafka cluster.
+        """
+        create_path(self._store, BROKER_IDS)
+        self._check_is_not_kafka()
+        path, value = f"{BROKER_IDS}/{self._node_id}", registrations.dump(registration)
+        found = self._store.get(path)
+        operations: list[Operation] = [Create(path, value, is_ephemeral=True)]
+        if found is not None:
+            if found.owner != self._store.session_id:
+                self._check_is_ghost(found, registration)
+            operations.insert(0, Delete(path, found.version))
+        try:
+            self._store.transact(operations)
+        except OutcomeUnknown as error:
+            cause: Exception = error
+        else:
+            cause = SessionLost("the session ended while this broker registered")
+        found = self._store.get(path)
+        if found is None or found.owner != self._store.session_id or found.value != value:
+            raise cause
+        self.session_id = found.owner
+        return found.created_zxid
+
+    def brokers(self) -> dict[int, tuple[Registration, int]]:
+        """Every registered broker of Lamina with its epoch."""
+        return {
+            broker_id: (registration, entry.created_zxid)
+            for broker_id, registration, entry in self._registrations()
+            if registration is not None
+        }
+
+    def mark_ready(self, registration: Registration) -> None:
+        """Note in this broker's registration that a controller has taken it in; nothing where it is gone."""
+        path = f"{BROKER_IDS}/{self._node_id}"
+        found = self._store.get(path)
+        if found is not None and found.owner == self.session_id:
+            value = registrations.dump(replace(registration, is_ready=True))
+            self._store.transact([Set(path, value, found.version)])
+
+    def leave(self, tenure: Tenure | None = None) -> None:
+        """Leave the cluster, and the office in which this broker may be; the others learn of both at once.
+
+        Together: whoever is elected next must not wait for the report of a broker that is about to go.
+        """
+        office = [] if tenure is None else self._resignation(tenure)
+        path = f"{BROKER_IDS}/{self._node_id}"
+        found = self._store.get(path)
+        if found is not None and found.owner == self.session_id:
+            registration = Delete(path, found.version)
+            try:
+                self._store.transact([*office, registration])
+            except StoreConflict:  # another one is in office
+                self._store.transact([registration])
+        self.session_id = 0
+
+    def _check_is_ghost(self, found: Entry, own: Registration) -> None:
+        other = parsed(f"{BROKER_IDS}/{self._node_id}", registrations.load, found.value)
+        if other is None or not set(other.directories) & set(own.directories):
+            where = "" if other is None else f" at {other.addresses}"
+            raise IdTaken(f"broker id {self._node_id} is taken: another broker{where} is registered with it")
+
+    def _check_is_not_kafka(self) -> None:
+        for broker_id, registration, _ in self._registrations():
+            if registration is None:
+                raise StoreError(
+                    f"broker {broker_id} in this ZooKeeper is one of Kafka's own, and Lamina's cannot be in one "
+                    "cluster with it: give zookeeper.connect another path at its end"
+                )
+
+    def _registrations(self) -> Iterator[tuple[int, Registration | None, Entry]]:
+        """All of them, with ``None`` for one of Kafka's own."""
+        paths = {f"{BROKER_IDS}/{name}": name for name in self._store.children(BROKER_IDS)}
+        for path, entry in self._store.get_many(paths).items():
+            yield parsed(path, int, paths[path]), parsed(path, registrations.load, entry.value), entry
+
+    # The controller
+
+    def elect(self) -> Tenure | None:
+        """Become the controller; ``None`` when another broker is. Raises :class:`SessionLost` if not registered.
+
+        What an earlier tenure of this broker left is replaced: each tenure has an epoch of its own, which fences the
+        writes of those before, and by which followers tell their changes apart.
+        """
+        if not self.session_id or self.session_id != self._store.session_id:
+            raise SessionLost("this broker's registration is gone with its session")
+        epoch, version = self._controller_epoch()
+        found = self._store.get(CONTROLLER)
+        operations: list[Operation] = []
+        if found is not None:
+            if parsed(CONTROLLER, _controller_id, found.value) != self._node_id:
+                return None
+            operations.append(Delete(CONTROLLER, found.version))
+        operations += [
+            Create(CONTROLLER, self._controller_value(), is_ephemeral=True),
+            Set(CONTROLLER_EPOCH, values.dump(epoch + 1), version),
+        ]
+        # However it ends, both entries tell who was elected.
+        with suppress(StoreConflict, OutcomeUnknown):
+            self._store.transact(operations)
+        return self._won_tenure(epoch + 1)
+
+    def controller(self) -> tuple[int, int] | None:
+        """The controller's id and epoch."""
+        found = self._store.get(CONTROLLER)
+        if found is None:
+            return None
+        return parsed(CONTROLLER, _controller_id, found.value), self._controller_epoch()[0]
+
+    def resign(self, tenure: Tenure) -> None:
+        """Leave the office, if it is still held; another broker can be elected at once."""
+        if operations := self._resignation(tenure):
+            with suppress(StoreConflict):  # another one is in office
+                self._store.transact(operations)
+
+    def _resignation(self, tenure: Tenure) -> list[Operation]:
+        """Nothing where this broker is not in office any more."""
+        found = self._store.get(CONTROLLER)
+        if found is None or found.owner != self.session_id:
+            return []
+        return [Check(CONTROLLER_EPOCH, tenure.epoch_version), Delete(CONTROLLER, found.version)]
+
+    def check_controller_epoch(self, known: int) -> None:
+        """Raise :class:`StoreError` when this broker has seen a higher epoch than the store has."""
+        epoch, _ = self._controller_epoch()
+        if epoch < known:
+            raise StoreError(
+                f"ZooKeeper is at controller epoch {epoch} and this broker has seen {known}: "
+                "the ensemble was wiped, or restored from an old copy, or is another one"
+            )
+
+    def _won_tenure(self, epoch: int) -> Tenure | None:
+        found = self._store.get(CONTROLLER)
+        stored, version = self._controller_epoch()
+        is_own = found is not None and found.owner == self.session_id and stored == epoch
+        return Tenure(epoch, version) if is_own else None
+
+    def _controller_epoch(self) -> tuple[int, int]:
+        """The epoch and its version; 0 in a new cluster."""
+        found = self._store.get(CONTROLLER_EPOCH)
+        if found is None:
+            create_missing(self._store, CONTROLLER_EPOCH, values.dump(0))
+            return self._controller_epoch()
+        return parsed(CONTROLLER_EPOCH, values.load_number, found.value), found.version
+
+    def _controller_value(self) -> bytes:
+        return values.dump(
+            {
+                "version": 2,
+                "brokerid": self._node_id,
+                "timestamp": str(self._clocks.now_ms()),
+                "kraftControllerEpoch": -1,
+            }
+        )
+
+
+def _controller_id(data: bytes) -> int:
+    return int(values.load(data)["brokerid"])
