@@ -32,7 +32,8 @@ class ConnectionPool:
             # A caller that gives up leaves the attempt to the others, and to the next.
             return await asyncio.shield(opened)
         except asyncio.CancelledError:
-            if opened.cancelled():
+            caller = asyncio.current_task()
+            if opened.cancelled() and caller is not None and not caller.cancelling():
                 raise NetworkError(f"the connection to {address} was closed") from None
             raise
 

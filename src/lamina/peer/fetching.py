@@ -46,16 +46,19 @@ class Fetched(NamedTuple):
 
 
 class FetchCall:
-    """A Fetch request as it stands; topics need their ids for versions 13 and up, and their names below."""
+    """A Fetch request as it stands; topics need their ids for versions 13 and up, and their names below.
+
+    ``versions`` are those in which it says what it means.
+    """
 
     api_key = API_KEY
 
-    def __init__(self, request: FetchRequest) -> None:
+    def __init__(self, request: FetchRequest, versions: range = VERSIONS) -> None:
         self._request = request
         has_ids = all(topic.topic_id is not None for topic in request.topics) and all(
             topic.topic_id is not None for topic in request.forgotten_topics
         )
-        self.versions = VERSIONS if has_ids else range(VERSIONS.start, FIRST_WITH_TOPIC_IDS)
+        self.versions = versions if has_ids else range(versions.start, FIRST_WITH_TOPIC_IDS)
         self.wait_ms = request.max_wait_ms
 
     def encode(self, version: int, correlation_id: int, client_id: str) -> Buffer:

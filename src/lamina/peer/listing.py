@@ -9,7 +9,8 @@ from lamina.errors import MalformedResponse
 from lamina.peer.call import MessageCall
 
 LATEST = -1
-"""The timestamp that asks for the end: high watermark or, of committed records, last stable offset."""
+"""The timestamp that asks for the end: high watermark or, of committed records, last stable offset. A replica is told
+the log end."""
 EARLIEST = -2
 """The timestamp that asks for the log start offset."""
 
@@ -26,12 +27,14 @@ class ListedOffset(NamedTuple):
     leader_epoch: int
 
 
-def list_one(topic: str, partition: int, leader_epoch: int, timestamp_ms: int, isolation_level: int) -> MessageCall:
+def list_one(
+    topic: str, partition: int, leader_epoch: int, timestamp_ms: int, isolation_level: int, replica_id: int = _CONSUMER
+) -> MessageCall:
     asked = {"partition_index": partition, "current_leader_epoch": leader_epoch, "timestamp": timestamp_ms}
     return MessageCall(
         _API_KEY,
         _VERSIONS,
-        replica_id=_CONSUMER,
+        replica_id=replica_id,
         isolation_level=isolation_level,
         topics=[{"name": topic, "partitions": [asked]}],
     )
