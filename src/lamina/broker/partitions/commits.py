@@ -1,19 +1,22 @@
-"""Waiting until appended records are committed, and the flushes that are a part of it.
+"""Waiting until records are committed or deleted on all replicas, and the flushes that are a part of it.
 
-Owns the one call through which Produce and markers wait for several partitions; a coordinator has one, and asks it
-itself. Must not know what was appended.
+Owns the calls through which requests wait for several partitions, some with a timeout; a coordinator has one partition,
+and asks it itself. Must not know what was appended.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextvars import Context
+from functools import partial
 
 from lamina.broker.counters import Counters, Place
+from lamina.broker.partitions.offset_waiters import Waiter
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
-from lamina.errors import KafkaError
+from lamina.errors import KafkaError, RequestTimedOut
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -53,33 +56,74 @@ class Flushes:
 
 
 async def all_committed(
-    partitions: Iterable[Partition], clocks: Clocks, *, flushed_only: bool = False
+    partitions: Iterable[Partition], clocks: Clocks, *, timeout_ms: int | None = None
 ) -> dict[TopicPartition, KafkaError]:
     """Wait until what these partitions hold now is committed. Returns the errors of those that failed.
 
-    ``flushed_only`` is for who wants no word of other replicas: acks=0 and acks=1.
+    One that still waits for other replicas after ``timeout_ms`` is REQUEST_TIMED_OUT: what it holds stays, and may be
+    committed later. Without other replicas there is only this broker's disk to wait for, which has no timeout.
     """
+    return await _all_told([(partition, partition.when_committed) for partition in partitions], clocks, timeout_ms)
+
+
+async def all_flushed(partitions: Iterable[Partition], clocks: Clocks) -> dict[TopicPartition, KafkaError]:
+    """Wait until what these partitions hold now is on disk, for who wants no word of other replicas."""
+    return await _all_told([(partition, partition.when_flushed) for partition in partitions], clocks)
+
+
+async def all_committed_within(
+    appended: Iterable[tuple[Partition, int]], timeout_ms: int, clocks: Clocks
+) -> dict[TopicPartition, KafkaError]:
+    """The same up to the offset beside each partition."""
+    calls = [(partition, partial(partition.when_committed, end_offset=offset)) for partition, offset in appended]
+    return await _all_told(calls, clocks, timeout_ms)
+
+
+async def all_deleted_within(
+    deleted: Iterable[tuple[Partition, int]], timeout_ms: int, clocks: Clocks
+) -> dict[TopicPartition, KafkaError]:
+    """Wait until no replica that is online starts below the offset beside each partition. Returns the errors."""
+    calls = [(partition, partial(partition.when_deleted, offset)) for partition, offset in deleted]
+    return await _all_told(calls, clocks, timeout_ms)
+
+
+async def _all_told(
+    calls: Iterable[tuple[Partition, Callable[[Waiter], None]]], clocks: Clocks, timeout_ms: int | None = None
+) -> dict[TopicPartition, KafkaError]:
     loop = asyncio.get_running_loop()
     waiting: list[asyncio.Future[None]] = []
+    timed: list[tuple[Partition, Waiter]] = []
     failed: dict[TopicPartition, KafkaError] = {}
-    for partition in partitions:
+    for partition, call in calls:
         future: asyncio.Future[None] = loop.create_future()
 
         def done(error: KafkaError | None, future: "asyncio.Future[None]" = future, of: Partition = partition) -> None:
-            if error is not None:
-                failed[of.topic, of.index] = error
             if not future.done():
+                if error is not None:
+                    failed[of.topic, of.index] = error
                 future.set_result(None)
 
-        if flushed_only:
-            partition.when_flushed(done)
-        else:
-            partition.when_committed(done)
+        call(done)
         waiting.append(future)
+        if timeout_ms is not None and partition.is_replicated:
+            timed.append((partition, done))
     began_ns = clocks.monotonic_ns()
-    for one in waiting:
-        await one
+    timer = None
+    if timed and timeout_ms is not None:
+        timer = loop.call_later(timeout_ms / 1000, _time_out, timed, context=Context())
+    try:
+        for one in waiting:
+            await one
+    finally:
+        if timer is not None:
+            timer.cancel()
     waits = WAITS.get()
     if waits is not None:
         waits.threads_ns += clocks.monotonic_ns() - began_ns
     return failed
+
+
+def _time_out(waiters: Iterable[tuple[Partition, Waiter]]) -> None:
+    for partition, waiter in waiters:
+        partition.forget_waiter(waiter)
+        waiter(RequestTimedOut("other replicas have not followed in time; they may follow later"))

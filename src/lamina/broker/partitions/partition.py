@@ -1,61 +1,62 @@
 """One partition as this broker serves it: its role, its high watermark, and who waits for it.
 
-Owns the role that the metadata gives this broker here, the high watermark, and the fetches that are parked until
-something changes. The last stable offset follows from the high watermark and the log's open transactions. A partition
-without a role is open and serves no client: no leader is elected yet. Must not know requests or other partitions.
+Owns the role that the metadata gives this broker here, the high watermark, and whoever waits for the partition: fetches
+that are parked until something changes, records to be committed or deleted on all replicas. The last stable offset
+follows from the high watermark and the log's open transactions. It leads, it follows, or it has no role: then it is
+open and serves no client, because no leader is elected. Must not know requests or other partitions.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from functools import partial
 from uuid import UUID
 
 from lamina.broker.counters import TopicCounters
+from lamina.broker.partitions.batch_rules import rules_of
+from lamina.broker.partitions.cluster import Cluster
+from lamina.broker.partitions.follower import Follower, followed_high_watermark, followed_log_start
 from lamina.broker.partitions.free_space import FreeSpace
-from lamina.broker.partitions.leader import Leader
+from lamina.broker.partitions.leader import InSyncProposal, Leader
+from lamina.broker.partitions.offset_waiters import OffsetWaiters, Waiter
+from lamina.broker.partitions.parked_fetch import Parked
+from lamina.broker.partitions.uncommitted import UncommittedBytes
+from lamina.clocks import Clocks
 from lamina.errors import (
     FencedLeaderEpoch,
     KafkaError,
+    NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     StorageError,
     UnknownLeaderEpoch,
 )
-from lamina.log.epochs import EpochStart
+from lamina.image.topic import Partition as PartitionState
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import Appended, PartitionLog
 from lamina.log.producer_states import FIRST_WITH_EPOCH_BUMP, Origin, VerificationGuard
-from lamina.records.batch import Codec, read_header, stamp_log_append_time, stamp_max_timestamp
+from lamina.records.batch import read_header, stamp_log_append_time, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
 
-CommitWaiter = Callable[[KafkaError | None], None]
-"""Told once, with the reason where nothing can be promised."""
-
 NO_EPOCH = -1
 READ_COMMITTED = 1
 
 
-class Parked(Protocol):
-    """Whoever waits for a partition to change."""
-
-    def changed(self, size_bytes: int) -> None:
-        """More bytes may be read now."""
-
-    def look_again(self) -> None:
-        """Readers of committed records may see more, and how much is not counted: a transaction has ended."""
-
-    def stop_waiting(self) -> None:
-        """What was waited for will not come: the partition is gone or its broker stops."""
-
-
 class Partition:
     __slots__ = (
+        "_clocks",
+        "_cluster",
+        "_commit_waiters",
+        "_deletion_waiters",
         "_flusher",
+        "_leadership",
         "_parked",
-        "_replicating",
+        "_parked_replicas",
         "_rules",
+        "_uncommitted",
+        "appended_bytes",
         "counters",
+        "follower",
         "free_space",
         "grown_bytes",
         "high_watermark",
@@ -75,6 +76,8 @@ class Partition:
         max_decompressed_bytes: int,
         counters: TopicCounters,
         free_space: FreeSpace,
+        cluster: Cluster,
+        clocks: Clocks,
     ) -> None:
         self.topic = log.topic
         self.index = log.partition
@@ -82,35 +85,43 @@ class Partition:
         self.log = log
         self.leader: Leader | None = None
         """The role of this broker; ``None`` while it does not lead the partition."""
+        self.follower: Follower | None = None
+        """Its role while another broker leads; never both."""
         self.counters = counters
         """Of the whole topic."""
         self.high_watermark = log.checkpointed_high_watermark
         self.grown_bytes = 0
         """How many bytes have come below the high watermark since the partition was opened."""
+        self.appended_bytes = 0
+        """How many bytes were appended while there were other replicas."""
         self.free_space = free_space
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
         log.producers.verifies_transactions = True
         self._flusher = flusher
-        self._parked: set[Parked] = set()
-        self._replicating: list[tuple[int, CommitWaiter]] = []
+        self._cluster = cluster
+        self._clocks = clocks
+        self._parked: dict[Parked, None] = {}
+        """Readers of what is committed, and followers, which read all; each in the order in which they came: whoever
+        waits longest is answered first."""
+        self._parked_replicas: dict[Parked, None] = {}
+        self._uncommitted = UncommittedBytes()
+        self._commit_waiters = OffsetWaiters()
         """Who waits until the high watermark reaches an offset."""
+        self._deletion_waiters = OffsetWaiters()
+        """Who waits until the low watermark reaches an offset."""
+        self._leadership = 0
+        """Another number whenever this broker may have stopped leading: what an offset meant before, it may not mean
+        now (R99)."""
         self.configure(log.config, max_decompressed_bytes)
 
     def configure(self, config: LogConfig, max_decompressed_bytes: int) -> None:
         """Take over changed topic settings; the next append goes by them."""
         self.log.configure(config)
-        codec, codec_level = _compression(config)
-        self._rules = BatchRules(
-            max_message_bytes=config.max_message_bytes,
-            max_decompressed_bytes=max_decompressed_bytes,
-            is_compacted=config.compact,
-            is_log_append_time=config.is_log_append_time,
-            timestamp_before_max_ms=config.timestamp_before_max_ms,
-            timestamp_after_max_ms=config.timestamp_after_max_ms,
-            codec=codec,
-            codec_level=codec_level,
-        )
+        self._rules = rules_of(config, max_decompressed_bytes)
+        if self.leader is not None:
+            # Fewer replicas in sync may be enough now.
+            self._advance_replicated(self.leader, 0)
 
     @property
     def rules(self) -> BatchRules:
@@ -119,17 +130,41 @@ class Partition:
 
     # Role
 
-    def lead(self, leader: Leader) -> None:
-        """Take the role, or go on in it with another epoch or in-sync set."""
-        self.leader = leader
-        self._advance(0)
+    def lead(self, state: PartitionState) -> None:
+        """Take the role that the metadata gives, or go on in it with another epoch, replicas or in-sync set."""
+        leader, log = self.leader, self.log
+        if leader is not None and leader.epoch == state.leader_epoch:
+            leader.update(state)
+        else:
+            # Between two epochs that follow each other no other broker has led.
+            if leader is not None and leader.epoch + 1 != state.leader_epoch:
+                self.resign()
+            log.begin_epoch(state.leader_epoch)
+            self.follower = None
+            self.leader = Leader(
+                self._cluster.node_id,
+                state,
+                log.log_end_offset,
+                self._cluster.lag_time_max_ms,
+                partial(self._cluster.broker_epoch_of, topic=self.topic, index=self.index),
+                self._clocks.monotonic_ms(),
+                previous=self.leader,
+            )
+        self._advance_replicated(self.require_leader(), 0)
+        self._tell_deleted()
+        self._tell_replicas()
+
+    def follow(self, follower: Follower) -> None:
+        """Follow another broker, or the same one in another epoch."""
+        if self.leader is not None:
+            self.resign()
+        self.follower = follower
 
     def resign(self) -> None:
         """Give the role up: another broker leads, or none does. Whoever waits here is told to ask again."""
-        self.leader = None
-        replicating, self._replicating = self._replicating, []
-        for _, waiter in replicating:
-            waiter(NotLeaderOrFollower(f"this broker does not lead {self.log.name} any more"))
+        self.leader = self.follower = None
+        self._leadership += 1
+        self._uncommitted.clear()
         self.release_all()
 
     @property
@@ -137,15 +172,38 @@ class Partition:
         """The epoch under which this broker leads; raises NOT_LEADER_OR_FOLLOWER where it does not."""
         return self.require_leader().epoch
 
+    @property
+    def epoch(self) -> int:
+        """The epoch under which this broker leads or follows; raises NOT_LEADER_OR_FOLLOWER where it does neither."""
+        role = self.leader or self.follower
+        if role is None:
+            raise self._not_leader()
+        return role.epoch
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether this broker leads others, for which a commit has to wait."""
+        return self.leader is not None and not self.leader.is_alone
+
     def require_leader(self) -> Leader:
         if self.leader is None:
-            raise NotLeaderOrFollower(f"this broker does not lead {self.log.name}")
+            raise self._not_leader()
         return self.leader
+
+    def _not_leader(self) -> NotLeaderOrFollower:
+        return NotLeaderOrFollower(f"this broker does not lead {self.log.name}")
 
     # Writing
 
     def check_in_sync(self) -> None:
+        """Whether acks=all may be promised."""
         self.require_leader().check_in_sync(self.log.name, self.log.config.min_insync_replicas)
+
+    def check_lease(self) -> None:
+        """Whether this broker may acknowledge alone: not once another one may lead, where the record could be lost."""
+        self.require_leader()
+        if not self._cluster.lease.is_proven():
+            raise NotLeaderOrFollower(f"this broker cannot prove that it still leads {self.log.name}")
 
     def append(self, prepared: PreparedBatch, now_ms: int, verification: VerificationGuard | None = None) -> Appended:
         """Append a batch that was prepared by ``rules`` as the leader, stamped with this topic's idea of time.
@@ -208,22 +266,151 @@ class Partition:
         if self.on_marker is not None:
             self.on_marker(producer_id, producer_epoch, is_commit)
 
+    # High watermark
+
     def _advance(self, size_bytes: int) -> None:
-        """Move the high watermark to what every in-sync replica has: to the end, if this broker is the only one."""
-        if len(self.require_leader().in_sync) > 1:
+        """Something was appended: move the high watermark to what every in-sync replica has."""
+        leader, log = self.require_leader(), self.log
+        if not leader.is_alone:
+            self._advance_replicated(leader, size_bytes)
             return
-        log = self.log
         self.high_watermark = high_watermark = log.log_end_offset
         self.grown_bytes += size_bytes
         log.producers.high_watermark_moved(high_watermark)
-        if self._replicating:
-            reached = [waiter for offset, waiter in self._replicating if offset <= high_watermark]
-            self._replicating = [one for one in self._replicating if one[0] > high_watermark]
-            for waiter in reached:
-                waiter(None)
         if self._parked:
             for parked in tuple(self._parked):
                 parked.changed(size_bytes)
+
+    def _advance_replicated(self, leader: Leader, size_bytes: int) -> None:
+        log = self.log
+        if size_bytes:
+            self.appended_bytes += size_bytes
+            self._uncommitted.add(log.log_end_offset, size_bytes)
+            for parked in tuple(self._parked_replicas):
+                parked.changed(size_bytes)
+        now_ms = self._clocks.monotonic_ms()
+        reached = leader.high_watermark(log.log_end_offset, log.config.min_insync_replicas, now_ms)
+        if reached is not None and reached > self.high_watermark:
+            self._move_high_watermark(reached)
+            self._tell_committed()
+
+    def _move_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        size_bytes = self._uncommitted.take_up_to(offset)
+        self.grown_bytes += size_bytes
+        has_ended = self.log.producers.high_watermark_moved(offset)
+        for parked in tuple(self._parked):
+            parked.changed(size_bytes)
+            if has_ended:
+                parked.look_again()
+        self._tell_replicas()
+
+    def _tell_replicas(self) -> None:
+        """Something else than the end of the log has changed that followers are told."""
+        for parked in tuple(self._parked_replicas):
+            parked.look_again()
+
+    def _tell_committed(self) -> None:
+        if not self._commit_waiters:
+            return
+        error: KafkaError | None = None
+        if not self.require_leader().is_promise_kept(self.log.config.min_insync_replicas):
+            error = self._too_few_after_append()
+        self._commit_waiters.reached(self.high_watermark, error)
+
+    def _too_few_after_append(self) -> NotEnoughReplicasAfterAppend:
+        return NotEnoughReplicasAfterAppend(f"{self.log.name} lost in-sync replicas while it was written to")
+
+    # Followers and the in-sync set
+
+    def check_replica(self, replica_id: int, broker_epoch: int, leader_epoch: int) -> None:
+        """Whether a broker may fetch from here as a follower (R4)."""
+        self.require_leader().check_replica(self.log.name, replica_id, broker_epoch, leader_epoch)
+
+    def replica_fetched(self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int) -> None:
+        """A follower has fetched, and was neither refused nor told where it diverges (R6)."""
+        leader, log, now_ms = self.require_leader(), self.log, self._clocks.monotonic_ms()
+        is_moved = leader.fetched(replica_id, broker_epoch, fetch_offset, log_start_offset, log.log_end_offset, now_ms)
+        if replica_id not in leader.in_sync and self._may_propose():
+            min_insync_replicas = log.config.min_insync_replicas
+            self._propose(
+                leader.propose_expansion(
+                    replica_id, self.high_watermark, log.log_end_offset, min_insync_replicas, now_ms
+                )
+            )
+        if is_moved:
+            self._advance(0)
+        self._tell_deleted()
+
+    def is_in_sync_at(self, replica_id: int, offset: int) -> bool:
+        """Whether a replica is in sync and has all of the log, which ends at ``offset``."""
+        leader = self.leader
+        return leader is not None and offset == self.log.log_end_offset and replica_id in leader.in_sync
+
+    def replica_stayed(self, replica_id: int, until_ms: int) -> None:
+        """A follower that had all of the log fetched again and again until then, while it was the same."""
+        if self.leader is not None:
+            self.leader.stayed(replica_id, until_ms)
+
+    def shrink_in_sync(self) -> None:
+        """Ask to drop in-sync followers that are behind. To be called every half of ``replica.lag.time.max.ms``."""
+        if self.leader is not None and self.log.failure is None and self._may_propose():
+            self._propose(self.leader.propose_shrinking(self.log.log_end_offset, self._clocks.monotonic_ms()))
+
+    def _may_propose(self) -> bool:
+        return self._cluster.change_in_sync is not None and self._cluster.lease.is_proven()
+
+    def _propose(self, proposal: InSyncProposal | None) -> None:
+        if proposal is not None and self._cluster.change_in_sync is not None:
+            self._cluster.change_in_sync(self, proposal)
+
+    def in_sync_committed(
+        self, proposal: InSyncProposal, in_sync: Iterable[int], leader_epoch: int, partition_epoch: int
+    ) -> int:
+        """The controller has stored a change: what is stored now may let the high watermark move (R13).
+
+        Returns by how many members the set has grown, where that was news.
+        """
+        leader = self.leader
+        if leader is None:
+            return 0
+        before = len(leader.in_sync)
+        if leader.committed(proposal, in_sync, leader_epoch, partition_epoch):
+            self._advance(0)
+        return len(leader.in_sync) - before
+
+    def in_sync_refused(self, proposal: InSyncProposal, error_code: int) -> bool:
+        """The controller has not stored a change. Returns whether it has to be asked again."""
+        return self.leader is not None and self.leader.refused(proposal, error_code)
+
+    # Following
+
+    def append_as_follower(self, batches: memoryview, now_ms: int) -> None:
+        """Append what the leader sent, CRCs and epochs checked. Raises CORRUPT_MESSAGE for what does not follow."""
+        self.log.append_as_follower(batches, now_ms)
+        self.free_space.take(len(batches))
+        self._uncommitted.add(self.log.log_end_offset, len(batches))
+
+    def take_watermarks(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:
+        """Go by the leader's high watermark and log start, as far as this log reaches (R15, R17).
+
+        The log start comes second: it is never above the high watermark.
+        """
+        self._follow_high_watermark(followed_high_watermark(self.log, leader_high_watermark))
+        log_start_offset = followed_log_start(self.log, self.high_watermark, leader_log_start_offset)
+        if log_start_offset > self.log.log_start_offset:
+            self.log.advance_log_start(log_start_offset)
+
+    def was_truncated(self) -> None:
+        """The log's end was cut, or it has started anew: nothing outside of it is committed (R16, R89)."""
+        self._uncommitted.clear()
+        self._follow_high_watermark(followed_high_watermark(self.log, self.high_watermark))
+
+    def _follow_high_watermark(self, high_watermark: int) -> None:
+        """It may go down, where nobody waits for it."""
+        if high_watermark > self.high_watermark:
+            self._move_high_watermark(high_watermark)
+        self.high_watermark = high_watermark
 
     # Acknowledging
 
@@ -236,52 +423,71 @@ class Partition:
         """Whether everything in the log may be acknowledged to acks=all: flushed, and on every in-sync replica."""
         return self.high_watermark == self.log.log_end_offset and self.is_flushed()
 
-    def when_flushed(self, waiter: CommitWaiter) -> None:
+    def when_flushed(self, waiter: Waiter) -> None:
         """Tell ``waiter`` when everything that is in the log now is flushed; at once where it already is."""
         if self.log.failure is None and self.is_flushed():
             waiter(None)
         else:
             self._flusher.flush_to(self.log.log_end_offset, waiter)
 
-    def when_committed(self, waiter: CommitWaiter) -> None:
-        """Tell ``waiter`` when everything that is in the log now is committed; at once where it already is."""
-        offset = self.log.log_end_offset
+    def when_committed(self, waiter: Waiter, end_offset: int | None = None) -> None:
+        """Tell ``waiter`` when everything below ``end_offset`` is committed; at once where it already is.
+
+        Without it, everything that is in the log now. What this broker reads as committed once it has lost the role may
+        be records of another leader (R99): then nothing is promised.
+        """
+        offset = self.log.log_end_offset if end_offset is None else end_offset
+        leadership = self._leadership
 
         def flushed(error: KafkaError | None) -> None:
-            if error is not None or self.high_watermark >= offset:
+            if error is not None:
                 waiter(error)
-            elif self.leader is None:
-                waiter(NotLeaderOrFollower(f"this broker does not lead {self.log.name} any more"))
+            elif self.leader is None or self._leadership != leadership:
+                waiter(self._not_leader())
+            elif self.high_watermark < offset:
+                self._commit_waiters.add(offset, waiter)
+            elif self.leader.is_promise_kept(self.log.config.min_insync_replicas):
+                waiter(None)
             else:
-                self._replicating.append((offset, waiter))
+                waiter(self._too_few_after_append())
 
         self.when_flushed(flushed)
 
+    def forget_waiter(self, waiter: Waiter) -> None:
+        """One that waited long enough for other replicas is not told any more."""
+        self._commit_waiters.forget(waiter)
+        self._deletion_waiters.forget(waiter)
+
     def flush_in_background(self) -> None:
         self._flusher.flush_to(self.log.log_end_offset)
+
+    # Deleting
+
+    @property
+    def low_watermark(self) -> int:
+        """Where the log starts on every replica that is online."""
+        return self.require_leader().low_watermark(self.log.log_start_offset)
+
+    def when_deleted(self, offset: int, waiter: Waiter) -> None:
+        """Tell ``waiter`` when no replica that is online starts below ``offset``; at once where that is so."""
+        self._deletion_waiters.add(offset, waiter)
+        self._tell_deleted()
+        self._tell_replicas()
+
+    def _tell_deleted(self) -> None:
+        if self._deletion_waiters:
+            self._deletion_waiters.reached(self.low_watermark, None)
 
     # Reading
 
     def check_epoch(self, epoch: int) -> None:
         """A client that knows another epoch has to refresh its metadata, or to wait until we know it too."""
-        known = self.leader_epoch
+        known = self.epoch
         if epoch in (NO_EPOCH, known):
             return
         if epoch < known:
             raise FencedLeaderEpoch(f"{self.log.name} is at leader epoch {known}, the client at {epoch}")
         raise UnknownLeaderEpoch(f"{self.log.name} is at leader epoch {known}, the client at {epoch}")
-
-    def end_of_epoch(self, epoch: int) -> EpochStart:
-        """The largest epoch at or below this one, and where it ends; -1 and -1 for one that has not begun.
-
-        The log notes an epoch with its first batch. One in which nothing was written ends where the log does, so
-        that a client which was at the end before a restart finds that nothing was lost.
-        """
-        log = self.log
-        if not log.epochs.latest < epoch <= self.leader_epoch:
-            return log.epochs.end_of(epoch, log.log_end_offset)
-        known = epoch if epoch == self.leader_epoch or not log.epochs.entries else log.epochs.latest
-        return EpochStart(known, log.log_end_offset)
 
     @property
     def last_stable_offset(self) -> int:
@@ -304,32 +510,21 @@ class Partition:
     @property
     def may_grow(self) -> bool:
         """Whether it is worth waiting here for more."""
-        return self.leader is not None and self.log.failure is None
+        return (self.leader is not None or self.follower is not None) and self.log.failure is None
 
-    def park(self, parked: Parked) -> None:
-        self._parked.add(parked)
+    def park(self, parked: Parked, *, is_replica: bool = False) -> None:
+        """Have it told of all that is appended, if a follower waits, or else of what is committed."""
+        (self._parked_replicas if is_replica else self._parked)[parked] = None
 
     def unpark(self, parked: Parked) -> None:
-        self._parked.discard(parked)
+        self._parked.pop(parked, None)
+        self._parked_replicas.pop(parked, None)
 
     def release_all(self) -> None:
-        """Wake all waiters: the partition goes away, or the broker stops."""
-        for parked in tuple(self._parked):
+        """Wake all waiters: the role is lost, the partition goes away, or the broker stops."""
+        failure = self.log.failure
+        error = self._not_leader() if failure is None else StorageError(failure)
+        self._commit_waiters.fail(error)
+        self._deletion_waiters.fail(error)
+        for parked in (*self._parked, *self._parked_replicas):
             parked.stop_waiting()
-
-
-def _compression(config: LogConfig) -> tuple[Codec | None, int | None]:
-    """The codec that batches are stored in and its level; no codec to keep the producer's own."""
-    match config.compression_type:
-        case "producer":
-            return None, None
-        case "uncompressed":
-            return Codec.NONE, None
-        case "gzip":
-            return Codec.GZIP, config.compression_gzip_level
-        case "lz4":
-            return Codec.LZ4, config.compression_lz4_level
-        case "zstd":
-            return Codec.ZSTD, config.compression_zstd_level
-        case snappy:
-            return Codec[snappy.upper()], None

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
+from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.partition import Partition
-from lamina.errors import StorageError, UnknownTopicId, UnknownTopicOrPartition
+from lamina.errors import NotLeaderOrFollower, StorageError, UnknownTopicId
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -19,8 +20,9 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Partitions:
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, cluster: Cluster) -> None:
         self._counters = counters
+        self.cluster = cluster
         self._by_key: dict[TopicPartition, Partition] = {}
         self._names: dict[UUID, str] = {}
         self._missing: dict[TopicPartition, str] = {}
@@ -53,6 +55,12 @@ class Partitions:
         """How many should be here and have no log."""
         return len(self._missing)
 
+    def all_offline(self) -> Iterator[TopicPartition]:
+        """Every partition that should be served here and cannot be."""
+        for topic, indexes in self._offline.items():
+            for index in indexes:
+                yield topic, index
+
     def offline(self, topic: str) -> frozenset[int]:
         """The partitions of a topic that should be served here and cannot be."""
         return self._offline.get(topic, _NONE)
@@ -69,12 +77,14 @@ class Partitions:
             self._offline.pop(name, None)
 
     def get(self, topic: str, index: int) -> Partition:
-        """The partition; raises UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR for one that is missing."""
+        """The partition. Raises KAFKA_STORAGE_ERROR for one that is missing, NOT_LEADER_OR_FOLLOWER for one that other
+        brokers keep, and UNKNOWN_TOPIC_OR_PARTITION for one that does not exist (R23)."""
         partition = self._by_key.get((topic, index))
         if partition is None:
             if (topic, index) in self._missing:
                 raise StorageError(self._missing[topic, index])
-            raise UnknownTopicOrPartition(f"this broker has no partition {topic}-{index}")
+            self.cluster.image.partition(topic, index)
+            raise NotLeaderOrFollower(f"this broker has no replica of {topic}-{index}")
         return partition
 
     def is_known(self, topic: str, index: int) -> bool:
@@ -86,10 +96,9 @@ class Partitions:
 
     def name_of(self, topic_id: UUID | None) -> str:
         """The name of the topic with this id; raises UNKNOWN_TOPIC_ID."""
-        name = None if topic_id is None else self._names.get(topic_id)
-        if name is None:
-            raise UnknownTopicId(f"this broker has no topic with id {topic_id}")
-        return name
+        if topic_id is None:
+            raise UnknownTopicId("a topic without an id")
+        return self._names.get(topic_id) or self.cluster.image.topic_with_id(topic_id.bytes).name
 
     # Going offline
 

@@ -66,6 +66,10 @@ class Upkeep:
         now_ms = self._clocks.now_ms()
         await self._visit(lambda partition: partition.log.producers.expire(now_ms, expiration_ms))
 
+    async def shrink_in_sync(self) -> None:
+        """``replica.lag.time.max.ms``: have followers that are behind leave the in-sync sets of led partitions."""
+        await self._visit(Partition.shrink_in_sync)
+
     async def flush_due(self) -> None:
         """``flush.ms``: what has been in the log that long is flushed, whatever wrote it."""
         now_ms, before_ms = self._clocks.monotonic_ms(), self._flushed_ms

@@ -1,0 +1,139 @@
+"""Truncating a follower's log beside everything else: one after the other, never half, and never under a pass."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lamina.broker.partitions.follower import Follower
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.truncations import Truncations
+from lamina.errors import StorageError
+from lamina.log.checkpoints import HIGH_WATERMARK, read_offsets
+from tests.broker.in_process import InProcessBroker
+from tests.broker.replication.following_broker import FollowingBroker
+from tests.broker.replication.test_fetcher import append_epoch, run
+
+VALUES = [b"k=%d" % number for number in range(20)]
+
+
+def of(broker: FollowingBroker) -> tuple[Partition, Truncations]:
+    broker.lead(segment_bytes=500)
+    partition = broker.replica()
+    append_epoch(partition.log, 0, *VALUES)
+    partition.high_watermark = 15
+    return partition, Truncations(broker.clocks, broker.threads, broker.directories, broker.partitions, broker.cleaning)
+
+
+def marks(partition: Partition) -> tuple[int, int, int]:
+    return partition.log.log_start_offset, partition.high_watermark, partition.log.log_end_offset
+
+
+def test_r16_a_truncation_lowers_the_high_watermark_to_the_log_end_here_and_on_disk(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        broker.directory.write_high_watermarks({("t", 0): 15})
+        await truncations.truncate(partition, 7)
+        assert marks(partition) == (0, 7, 7)
+        known = read_offsets(broker.directory.disk, f"{broker.directory.path}/{HIGH_WATERMARK}")
+        assert known == {("t", 0): 7}
+        assert broker.cleaning.paused == broker.cleaning.resumed == [("t", 0)]
+
+    run(tmp_path, scenario)
+
+
+def test_r89_a_log_that_starts_anew_has_its_high_watermark_there(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        for offset in (40, 30):
+            await truncations.start_anew(partition, offset)
+            assert marks(partition) == (offset, offset, offset)
+
+    run(tmp_path, scenario)
+
+
+def test_no_high_watermark_is_ever_outside_of_the_log(tmp_path: Path) -> None:
+    """Readers look at it between two steps."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        task = asyncio.create_task(truncations.truncate(partition, 7))
+        while not task.done():
+            start, high_watermark, end = marks(partition)
+            assert start <= high_watermark <= end
+            await asyncio.sleep(0)
+
+    run(tmp_path, scenario)
+
+
+def test_one_truncation_follows_the_other(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        await asyncio.gather(truncations.truncate(partition, 9), truncations.truncate(partition, 5))
+        assert marks(partition) == (0, 5, 5)
+        assert not partition.log.is_truncating
+
+    run(tmp_path, scenario)
+
+
+def test_who_gives_up_does_not_leave_a_log_half_cut(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        task = asyncio.create_task(truncations.truncate(partition, 7))
+        while not partition.log.is_truncating:
+            await asyncio.sleep(0)
+        task.cancel()
+        await truncations.finished(partition)
+        assert not partition.log.is_truncating
+        assert not truncations.is_running(partition)
+
+    run(tmp_path, scenario)
+
+
+def test_a_partition_that_was_deleted_is_not_truncated(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        broker.partitions.remove("t", 0)
+        with pytest.raises(StorageError, match="was deleted"):
+            await truncations.truncate(partition, 7)
+
+    run(tmp_path, scenario)
+
+
+def test_a_truncation_lowers_the_cleaners_checkpoint_and_no_pass_begins_meanwhile(tmp_path: Path) -> None:
+    broker = InProcessBroker(tmp_path, {})
+    parts = broker.parts
+    broker.create("t", cleanup_policy="compact")
+    broker.produce("t", 1)
+    partition = parts.partitions.get("t", 0)
+    for _ in range(4):
+        partition.log.roll(parts.clocks.now_ms())
+        broker.produce("t", 1)
+    (directory,) = parts.directories
+    directory.write_cleaner_offsets({("t", 0): 4})
+    truncations = Truncations(parts.clocks, parts.threads, parts.directories, parts.partitions, parts.cleaner)
+    may_begin: list[bool] = []
+    partition.log.on_truncate = lambda _: may_begin.append(parts.cleaner.states.may_begin(("t", 0)))
+    broker._loop.run_until_complete(truncations.truncate(partition, 2))
+    assert set(may_begin) == {False}
+    assert parts.cleaner.states.may_begin(("t", 0))
+    assert directory.offset_checkpoints.cleaner_offsets["t", 0] <= 2
+    assert (partition.high_watermark, partition.log.log_end_offset) == (2, 2)
+    broker.close()
+
+
+def test_a_log_that_this_broker_leads_by_then_is_not_cut(tmp_path: Path) -> None:
+    """A truncation waits until a pass of the cleaner is in place: an election may come meanwhile."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        partition.follow(Follower(2, 5))
+        broker.cleaning.gate.clear()
+        truncating = asyncio.create_task(truncations.truncate(partition, 7))
+        await broker.until(lambda: bool(broker.cleaning.paused))
+        partition.follower = None
+        broker.cleaning.gate.set()
+        await truncating
+        assert partition.log.log_end_offset == len(VALUES)
+
+    run(tmp_path, scenario)
