@@ -1,0 +1,1 @@
+"""Following the leaders of this broker's partitions, and the way to the other brokers of the cluster."""

@@ -1,0 +1,305 @@
+"""One fetcher: copies some of the partitions that one other broker leads, with one request in flight.
+
+Owns their place in its fetch session, and what an answer leads to: batches appended, watermarks taken over, a log
+aligned beside the fetches of the others, a back-off. A large answer is worked through in turns of the loop, so an
+answer counts only while its partition is still followed in the same epoch and from the same offset (R31). Must not
+know which partitions belong here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from lamina.broker.counters import Counters, Place
+from lamina.broker.partitions.follower import (
+    Follower,
+    FollowerState,
+    Reaction,
+    offset_of_straddling_batch,
+    reaction_to,
+)
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.replication.alignment import Alignment
+from lamina.broker.replication.backoff import Backoff
+from lamina.broker.replication.broker_links import AskBroker
+from lamina.broker.replication.fetch_session import Answered, FetchSession, PartitionKey
+from lamina.broker.turns import Turns
+from lamina.clocks import Clocks
+from lamina.errors import KafkaError, error_from_code
+from lamina.log.epochs import EpochStart
+from lamina.peer.fetching import FetchCall
+from lamina.records.batch import HEADER_BYTES, read_header
+from lamina.records.replicated import checked_pieces
+from lamina.wire.fetch_response import PartitionFetched
+
+logger = logging.getLogger(__name__)
+
+_FETCH_VERSIONS = range(17, 18)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Followed:
+    """A partition as long as it is followed under one epoch."""
+
+    partition: Partition
+    follower: Follower
+    backoff: Backoff
+
+    @property
+    def key(self) -> PartitionKey:
+        return self.partition.topic_id, self.partition.index
+
+    @property
+    def is_current(self) -> bool:
+        return self.partition.follower is self.follower
+
+
+class Fetcher:
+    def __init__(
+        self,
+        leader_id: int,
+        number: int,
+        session: FetchSession,
+        ask: AskBroker,
+        alignment: Alignment,
+        partitions: Partitions,
+        counters: Counters,
+        backoff_ms: int,
+        clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.leader_id = leader_id
+        self.lane = f"fetcher-{number}"
+        """The connection that it alone uses."""
+        self._session = session
+        self._ask = ask
+        self._alignment = alignment
+        self._partitions = partitions
+        self._counters = counters
+        self._longest_backoff_seconds = backoff_ms / 1000
+        self._backoff = Backoff(self._longest_backoff_seconds)
+        """Of the leader's broker; each partition has its own."""
+        self._clocks = clocks
+        self._loop = loop
+        self._followed: dict[PartitionKey, _Followed] = {}
+        self._aligning: dict[asyncio.Task[None], None] = {}
+        self._wake = asyncio.Event()
+        """Set when there is something to fetch."""
+        self._retry = asyncio.Event()
+        """Set when it may be worth trying again."""
+        self._failure = ""
+        """Why the leader could not be asked last time."""
+        self._task = loop.create_task(self._run())
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    # Which partitions
+
+    def add(self, partition: Partition) -> None:
+        """Follow a partition, in the role that it has now."""
+        assert partition.follower is not None
+        one = _Followed(partition, partition.follower, Backoff(self._longest_backoff_seconds))
+        self._followed[one.key] = one
+        if self._alignment.is_needed(partition):
+            self._align(one, self._alignment.begin(partition, one.follower))
+        else:
+            self._want(one)
+
+    def remove(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        self._followed.pop(key, None)
+        self._session.drop(key)
+
+    def retry_now(self) -> None:
+        """The leader's broker has changed: what was in vain may succeed."""
+        self._retry.set()
+
+    def cancel(self) -> None:
+        """Fetch no more, from now on."""
+        self._followed.clear()
+        for task in (self._task, *self._aligning):
+            task.cancel()
+
+    async def stop(self) -> None:
+        tasks = (self._task, *self._aligning)
+        self.cancel()
+        await asyncio.wait(tasks)
+
+    # Fetching
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._fetch()
+            except KafkaError as error:
+                self._session.failed()
+                await self._back_off(str(error))
+            except Exception as error:
+                self._counters.count_unexpected(Place.REPLICATION)
+                logger.error("a fetcher failed", exc_info=error)
+                self._session.failed()
+                await self._back_off(repr(error))
+
+    async def _fetch(self) -> None:
+        """One request and its answer. Raises where the leader does not give one."""
+        while not len(self._session):
+            self._wake.clear()
+            await self._wake.wait()
+        call = FetchCall(self._session.next_request(), _FETCH_VERSIONS)
+        answers = self._session.received(await self._ask(self.leader_id, call, self.lane))
+        self._backoff.succeeded()
+        if self._failure:
+            logger.info("broker %d answers again", self.leader_id)
+            self._failure = ""
+        await self._take_all(answers)
+
+    async def _back_off(self, reason: str) -> None:
+        if reason != self._failure:
+            logger.warning("%d partitions cannot be fetched from broker %d: %s", len(self), self.leader_id, reason)
+            self._failure = reason
+        self._retry.clear()
+        # Not `wait_for`: in Python 3.11 it forgets a cancellation that comes together with what it waits for.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._backoff.failed()):
+                await self._retry.wait()
+
+    async def _take_all(self, answers: list[Answered]) -> None:
+        turns = Turns(self._clocks)
+        for key, asked, fetched in answers:
+            one = self._followed.get(key)
+            if one is not None and one.is_current and one.follower.state is FollowerState.FETCHING:
+                place = (one.follower.epoch, one.partition.log.log_end_offset)
+                if place == (asked.current_leader_epoch, asked.fetch_offset):
+                    await self._take(one, fetched, turns)
+                else:
+                    # It answers for an earlier role, or for a log that has grown since.
+                    self._want(one)
+            await turns.step()
+
+    async def _take(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
+        if fetched.error_code:
+            self._refused(one, fetched.error_code)
+        elif fetched.diverging_epoch is not None:
+            # The leader takes its high watermark for told, but it does not count before the log is aligned.
+            self._session.renew()
+            leader_end = EpochStart(*fetched.diverging_epoch)
+            self._align(one, self._alignment.diverged(one.partition, one.follower, leader_end))
+        elif _begins_below(one.partition, fetched):
+            self._start_anew_with(one, fetched)
+        else:
+            try:
+                await self._append(one, fetched, turns)
+            except Exception as error:
+                self._failed(one, error)
+            else:
+                one.backoff.succeeded()
+                self._want(one)
+
+    async def _append(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
+        partition, records = one.partition, fetched.records
+        if isinstance(records, memoryview):
+            for piece in checked_pieces(records, one.follower.epoch):
+                partition.append_as_follower(piece, self._clocks.now_ms())
+                await turns.step()
+                if not one.is_current:
+                    return
+        one.follower.leader_high_watermark = fetched.high_watermark
+        partition.take_watermarks(fetched.high_watermark, fetched.log_start_offset)
+
+    def _start_anew_with(self, one: _Followed, fetched: PartitionFetched) -> None:
+        """The leader's log starts inside of its first batch: ours starts with that, and takes it at once (R30)."""
+        assert isinstance(fetched.records, memoryview)
+        first = read_header(fetched.records)
+        offset = offset_of_straddling_batch(one.partition.log, first.base_offset, first.last_offset)
+        if offset is None:
+            self._fail(one, f"its leader sent a batch for offset {first.base_offset}, where the log has others")
+        else:
+            self._align(one, self._restart_at(one, offset, fetched))
+
+    async def _restart_at(self, one: _Followed, offset: int, fetched: PartitionFetched) -> bool:
+        await self._alignment.start_anew(one.partition, one.follower, offset)
+        await self._append(one, fetched, Turns(self._clocks))
+        return True
+
+    def _want(self, one: _Followed) -> None:
+        """Fetch a partition from where its log ends now."""
+        if self._followed.get(one.key) is not one or not one.is_current:
+            return
+        one.follower.fetch()
+        if one.follower.state is FollowerState.FETCHING:
+            log = one.partition.log
+            self._session.want(one.key, one.follower.epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset)
+            self._wake.set()
+
+    # What goes wrong
+
+    def _refused(self, one: _Followed, error_code: int) -> None:
+        match reaction_to(error_code):
+            case Reaction.ASK_OFFSETS:
+                self._align(one, self._alignment.out_of_range(one.partition, one.follower))
+            case Reaction.FAIL:
+                # As in every election: the leader hears of it a little earlier.
+                self._fail(one, f"its leader is past epoch {one.follower.epoch}", logging.DEBUG)
+            case Reaction.WAIT:
+                self._wait(one, str(error_from_code(error_code, "its leader refuses the fetch")))
+
+    def _align(self, one: _Followed, work: Awaitable[bool]) -> None:
+        """Work on a log beside the fetches of the other partitions."""
+        one.follower.truncate()
+        self._session.drop(one.key)
+        task = self._loop.create_task(self._aligned(one, work))
+        self._aligning[task] = None
+        task.add_done_callback(self._aligning.pop)
+
+    async def _aligned(self, one: _Followed, work: Awaitable[bool]) -> None:
+        try:
+            has_changed = await work
+        except Exception as error:
+            self._failed(one, error)
+            return
+        if has_changed:
+            self._want(one)
+        else:
+            self._wait(one, "its log could not be brought in line with its leader's")
+
+    def _failed(self, one: _Followed, error: Exception) -> None:
+        """A disk that fails, or our own fault, is final for this epoch; all else may pass."""
+        partition = one.partition
+        if not isinstance(error, KafkaError):
+            self._partitions.failed(partition.topic, partition.index, error)
+        if partition.log.failure is not None or (not isinstance(error, KafkaError)):
+            self._fail(one, str(error))
+        else:
+            self._wait(one, str(error))
+
+    def _fail(self, one: _Followed, reason: str, level: int = logging.WARNING) -> None:
+        one.follower.fail(reason)
+        self._drop(one)
+        logger.log(level, "%s is not followed before its next leader epoch: %s", one.partition.log.name, reason)
+
+    def _wait(self, one: _Followed, reason: str) -> None:
+        """Fetch again after a while. What passes within instants is as in every election, and not worth a line."""
+        was_longest = one.backoff.is_longest
+        seconds = one.backoff.failed()
+        if one.backoff.is_longest and not was_longest:
+            logger.info("%s is fetched again after a while: %s", one.partition.log.name, reason)
+        one.follower.wait(reason)
+        self._drop(one)
+        self._loop.call_later(seconds, partial(self._want, one))
+
+    def _drop(self, one: _Followed) -> None:
+        if self._followed.get(one.key) is one:
+            self._session.drop(one.key)
+
+
+def _begins_below(partition: Partition, fetched: PartitionFetched) -> bool:
+    """Whether the first batch of an answer begins below the end of the log."""
+    records = fetched.records
+    if not isinstance(records, memoryview) or len(records) < HEADER_BYTES:
+        return False
+    return read_header(records).base_offset < partition.log.log_end_offset
