@@ -1,11 +1,15 @@
-"""Changing the metadata when the store cannot take a change."""
+"""Changing the metadata: what is not done on the loop, and a store that cannot take a change."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lamina.broker.metadata import publisher
 from lamina.errors import ErrorCode
+from lamina.store.sqlite import SqliteStore
 from tests.broker.in_process import InProcessBroker
 
 CREATE_TOPICS, METADATA = 19, 3
@@ -25,14 +29,34 @@ def create(broker: InProcessBroker, name: str) -> int:
     return answer.error_code
 
 
+@pytest.mark.parametrize("compute", ["diff", "mark_made", "remove_topic"])
+def test_what_looks_at_every_topic_is_done_on_a_thread(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, compute: str
+) -> None:
+    done_on = set()
+    computed = getattr(publisher, compute)
+
+    def spied(*given: Any) -> Any:
+        done_on.add(threading.current_thread())
+        return computed(*given)
+
+    monkeypatch.setattr(publisher, compute, spied)
+    broker.create("t")
+    broker.delete("t")
+    assert done_on
+    assert threading.current_thread() not in done_on
+
+
 def test_a_full_disk_refuses_changes_and_ends_no_broker(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fatal(reason: str) -> None:
         raise AssertionError(reason)
 
-    monkeypatch.setattr(broker.parts.metadata, "_on_fatal", fatal)
-    database = broker.parts.storage.database._database
+    monkeypatch.setattr(broker.parts.participant, "_on_fatal", fatal)
+    store = broker.parts.storage.database
+    assert isinstance(store, SqliteStore)
+    database = store._database
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages}")
     names = [f"topic-{number}-{'x' * 200}" for number in range(100)]

@@ -50,7 +50,7 @@ async def change_configs(
                 image = _changed(metadata, image, one)
                 errors.append(None)
             except KafkaError as error:
-                errors.append(error)
+                errors.append(error.without_frames())
         return image
 
     if validate_only:
@@ -99,7 +99,7 @@ def check_topic_configs(settings: BrokerSettings, topic: str, configs: Mapping[s
 
 
 def find_resource(metadata: Metadata, image: Image, resource_type: int, name: str) -> ConfigResource:
-    """A topic that is there, any group, this broker, or all brokers; raises Kafka's error for anything else."""
+    """A topic that is there, any group, a live broker, or all brokers; raises Kafka's error for anything else."""
     if resource_type == ResourceType.TOPIC:
         return ConfigResource(ResourceType.TOPIC, image.topic(name).name)
     if resource_type == ResourceType.GROUP:
@@ -110,9 +110,9 @@ def find_resource(metadata: Metadata, image: Image, resource_type: int, name: st
         raise InvalidRequest(f"there are no configs for resources of type {resource_type}")
     if name and not (name.isascii() and name.isdecimal()):
         raise InvalidRequest(f"a broker's id must be a whole number, not {name!r}")
-    if name and int(name) != metadata.node_id:
-        raise InvalidRequest(f"this is broker {metadata.node_id}, not {name}")
-    return ConfigResource(ResourceType.BROKER, str(metadata.node_id) if name else "")
+    if name and int(name) not in image.brokers:
+        raise InvalidRequest(f"there is no broker {name}: the cluster has {', '.join(map(str, sorted(image.brokers)))}")
+    return ConfigResource(ResourceType.BROKER, str(int(name)) if name else "")
 
 
 def _check_settings(metadata: Metadata, image: Image) -> None:

@@ -20,6 +20,8 @@ class FoundPartitions:
     """Where each partition is that the metadata knows."""
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
+    deleted: dict[bytes, list[tuple[LogDirectory, TopicPartition]]] = field(default_factory=dict)
+    """By topic id, partitions of topics that were deleted while this broker was away."""
 
     def in_directory(self, directory: LogDirectory) -> list[TopicPartition]:
         return [partition for partition, place in self.places.items() if place is directory]
@@ -56,6 +58,9 @@ def _place(
     topic_id = directory.topic_id_of(name, index)
     if topic is not None and topic_id is None and index < len(topic.partitions):
         without_id.append((directory, topic, index))
+        return
+    if topic_id is not None and topic_id in image.deletions:
+        found.deleted.setdefault(topic_id, []).append((directory, partition))
         return
     if topic is None or index >= len(topic.partitions) or topic_id != topic.id:
         found.unknown.append(_path(directory, partition))

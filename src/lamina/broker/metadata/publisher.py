@@ -6,25 +6,28 @@ the effects. What the cluster has to know of them is returned, never written fro
 metadata is.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lamina.broker.metadata.found_partitions import FoundPartitions, find_partitions
 from lamina.broker.metadata.replicas import Replica, Replicas
-from lamina.broker.partitions.leader import Leader
+from lamina.broker.partitions.cluster import Cluster
+from lamina.broker.partitions.follower import Follower
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.removal import Removal
 from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns
+from lamina.clocks import Clocks
 from lamina.image.changes import mark_made, remove_topic
-from lamina.image.diff import Changes, diff
+from lamina.image.diff import Changes, PartitionChanged, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.topic import NO_LEADER, Topic
 from lamina.image.topic import Partition as PartitionState
-from lamina.image.topic import Topic
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
+from lamina.settings.definition import SettingError
 from lamina.settings.log_config import LogConfig
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.topic_config import topic_config
@@ -32,8 +35,6 @@ from lamina.settings.values import BrokerSettings
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-_TOPICS_AT_A_TIME = 8
 
 
 class MetadataListener:
@@ -47,6 +48,9 @@ class MetadataListener:
 
     def partition_resigned(self, partition: Partition) -> None:
         """This broker does not lead the partition any more."""
+
+    def partition_followed(self, partition: Partition) -> None:
+        """This broker follows another one from now on, or in another epoch, or nobody any more."""
 
     def partition_configured(self, partition: Partition) -> None:
         """The topic's settings are others from now on."""
@@ -64,31 +68,38 @@ class Applied:
 
     made: Sequence[TopicPartition] = ()
     """Replicas that this broker has made: from now on a missing one is a loss."""
-    deleted: Sequence[str] = ()
+    lost: Sequence[TopicPartition] = ()
+    """Replicas that this broker had made, and whose directories are gone."""
+    deleted: Sequence[Topic] = ()
     """Topics that are out of service and off the disk, so that their names are free."""
     unknown: Sequence[str] = field(default_factory=list)
     """Partition directories that the metadata does not know."""
+    deleted_before: Sequence[bytes] = ()
+    """Ids of topics that were deleted while this broker was away, and of which it has nothing any more."""
 
     def reported(self, image: Image, node_id: int) -> Image:
         """The image in which this stands."""
         if self.made:
             image = mark_made(image, node_id, self.made)
-        return remove_topic(image, *self.deleted) if self.deleted else image
+        return remove_topic(image, *(topic.name for topic in self.deleted)) if self.deleted else image
 
 
 class Publisher:
     def __init__(
         self,
-        node_id: int,
         settings: BrokerSettings,
         threads: Threads,
         directories: LogDirectories,
         partitions: Partitions,
         replicas: Replicas,
         removal: Removal,
+        cluster: Cluster,
+        clocks: Clocks,
     ) -> None:
+        self._clocks = clocks
         self._removal = removal
-        self._node_id = node_id
+        self._cluster = cluster
+        self._node_id = cluster.node_id
         self._threads = threads
         self._directories = directories
         self._partitions = partitions
@@ -96,8 +107,15 @@ class Publisher:
         self._listeners: list[MetadataListener] = []
         self.settings = settings
         """The broker's settings as they are now, with what was set while it runs."""
-        self.image = Image("")
-        """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
+
+    @property
+    def image(self) -> Image:
+        """What clients are told."""
+        return self._cluster.image
+
+    def registered(self, broker_epoch: int) -> None:
+        """This broker is registered under another epoch from now on."""
+        self._cluster.broker_epoch = broker_epoch
 
     def add_listener(self, listener: MetadataListener) -> None:
         self._listeners.append(listener)
@@ -107,35 +125,46 @@ class Publisher:
 
         ``opened`` is told how many of how many logs are open, while the broker starts.
         """
-        changes = diff(Image(new.cluster_id) if old is None else old, new)
+        changes = await self._threads.run(lambda: diff(Image(new.cluster_id) if old is None else old, new))
+        turns = Turns(self._clocks)
         self._apply_broker_configs(changes, new)
         comes = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
         comes += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
+        changed = [(change.topic, change.index) for change in changes.partitions_changed]
+        comes += [(change.topic, change.index) for change in changes.partitions_changed if self._is_to_be_made(change)]
         if not comes:
-            self.image = new
+            self._cluster.image = new
         for resource in changes.configs:
             if resource.type is ResourceType.TOPIC:
-                self._configure(new, resource.name)
+                await self._configure(new, resource.name, turns)
         if any(resource.type is ResourceType.BROKER for resource in changes.configs):
-            await self._configure_all(new)
+            for name in {partition.topic for partition in self._partitions}:
+                await self._configure(new, name, turns)
         found = await self._find(new) if old is None else FoundPartitions()
-        made = await self._bring(comes, new, found, opened)
-        changed = [(change.topic, change.index) for change in changes.partitions_changed]
-        self._take_roles([*changed, *comes], new)
+        if found.deleted:
+            await self._delete_found(found, new)
+        gone = [topic for topic in changes.topics_deleted if self._has_any(topic)]
+        if gone:
+            # Before others come under their names.
+            await self._delete(gone, new)
+        made, lost = await self._bring(comes, new, found, opened)
+        await self._take_roles(
+            self._hosted(new) if self._node_id in changes.brokers else [*changed, *comes], new, turns
+        )
         deleted = [
             topic for topic in (*changes.topics_created, *changes.topics_being_deleted) if topic.is_being_deleted
         ]
         if deleted:
             await self._delete(deleted, new)
-        self.image = new
+        self._cluster.image = new
         for listener in self._listeners:
             listener.image_changed(changes)
-        return Applied(made, [topic.name for topic in deleted], found.unknown)
+        return Applied(made, lost, [*deleted, *gone], found.unknown, self._gone_before(new, found, old))
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
         made = await self._replicas.make_waiting(lambda topic: self.config_of(image, topic), self.settings)
-        self._take_roles([(image.topics[name], index) for name, index in made], image)
+        await self._take_roles([(image.topics[name], index) for name, index in made], image, Turns(self._clocks))
         return Applied(made)
 
     # Settings
@@ -146,17 +175,16 @@ class Publisher:
     def _apply_broker_configs(self, changes: Changes, image: Image) -> None:
         if not any(resource.type is ResourceType.BROKER for resource in changes.configs):
             return
-        self.settings = settings_in(image, self.settings, self._node_id)
+        try:
+            self.settings = settings_in(image, self.settings, self._node_id)
+        except SettingError as error:
+            # Whoever took it compared it with another broker's own settings.
+            logger.error("what was set at run time does not go with this broker's own settings, which hold: %s", error)
+            return
         for listener in self._listeners:
             listener.settings_changed(self.settings)
 
-    async def _configure_all(self, image: Image) -> None:
-        for number, name in enumerate({partition.topic for partition in self._partitions}, 1):
-            self._configure(image, name)
-            if number % _TOPICS_AT_A_TIME == 0:
-                await asyncio.sleep(0)
-
-    def _configure(self, image: Image, name: str) -> None:
+    async def _configure(self, image: Image, name: str, turns: Turns) -> None:
         topic = image.topics.get(name)
         if topic is None:
             return
@@ -168,6 +196,7 @@ class Publisher:
                 partition.configure(config, limit_bytes)
                 for listener in self._listeners:
                     listener.partition_configured(partition)
+            await turns.step()
 
     # Coming
 
@@ -182,14 +211,27 @@ class Publisher:
                 directory.fail(error)
         return found
 
+    async def _delete_found(self, found: FoundPartitions, image: Image) -> None:
+        """Remove what was deleted while this broker was away: the deletion of its id is recorded."""
+        for directory in self._directories.online:
+            keys = [key for some in found.deleted.values() for place, key in some if place is directory]
+            if keys:
+                await self._replicas.delete_directories(directory, keys)
+
+    def _gone_before(self, image: Image, found: FoundPartitions, old: Image | None) -> list[bytes]:
+        """Deletions that wait for this broker, of which it has nothing now."""
+        if old is not None:
+            return []
+        return [topic_id for topic_id, brokers in image.deletions.items() if self._node_id in brokers]
+
     async def _bring(
         self,
         replicas: list[Replica],
         image: Image,
         found: FoundPartitions,
         opened: Callable[[int, int], None] | None,
-    ) -> list[TopicPartition]:
-        """Open replicas that are on a disk and make those that never were. Returns what was made."""
+    ) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Open replicas that are on a disk and make those that never were. Returns what was made, and what is lost."""
 
         def config_of(topic: str) -> LogConfig:
             return self.config_of(image, topic)
@@ -202,40 +244,71 @@ class Publisher:
         mine = [(topic, index) for topic, index in mine if not topic.is_being_deleted]
         if found.places:
             mine = await self._replicas.open(found, mine, config_of, self.settings, opened)
-        wanted = []
+        wanted, lost = [], []
         for topic, index in mine:
             if self._node_id in topic.partitions[index].made_on:
                 self._replicas.take_offline(topic, index, "it has no directory: is a disk not mounted?")
+                lost.append((topic.name, index))
             else:
                 wanted.append((topic, index))
-        return await self._replicas.make(wanted, config_of, self.settings)
+        return await self._replicas.make(wanted, config_of, self.settings), lost
+
+    def _is_to_be_made(self, change: PartitionChanged) -> bool:
+        """Whether this broker is to keep a replica from now on, or to make one again that it had lost."""
+        is_mine = self._node_id in change.new.replicas and self._node_id not in change.new.made_on
+        if not is_mine or change.topic.is_being_deleted:
+            return False
+        return self._node_id in change.old.made_on or not self._partitions.is_known(change.topic.name, change.index)
+
+    def _has_any(self, topic: Topic) -> bool:
+        """Whether a topic that is gone was not taken out of service here before."""
+        return any(self._partitions.is_known(topic.name, index) for index in range(len(topic.partitions)))
+
+    def _hosted(self, image: Image) -> list[Replica]:
+        return [(image.topics[one.topic], one.index) for one in self._partitions if one.topic in image.topics]
 
     # Roles
 
-    def _take_roles(self, changed: list[Replica], image: Image) -> None:
-        """A broker leads what the metadata says, once it is registered."""
-        if self._node_id not in image.brokers:
-            return
+    async def _take_roles(self, changed: list[Replica], image: Image, turns: Turns) -> None:
+        """A broker leads and follows what the metadata says.
+
+        An image that does not know its present registration gives it no role: only what others lead is given up.
+        """
+        is_registered = self._cluster.is_registered_in(image)
         for topic, index in changed:
             partition, state = self._partitions.find(topic.name, index), topic.partitions[index]
-            if partition is None:
-                continue
-            if state.leader != self._node_id:
-                self._resign(partition)
-                continue
-            leader = Leader(state.leader_epoch, state.replicas, frozenset(state.isr))
-            is_new = partition.leader is None or partition.leader.epoch != leader.epoch
-            partition.lead(leader)
-            if is_new:
-                for listener in self._listeners:
-                    listener.partition_led(partition)
+            if partition is not None and not is_registered:
+                self._give_up(partition, state)
+            elif partition is not None and state.leader == self._node_id:
+                self._lead(partition, state)
+            elif partition is not None:
+                self._follow(partition, state)
+            await turns.step()
 
-    def _resign(self, partition: Partition) -> None:
-        if partition.leader is None:
-            return
-        partition.resign()
+    def _give_up(self, partition: Partition, state: PartitionState) -> None:
+        if partition.leader is not None and partition.leader.epoch < state.leader_epoch:
+            partition.resign()
+            for listener in self._listeners:
+                listener.partition_resigned(partition)
+
+    def _lead(self, partition: Partition, state: PartitionState) -> None:
+        is_new = partition.leader is None or partition.leader.epoch != state.leader_epoch
+        partition.lead(state)
+        if is_new:
+            for listener in self._listeners:
+                listener.partition_led(partition)
+
+    def _follow(self, partition: Partition, state: PartitionState) -> None:
+        has_led, followed = partition.leader is not None, partition.follower
+        if state.leader == NO_LEADER:
+            partition.resign()
+        elif followed is None or (followed.leader_id, followed.epoch) != (state.leader, state.leader_epoch):
+            partition.follow(Follower(state.leader, state.leader_epoch))
         for listener in self._listeners:
-            listener.partition_resigned(partition)
+            if has_led:
+                listener.partition_resigned(partition)
+            if partition.follower is not followed:
+                listener.partition_followed(partition)
 
     # Going
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.found_partitions import FoundPartitions
+from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.commits import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
@@ -51,8 +52,10 @@ class Replicas:
         directories: LogDirectories,
         partitions: Partitions,
         removal: Removal,
+        cluster: Cluster,
     ) -> None:
         self._removal = removal
+        self._cluster = cluster
         self._loop = loop
         self._clocks = clocks
         self._threads = threads
@@ -100,7 +103,7 @@ class Replicas:
                 opened(done, len(here))
 
         count = settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
-        pools = [Threads(self._loop, self._clocks, count) for _ in self._directories]
+        pools = [self._threads.more(count) for _ in self._directories]
         try:
             by_path = {directory.path: pool for directory, pool in zip(self._directories, pools, strict=True)}
             await asyncio.gather(
@@ -122,6 +125,8 @@ class Replicas:
             settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
             self._counters.topic(topic.name),
             self._directories.free_space_of((log.topic, log.partition)),
+            self._cluster,
+            self._clocks,
         )
         self._partitions.add(partition)
         return partition
@@ -182,8 +187,12 @@ class Replicas:
         settings: BrokerSettings,
     ) -> bool:
         """Make and open the new logs on a thread. False if the disk failed before, or if they have to wait."""
+        turns = Turns(self._clocks)
         keys = [(topic.name, index) for topic, index in wanted]
-        configs = {name: config_of(name) for name in {topic.name for topic, _ in wanted}}
+        configs: dict[str, LogConfig] = {}
+        for name in {topic.name for topic, _ in wanted}:
+            configs[name] = config_of(name)
+            await turns.step()
         now_ms = self._clocks.now_ms()
         self._directories.of |= dict.fromkeys(keys, directory)
         try:
@@ -200,6 +209,7 @@ class Replicas:
         for log in logs:
             self._waiting.pop((log.topic, log.partition), None)
             directory.adopt(log)
+            await turns.step()
         try:
             await self._directories.checkpoint(directory, directory.collect_recovery_points)
         except StorageError as error:
@@ -207,7 +217,7 @@ class Replicas:
             logger.error("%d partitions are offline: %s", len(keys), error)
         for log, (topic, _) in zip(logs, wanted, strict=True):
             self._serve(log, topic, settings)
-            await asyncio.sleep(0)
+            await turns.step()
         return True
 
     def _wait(self, wanted: list[Replica], error: StorageError) -> None:
@@ -249,6 +259,10 @@ class Replicas:
             self._partitions.forget_topic(UUID(bytes=topic.id))
             self._counters.forget_topic(topic.name)
             await turns.step()
+
+    async def delete_directories(self, directory: LogDirectory, keys: list[TopicPartition]) -> None:
+        """Take partitions off the disk that were never in service since the start."""
+        await self._remove_files(directory, keys, dict.fromkeys((name for name, _ in keys), 0))
 
     def _close(self, topic: Topic, index: int, closed: dict[str, list[TopicPartition]]) -> None:
         key = (topic.name, index)

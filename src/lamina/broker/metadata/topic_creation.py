@@ -4,7 +4,7 @@ Owns the step from a wish to an image: names, counts, replicas and configs check
 change for all topics of a request. Must not know requests.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -13,13 +13,9 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
+from lamina.controller.placement import place
 from lamina.errors import InvalidConfig, InvalidRequest, KafkaError
-from lamina.image.assignments import (
-    check_assignments,
-    check_partition_count,
-    check_replication_factor,
-    check_total_partitions,
-)
+from lamina.image.assignments import check_assignments, check_total_partitions
 from lamina.image.changes import create_topic, set_configs
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
@@ -39,10 +35,15 @@ class NewTopic:
     """``None`` where a client sends a name alone."""
 
 
+CreateTopics = Callable[[Sequence[NewTopic]], Awaitable[Mapping[str, Topic | KafkaError]]]
+"""Has topics made by whoever decides; returns for each its topic or its error."""
+
+
 def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wanted: NewTopic) -> Image:
     """The image with the topic in it; raises Kafka's error for what is wrong with the wish, in Kafka's order."""
     check_new_topic_name(image, wanted.name)
     configs = _checked_configs(metadata, wanted)
+    topic_id = uuid4().bytes
     if wanted.assignments:
         if wanted.partition_count != USE_DEFAULT or wanted.replication_factor != USE_DEFAULT:
             raise InvalidRequest(
@@ -54,11 +55,11 @@ def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wa
         factor = wanted.replication_factor
         count = metadata.settings[NUM_PARTITIONS] if count == USE_DEFAULT else count
         factor = metadata.settings[DEFAULT_REPLICATION_FACTOR] if factor == USE_DEFAULT else factor
-        check_partition_count(count)
-        check_replication_factor(image, factor)
-        assignments = ((metadata.node_id,),) * count
+        # The topic's id is random: its ends say where its first leader is and how far the first follower is from it.
+        start, shift = int.from_bytes(topic_id[:4]), int.from_bytes(topic_id[-4:])
+        assignments = place(image.brokers.values(), count, factor, start, shift)
     directories.check_free_space()
-    image = create_topic(image, wanted.name, uuid4().bytes, assignments)
+    image = create_topic(image, wanted.name, topic_id, assignments)
     return set_configs(image, ConfigResource(ResourceType.TOPIC, wanted.name), configs) if configs else image
 
 
@@ -89,7 +90,7 @@ async def plan_topics(
             image = plan_topic(metadata, directories, image, topic)
             planned[topic.name] = image.topics[topic.name]
         except KafkaError as error:
-            planned[topic.name] = error
+            planned[topic.name] = error.without_frames()
     return image, planned
 
 

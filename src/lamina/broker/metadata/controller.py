@@ -1,0 +1,326 @@
+"""The controller's shell: what was decided is stored, then told to the brokers that follow.
+
+Owns the one order of changes under one controller epoch, who is registered, and how far each broker has followed. What
+follows from an event is decided in the pure room ``lamina.controller``. A write that failed leaves open what is stored:
+the controller gives its office up, and the next one reads the store. Must not know how brokers reach it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lamina.broker.counters import ReplicationCounters
+from lamina.broker.metadata.change_stream import ChangeStream
+from lamina.broker.metadata.following import Answer, Asked
+from lamina.broker.metadata.metadata import Change
+from lamina.broker.metadata.reports import Report
+from lamina.broker.threads import Threads
+from lamina.controller.brokers import (
+    Arrival,
+    broker_drains,
+    broker_ready,
+    brokers_gone,
+    elect_waiting,
+    replicas_made,
+    replicas_offline,
+    take_over,
+    waiting_partitions,
+)
+from lamina.controller.deletion import deletion_reported
+from lamina.controller.election import ElectionFacts
+from lamina.controller.in_sync import InSyncRequests, alter_partitions
+from lamina.errors import KafkaError, NotController, StaleBrokerEpoch
+from lamina.image.diff import Changes
+from lamina.image.features import finalize_new
+from lamina.image.image import Broker, Image
+from lamina.image.topic import NO_LEADER, Partition
+from lamina.store.interface import StoreError
+from lamina.store.membership import Tenure
+from lamina.store.znodes import ZnodeMetadata
+from lamina.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_REPORTS_SECONDS = 1.0
+"""How long a new controller waits for the reports of brokers that are there, before it decides without them."""
+
+
+class Controller:
+    def __init__(
+        self,
+        node_id: int,
+        loop: asyncio.AbstractEventLoop,
+        tenure: Tenure,
+        image: Image,
+        store: ZnodeMetadata,
+        store_thread: Threads,
+        unclean_wait_ms: int,
+        facts: ElectionFacts,
+        counters: ReplicationCounters,
+        on_resigned: Callable[[], None],
+    ) -> None:
+        """``image`` is what is stored; ``on_resigned`` is told once when this broker is not the controller any more."""
+        self.tenure = tenure
+        self.stream = ChangeStream(tenure.controller_epoch, image)
+        self._node_id = node_id
+        self._loop = loop
+        self._store = store
+        self._store_thread = store_thread
+        self._unclean_wait_seconds = unclean_wait_ms / 1000
+        self._facts = facts
+        self._counters = counters
+        self._on_resigned = on_resigned
+        self._is_in_office = asyncio.Event()
+        self._changing = asyncio.Lock()
+        self._changes: set[asyncio.Task[int]] = set()
+        self._waits: dict[asyncio.Task[None], None] = {}
+        self._timed: frozenset[TopicPartition] = frozenset()
+        """Partitions whose absent members are waited for."""
+        self._registered: dict[int, Broker] = {}
+        self._reports: dict[int, Report] = {}
+        """The last one of each broker."""
+        self._applied: dict[int, int] = {}
+        """The version that each broker has applied."""
+        self._has_heard = asyncio.Condition()
+        """Notified when a broker has reported, has applied a version, or is gone."""
+
+    @property
+    def is_active(self) -> bool:
+        return not self.stream.is_ended
+
+    def resign(self, reason: str) -> None:
+        if self.is_active:
+            logger.warning("no longer the controller of epoch %d: %s", self.tenure.controller_epoch, reason)
+            self.stream.end()
+            self._is_in_office.set()
+            for task in list(self._waits):
+                task.cancel()
+            self._on_resigned()
+
+    def _require_active(self) -> None:
+        if not self.is_active:
+            raise NotController("this broker is not the controller any more")
+
+    # Deciding
+
+    async def change(self, change: Change) -> int:
+        """Make a change, one at a time. Returns the version in which it is told. What has begun is finished.
+
+        What comes before this controller has taken over waits: the stored image knows no brokers.
+        """
+        await self._is_in_office.wait()
+        return await self._change(change)
+
+    async def _change(self, change: Change) -> int:
+        task = self._loop.create_task(self._change_in_turn(change))
+        self._changes.add(task)
+        task.add_done_callback(self._changed)
+        return await asyncio.shield(task)
+
+    def _changed(self, task: "asyncio.Task[int]") -> None:
+        self._changes.discard(task)
+        if not task.cancelled():
+            # Asked for, so that asyncio does not complain of an error that nobody waits for any more.
+            task.exception()
+
+    async def finish_changes(self) -> None:
+        await asyncio.gather(*self._changes, return_exceptions=True)
+
+    async def _change_in_turn(self, change: Change) -> int:
+        async with self._changing:
+            self._require_active()
+            old, new = self.stream.image, change(self.stream.image)
+            if isinstance(new, Awaitable):
+                new = await new
+                self._require_active()
+            if new.configs is not old.configs:
+                # They may allow unclean elections (R46).
+                new = elect_waiting(new, self._facts)
+            if new is old or new == old:
+                return self.stream.version
+            try:
+                changes = await self._store_thread.run(lambda: self._store.write(old, new, self.tenure))
+            except StoreError as error:
+                self.resign(str(error))
+                raise NotController(f"the metadata cannot be written: {error}") from error
+            self._require_active()
+            _count_elections(self._counters, changes)
+            self.stream.append(new)
+            self._facts = self._facts.unresolved_in(new, self._arriving(new))
+            self._wait_for_absent()
+            return self.stream.version
+
+    def _arriving(self, image: Image) -> frozenset[int]:
+        """Brokers that are registered and that an image does not know in this epoch."""
+        known = image.brokers
+        return frozenset(
+            one for one, broker in self._registered.items() if one not in known or known[one].epoch != broker.epoch
+        )
+
+    # Coming into office
+
+    async def hear(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> None:
+        """Wait for the reports of brokers that served under the controller before, those that are ``ready``."""
+        self._note_registered(registered)
+        try:
+            async with asyncio.timeout(_REPORTS_SECONDS), self._has_heard:
+                await self._has_heard.wait_for(lambda: ready <= self._reports.keys() or not self.is_active)
+        except TimeoutError:
+            logger.warning("brokers %s did not report in time", sorted(ready - self._reports.keys()))
+
+    async def begin(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> None:
+        """Take over from the controller before, with who is registered now."""
+        self._note_registered(registered)
+        there = ready | {one for one, report in self._reports.items() if report.is_ready}
+        arrivals = [self._arrival(registered[one]) for one in sorted(there & registered.keys())]
+        epoch = self.tenure.controller_epoch
+        await self._change(lambda image: finalize_new(take_over(image, self._node_id, epoch, arrivals, self._facts)))
+        self._is_in_office.set()
+
+    def _arrival(self, broker: Broker) -> Arrival:
+        report = self._reports.get(broker.id, Report())
+        is_draining = report.is_draining
+        return Arrival(replace(broker, offline=report.offline - report.lost, is_draining=is_draining), report.lost)
+
+    # Brokers come and go
+
+    async def brokers_registered(self, registered: Mapping[int, Broker]) -> None:
+        """These are registered now. One that is new joins with its first report that it is ready."""
+        self._note_registered(registered)
+
+        def without_gone(image: Image) -> Image:
+            gone = [
+                broker.id
+                for broker in image.brokers.values()
+                if broker.id not in registered or registered[broker.id].epoch != broker.epoch
+            ]
+            if gone:
+                logger.info("gone: brokers %s", gone)
+            return brokers_gone(image, gone, self._facts) if gone else image
+
+        await self.change(without_gone)
+        async with self._has_heard:
+            self._has_heard.notify_all()
+
+    def _note_registered(self, registered: Mapping[int, Broker]) -> None:
+        """What a broker said in another registration counts no more."""
+        for broker_id, broker in self._registered.items():
+            if broker_id not in registered or registered[broker_id].epoch != broker.epoch:
+                self._applied.pop(broker_id, None)
+                self._reports.pop(broker_id, None)
+        self._registered = dict(registered)
+
+    def _wait_for_absent(self) -> None:
+        """Partitions of which no member stopped cleanly wait for the others, but not for ever."""
+        waiting = waiting_partitions(self.stream.image, self._facts)
+        if waiting - self._timed:
+            self._spawn(self._stop_waiting_for(waiting - self._timed))
+            self._timed |= waiting
+
+    async def _stop_waiting_for(self, partitions: frozenset[TopicPartition]) -> None:
+        await asyncio.sleep(self._unclean_wait_seconds)
+        self._timed -= partitions
+        self._facts = replace(self._facts, overdue=self._facts.overdue | partitions)
+        await self.change(lambda image: elect_waiting(image, self._facts))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._waits[task] = None
+        task.add_done_callback(self._waits.pop)
+
+    # Leaders ask
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, requests: InSyncRequests
+    ) -> dict[tuple[bytes, int], Partition | KafkaError]:
+        """Other in-sync sets, as far as they can be made. Raises STALE_BROKER_EPOCH or NOT_CONTROLLER."""
+        outcomes: dict[tuple[bytes, int], Partition | KafkaError] = {}
+
+        def altered(image: Image) -> Image:
+            nonlocal outcomes
+            image, outcomes = alter_partitions(image, broker_id, broker_epoch, requests, self._facts)
+            return image
+
+        await self.change(altered)
+        return outcomes
+
+    # Brokers follow
+
+    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked) -> Answer:
+        """Take a broker's report, and tell what it has not followed yet, or what comes within its time."""
+        self._require_active()
+        broker = self._registered.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {broker_epoch}")
+        stream = self.stream
+        is_mine = asked.controller_epoch == stream.controller_epoch
+        await self._hear(broker_id, asked.report, asked.version if is_mine else None)
+        await self._is_in_office.wait()
+        await self._take_report(broker, asked.report)
+        if is_mine and asked.max_wait_ms > 0:
+            await stream.wait_above(asked.version, self._loop.time() + asked.max_wait_ms / 1000)
+        self._require_active()
+        told = stream.since(asked.controller_epoch, asked.version)
+        return Answer(stream.controller_epoch, told.version, told.is_full, told.lines)
+
+    async def _hear(self, broker_id: int, report: Report, applied: int | None) -> None:
+        known = self._reports.get(broker_id)
+        if report.ends is not None and (known is None or not known.is_ready):
+            # Told with the first report that it is ready, when its logs are open; later only less of them.
+            self._facts = self._facts.with_ends(broker_id, report.ends)
+        self._reports[broker_id] = report
+        if applied is not None:
+            self._applied[broker_id] = applied
+        async with self._has_heard:
+            self._has_heard.notify_all()
+
+    async def wait_applied(self, version: int, seconds: float) -> None:
+        """Until every live broker has applied a version, or the time is over."""
+        try:
+            async with asyncio.timeout(seconds), self._has_heard:
+                await self._has_heard.wait_for(
+                    lambda: (
+                        not self.is_active
+                        or all(self._applied.get(one, -1) >= version for one in self.stream.image.brokers)
+                    )
+                )
+        except TimeoutError:
+            return
+
+    async def _take_report(self, broker: Broker, report: Report) -> None:
+        def reported(image: Image) -> Image:
+            return self._reported(image, broker, report)
+
+        if reported(self.stream.image) is not self.stream.image:
+            await self.change(reported)
+
+    def _reported(self, image: Image, broker: Broker, report: Report) -> Image:
+        """The image in which a report stands; the same one where there is nothing new in it."""
+        registered = self._registered.get(broker.id)
+        if registered is None or registered.epoch != broker.epoch:
+            # It went while its report waited for its turn.
+            return image
+        image = replicas_made(image, broker.id, report.made)
+        image = deletion_reported(image, broker.id, report.deleted)
+        known = image.brokers.get(broker.id)
+        if known is None or known.epoch != broker.epoch:
+            return broker_ready(image, self._arrival(broker), self._facts) if report.is_ready else image
+        # What is lost is looked at each time: it can be made again as soon as it is out of the in-sync set.
+        if report.lost or known.offline != report.offline | report.lost:
+            image = replicas_offline(image, broker.id, report.offline - report.lost, report.lost, self._facts)
+        if report.is_draining and not known.is_draining:
+            image = broker_drains(image, broker.id, self._facts)
+        return image
+
+
+def _count_elections(counters: ReplicationCounters, changes: Changes) -> None:
+    """Partitions that had a state and have another leader, or the same one in another epoch; the first does not count.
+
+    One was unclean where the new leader was not in sync.
+    """
+    for change in changes.leaders_moved:
+        if change.new.leader != NO_LEADER and change.old.isr:
+            counters.leader_elections += 1
+            counters.unclean_leader_elections += change.new.leader not in change.old.isr

@@ -1,0 +1,231 @@
+"""Following the controller: a broker asks for changes, applies them, and reports what it did.
+
+Owns how far this broker has followed which controller, and that changes are applied one after another and never
+backwards: what a controller of an older epoch says is not believed. Must not know who the controller is, nor how it is
+reached: ``ask`` does.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import NamedTuple
+
+from lamina.broker.metadata.change_messages import patched
+from lamina.broker.metadata.publisher import Applied, Publisher
+from lamina.broker.metadata.reports import OwnFacts, Report
+from lamina.errors import KafkaError, UnknownServerError
+from lamina.image.image import Image
+from lamina.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+NOTHING_YET = -1
+LONGEST_WAIT_MS = 2000
+_FIRST_BACKOFF_SECONDS = 0.02
+_BACKOFF_MAX_SECONDS = 0.5
+
+
+class Asked(NamedTuple):
+    """How far the broker has followed, how long it would wait for more, and what it reports."""
+
+    controller_epoch: int
+    version: int
+    max_wait_ms: int
+    report: Report
+
+
+class Answer(NamedTuple):
+    controller_epoch: int
+    version: int
+    is_full: bool
+    lines: list[bytes]
+
+
+class Following:
+    def __init__(
+        self,
+        facts: OwnFacts,
+        publisher: Publisher,
+        offline: Callable[[], Collection[TopicPartition]],
+        ask: Callable[[Asked], Awaitable[Answer]],
+        cluster_id: str,
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        """``offline`` tells the replicas that cannot be used now; ``ask`` raises `KafkaError` where nobody answers."""
+        self.facts = facts
+        self.decided = Image(cluster_id)
+        """The metadata as this broker has followed it; the publisher's image is what of it is served."""
+        self._publisher = publisher
+        self._offline = offline
+        self._ask = ask
+        self._on_fatal = on_fatal
+        self._controller_epoch = NOTHING_YET
+        self._version = NOTHING_YET
+        self._applied = (NOTHING_YET, NOTHING_YET)
+        """The controller epoch and version of what this broker serves: it may be one change behind."""
+        self._has_applied = False
+        self._following: set[asyncio.Task[None]] = set()
+        self._applying = asyncio.Lock()
+        self._followed = asyncio.Condition()
+        self._told: Report | None = None
+        self._has_news = asyncio.Event()
+
+    # Following
+
+    async def start(self, opened: Callable[[int, int], None] | None) -> Applied:
+        """Get the whole image from whoever is the controller, and open the logs that it names."""
+        async with self._applying:
+            await self._take_first()
+            applied = await self._publisher.apply(None, self.decided, opened)
+            self.facts.did(applied, self.decided)
+            self._applied = (self._controller_epoch, self._version)
+            self._has_applied = True
+        return applied
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        backoff_seconds = _FIRST_BACKOFF_SECONDS
+        while True:
+            try:
+                await self._poll()
+                backoff_seconds = _FIRST_BACKOFF_SECONDS
+            except KafkaError as error:
+                logger.debug("the controller cannot be followed now: %s", error)
+                await asyncio.sleep(backoff_seconds)
+                backoff_seconds = min(2 * backoff_seconds, _BACKOFF_MAX_SECONDS)
+            except Exception as error:
+                logger.critical("following the controller failed", exc_info=error)
+                self._on_fatal(f"following the controller failed: {error}")
+                return
+
+    async def _poll(self) -> None:
+        """Ask once and wait for the answer; while it waits, what is new to be reported is said at once."""
+        waiting = asyncio.ensure_future(self._exchange(LONGEST_WAIT_MS))
+        try:
+            while not waiting.done():
+                news = asyncio.ensure_future(self._has_news.wait())
+                try:
+                    await asyncio.wait({waiting, news}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    news.cancel()
+                if self._has_news.is_set() and not waiting.done():
+                    await self._exchange(0)
+            await waiting
+        finally:
+            waiting.cancel()
+
+    async def _exchange(self, max_wait_ms: int) -> None:
+        self._has_news.clear()
+        report = self._report()
+        if report != self._told:
+            # The sooner the controller knows it, the better: it need not wait for changes before it answers.
+            max_wait_ms = 0
+        answer = await self._ask(Asked(*self._applied, max_wait_ms, report))
+        self._told = report
+        # A change that has begun is applied to its end, whatever becomes of this question: half of one is not resumed.
+        task = asyncio.create_task(self._follow(answer))
+        self._following.add(task)
+        task.add_done_callback(self._has_followed)
+        await asyncio.shield(task)
+
+    def _has_followed(self, task: "asyncio.Task[None]") -> None:
+        self._following.discard(task)
+        if not task.cancelled():
+            # Asked for, so that asyncio does not complain of an error that nobody waits for any more.
+            task.exception()
+
+    async def _take_first(self) -> None:
+        backoff_seconds = _FIRST_BACKOFF_SECONDS
+        told = ""
+        while True:
+            try:
+                self._take(await self._ask(Asked(NOTHING_YET, NOTHING_YET, 0, self._report())))
+                return
+            except KafkaError as error:
+                if backoff_seconds == _BACKOFF_MAX_SECONDS and str(error) != told:
+                    told = str(error)
+                    logger.warning("this broker waits for the controller: %s", told)
+            await asyncio.sleep(backoff_seconds)
+            backoff_seconds = min(2 * backoff_seconds, _BACKOFF_MAX_SECONDS)
+
+    def _report(self) -> Report:
+        return self.facts.report(self.decided, self._offline())
+
+    def registered(self, broker_epoch: int) -> None:
+        """This broker is registered under another epoch: what it reports and what it is told is of that one."""
+        self.facts.broker_epoch = broker_epoch
+        self._publisher.registered(broker_epoch)
+
+    def tell(self) -> None:
+        """There is something new to be reported."""
+        self._has_news.set()
+
+    async def _follow(self, answer: Answer) -> None:
+        async with self._applying:
+            old = self.decided
+            if not self._take(answer):
+                return
+            try:
+                self.facts.did(await self._publisher.apply(old, self.decided), self.decided)
+            except Exception as error:
+                logger.critical("a metadata change failed", exc_info=error)
+                self._on_fatal(f"a metadata change failed: {error}")
+                raise
+            self._applied = (self._controller_epoch, self._version)
+        if self._report() != self._told:
+            self.tell()
+        async with self._followed:
+            self._followed.notify_all()
+
+    def _take(self, answer: Answer) -> bool:
+        """Go on to the image that an answer leads to. Returns whether there is anything new in it.
+
+        Raises UNKNOWN_SERVER_ERROR for one that cannot be read; the next question then asks for the whole image.
+        """
+        if answer.controller_epoch < self._controller_epoch:
+            return False
+        is_other = answer.controller_epoch != self._controller_epoch
+        if (is_other and not answer.is_full) or (not is_other and answer.version <= self._version):
+            return False
+        try:
+            if answer.is_full:
+                (line,) = answer.lines
+                image = patched(Image(self.decided.cluster_id), line)
+            else:
+                image = self.decided
+                for line in self._news(answer):
+                    image = patched(image, line)
+        except ValueError as error:
+            logger.error("%s", error)
+            self._version = NOTHING_YET
+            self._applied = (NOTHING_YET, NOTHING_YET)
+            raise UnknownServerError(str(error)) from None
+        self.decided = image
+        self._controller_epoch, self._version = answer.controller_epoch, answer.version
+        return True
+
+    def _news(self, answer: Answer) -> list[bytes]:
+        """One line for each version: another answer may have brought the first of them meanwhile."""
+        count = answer.version - self._version
+        if count > len(answer.lines):
+            raise ValueError(f"changes {self._version + 1} to {answer.version} were to come, {len(answer.lines)} came")
+        return answer.lines[-count:]
+
+    # Who waits for it
+
+    async def wait_until(self, holds: Callable[[Image], bool]) -> None:
+        """Until what this broker has applied is so."""
+        async with self._followed:
+            await self._followed.wait_for(lambda: self._has_applied and holds(self._publisher.image))
+
+    async def wait_for_version(self, controller_epoch: int, version: int) -> None:
+        """Until a change is applied here, or another controller's changes are."""
+        async with self._followed:
+            await self._followed.wait_for(lambda: self._applied >= (controller_epoch, version))
+
+    async def make_waiting(self) -> None:
+        """Open new partitions for which descriptors were missing, as far as there are some now."""
+        async with self._applying:
+            self.facts.did(await self._publisher.make_waiting(self.decided), self.decided)
+        if self._report() != self._told:
+            self.tell()

@@ -1,0 +1,44 @@
+"""Changes of the image as lines: whoever has the image before gets the image after."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from lamina.broker.metadata.change_messages import ChangeMessageError, encode_changes, patched
+from lamina.image.diff import diff
+from lamina.image.image import Broker, Image
+from tests.image.steps import CLUSTER_ID, Step, broker, cluster_walks, walk
+
+
+@given(cluster_walks)
+def test_each_line_leads_from_one_image_to_the_next(steps: list[Step]) -> None:
+    followed = image = Image(CLUSTER_ID)
+    for after in walk(steps):
+        followed = patched(followed, encode_changes(diff(image, after)))
+        assert followed == after
+        image = after
+
+
+@given(cluster_walks)
+def test_the_whole_image_is_what_differs_from_nothing(steps: list[Step]) -> None:
+    *_, image = [Image(CLUSTER_ID), *walk(steps)]
+    nothing = Image(CLUSTER_ID)
+    assert patched(nothing, encode_changes(diff(nothing, image))) == image
+
+
+def test_what_a_cluster_adds_travels_too() -> None:
+    old = Image(CLUSTER_ID)
+    draining: Broker = replace(broker(1), epoch=7, is_draining=True, offline=frozenset({("a", 0)}))
+    new = replace(old, brokers={1: draining}, controller_id=1, controller_epoch=3, deletions={bytes(16): (2, 3)})
+    assert patched(old, encode_changes(diff(old, new))) == new
+    assert patched(new, encode_changes(diff(new, old))) == old
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"[]", b'{"deleted":["a"]}', b'{"partitions":[["a",0,[]]]}', b'{"brokers":[[1,[[]]]]}', b'{"created":[1]}'],
+)
+def test_a_line_that_does_not_fit_is_refused(line: bytes) -> None:
+    with pytest.raises(ChangeMessageError, match="cannot be read"):
+        patched(Image(CLUSTER_ID), line)

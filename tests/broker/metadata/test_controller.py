@@ -1,0 +1,61 @@
+"""The controller's shell: what it stores, and what it counts of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from lamina.broker.counters import ReplicationCounters
+from lamina.broker.metadata.controller import Controller
+from lamina.broker.threads import Threads
+from lamina.clocks import SYSTEM_CLOCKS
+from lamina.controller.election import ElectionFacts
+from lamina.image.changes import create_topic, set_partitions
+from lamina.image.image import Image
+from lamina.store.cluster_identity import cluster_id
+from lamina.store.znodes import ZnodeMetadata
+from tests.image.steps import CLUSTER_ID, topic_id
+from tests.store.memory_zookeeper import MemoryZooKeeper
+from tests.store.test_membership import registered
+
+
+def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]]) -> None:
+    async def main() -> None:
+        store = MemoryZooKeeper().connect()
+        tenure = registered(store, 1).elect()
+        assert tenure is not None
+        cluster_id(store, CLUSTER_ID)
+        metadata, loop = ZnodeMetadata(store), asyncio.get_running_loop()
+        threads, counters = Threads(loop, SYSTEM_CLOCKS), ReplicationCounters()
+        image, facts = metadata.load(), ElectionFacts()
+        controller = Controller(1, loop, tenure, image, metadata, threads, 0, facts, counters, lambda: None)
+        try:
+            await controller.begin({}, frozenset())
+            await scenario(controller, counters)
+        finally:
+            threads.close()
+
+    asyncio.run(main())
+
+
+def elected(leader: int, isr: tuple[int, ...]) -> Callable[[Image], Image]:
+    """The partition gets this leader in a new epoch."""
+
+    def change(image: Image) -> Image:
+        old = image.topics["t"].partitions[0]
+        new = replace(old, leader=leader, isr=isr, leader_epoch=old.leader_epoch + 1)
+        return set_partitions(image, {("t", 0): new})
+
+    return change
+
+
+def test_elections_are_counted_and_unclean_ones_apart() -> None:
+    async def scenario(controller: Controller, counters: ReplicationCounters) -> None:
+        await controller.change(lambda image: create_topic(image, "t", topic_id(1), [(1, 2, 3)]))
+        assert counters.leader_elections == 0, "a topic's first leader is not elected over another"
+        await controller.change(elected(2, (2, 3)))
+        await controller.change(elected(-1, (2, 3)))
+        assert (counters.leader_elections, counters.unclean_leader_elections) == (1, 0)
+        await controller.change(elected(1, (1,)))
+        assert (counters.leader_elections, counters.unclean_leader_elections) == (2, 1)
+
+    run(scenario)
