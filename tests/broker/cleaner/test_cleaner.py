@@ -3,8 +3,10 @@
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from lamina.image.changes import mark_deleted, set_configs
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.log.steps import run_steps
 from lamina.settings.log_config import LogConfig
+from lamina.topic_partition import TopicPartition
 from tests.broker.cleaner.cleaning import CleaningBroker
 
 CLEANED = [b"a=2", b"b=2", b"c=last"]
@@ -449,13 +452,20 @@ def test_a_topic_that_is_deleted_while_its_pass_is_installed_goes_without_a_trac
 ) -> None:
     cleaning.compacted()
     deleting: list[asyncio.Task[object]] = []
+    is_out_of_service, forget = threading.Event(), cleaning.cleaner.forget
+
+    def forget_and_tell(key: TopicPartition) -> None:
+        forget(key)
+        is_out_of_service.set()
 
     def install_and_delete(*arguments: Any) -> Iterator[object]:
         for number, step in enumerate(installing(*arguments)):
             if number == 3:
                 deleting.append(asyncio.get_running_loop().create_task(deleted_topic(cleaning)))
+                yield partial(is_out_of_service.wait, 30)
             yield step
 
+    monkeypatch.setattr(cleaning.cleaner, "forget", forget_and_tell)
     monkeypatch.setattr("lamina.broker.cleaner.passes.installing", install_and_delete)
     assert not cleaning.clean()
 

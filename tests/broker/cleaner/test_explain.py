@@ -19,9 +19,11 @@ from lamina.broker.cleaner.record_search import (
     SegmentRange,
 )
 from lamina.broker.counters import TopicCounters
+from lamina.broker.partitions.cluster import Cluster, OwnCluster
 from lamina.broker.partitions.free_space import FreeSpace
-from lamina.broker.partitions.leader import Leader
 from lamina.broker.partitions.partition import Partition
+from lamina.clocks import SYSTEM_CLOCKS
+from lamina.image.topic import new_partition
 from lamina.log.flushing import Flusher
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
 from tests.log.story import run_inline
@@ -43,8 +45,10 @@ class Explaining:
             LIMIT_BYTES,
             TopicCounters(),
             FreeSpace(str(self.builder.path)),
+            Cluster(1, 30_000, OwnCluster()),
+            SYSTEM_CLOCKS,
         )
-        partition.lead(Leader(0, (1,), frozenset({1})))
+        partition.lead(new_partition((1,)))
         return partition
 
     def view(self, checkpoint: int | None = None, **changed: object) -> PartitionView:

@@ -185,6 +185,8 @@ def test_fact_101_one_message_follows_each_finished_pass_and_one_those_that_are_
     caplog.set_level(logging.INFO)
     telling.said["t"] = {"dropped": Dropped(0, 0, 7, 0, 0)}
     cleaning.compacted(max_compaction_lag_ms="1", segment_ms="100000000")
+    cleaning.roll("t")
+    # The first batch of a segment stands for its age.
     cleaning.write("t", b"k=v", timestamp_ms=cleaning.parts.clocks.now_ms() - 60_000)
     cleaning.roll("t")
     cleaning.clean()

@@ -84,10 +84,15 @@ def test_markers_wait_until_the_decision_is_on_disk(broker: InProcessBroker, ord
     held = HeldFlusher(broker.parts.partitions.get(TRANSACTION_STATE, 0))
     end_unanswered(orders, me)
     partition = broker.parts.partitions.get("t", 0)
-    assert (orders.state(), partition.log.log_end_offset) == ("PrepareCommit", 1)
+    shard = broker.parts.transactions.shard_of(orders.id)
+
+    def decided() -> str:
+        return shard.look(lambda machine: machine.describe(orders.id)).state
+
+    assert (decided(), partition.log.log_end_offset) == ("PrepareCommit", 1)
     held.release()
     broker.run_until(lambda: partition.log.log_end_offset == 2)
-    broker.run_until(lambda: orders.state() == "CompleteCommit")
+    broker.run_until(lambda: decided() == "CompleteCommit")
     assert committed(broker) == [b"a"]
 
 

@@ -70,6 +70,7 @@ class Cleaner(MetadataListener):
         self.passes = Passes(
             loop,
             clocks,
+            threads,
             counters,
             metadata,
             directories,

@@ -86,6 +86,7 @@ class Passes:
         self,
         loop: asyncio.AbstractEventLoop,
         clocks: Clocks,
+        threads: Threads,
         counters: Counters,
         metadata: Metadata,
         directories: LogDirectories,
@@ -103,7 +104,7 @@ class Passes:
         self._failed_passes = failed_passes
         self._history = history
         self.checkpoints = CleanerCheckpoints(loop, directories, partitions)
-        self.threads = Threads(loop, clocks, INSTALLS_AT_ONCE)
+        self.threads = threads.more(INSTALLS_AT_ONCE)
         """Its own: passes that wait for the disk hold up no client."""
         self._installing = asyncio.Semaphore(INSTALLS_AT_ONCE)
         self.open: dict[TopicPartition, Pass] = {}

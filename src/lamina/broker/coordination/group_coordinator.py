@@ -6,7 +6,7 @@ its shard decides.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import chain
 
 from lamina.broker.coordination.internal_topics import InternalTopics
@@ -48,6 +48,7 @@ from lamina.settings.groups import (
     GROUP_MAX_SIZE,
     GROUP_MIN_SESSION_TIMEOUT_MS,
     OFFSET_METADATA_MAX_BYTES,
+    OFFSETS_COMMIT_TIMEOUT_MS,
     OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
     OFFSETS_TOPIC_NUM_PARTITIONS,
@@ -93,6 +94,7 @@ class GroupCoordinator(MetadataListener):
             threads,
             counters,
             partitions,
+            metadata.settings[OFFSETS_COMMIT_TIMEOUT_MS],
         )
         self._image_version = 0
         self._usual: tuple[BrokerSettings, GroupSettings] | None = None
@@ -101,11 +103,15 @@ class GroupCoordinator(MetadataListener):
     # Which shard
 
     def shard_of(self, group_id: str) -> GroupShardOnLog:
-        """Raises NotCoordinator while there is none."""
+        """Raises NotCoordinator where it is another broker's, or nobody's."""
         topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
         if topic is None:
             raise NotCoordinator(f"{CONSUMER_OFFSETS} does not exist yet")
         return self.runtime.shard(partition_of(group_id, len(topic.partitions)))
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The broker that coordinates the group; raises CoordinatorNotAvailable while none does."""
+        return self.runtime.coordinator_of(self._metadata, group_id)
 
     @property
     def existing_partition_count(self) -> int:
@@ -114,23 +120,36 @@ class GroupCoordinator(MetadataListener):
         return 0 if topic is None else len(topic.partitions)
 
     def listings(self) -> AsyncIterator[GroupListing]:
-        """All groups that have a coordinator, in turns of the loop.
+        """All groups that this broker coordinates, in turns of the loop; ends when all that it told is committed.
 
         Raises CoordinatorLoadInProgress while some are not known yet.
         """
-        led = [shard.look(GroupShard.listings) for shard in self.runtime if not shard.is_given_up]
-        return in_turns(chain.from_iterable(led), self._clocks)
+        shards = [shard for shard in self.runtime if not shard.is_given_up]
+        led = [shard.look(GroupShard.listings) for shard in shards]
+        return self._committed(in_turns(chain.from_iterable(led), self._clocks), shards)
+
+    async def _committed(
+        self, listings: AsyncIterator[GroupListing], shards: Iterable[GroupShardOnLog]
+    ) -> AsyncIterator[GroupListing]:
+        async for listing in listings:
+            yield listing
+        for shard in shards:
+            await shard.committed()
 
     def loaded_listings(self) -> AsyncIterator[GroupListing]:
         """As above, of those groups that are known now."""
         loaded = [shard.machine.listings() for shard in self.runtime if shard.machine is not None]
         return in_turns(chain.from_iterable(loaded), self._clocks)
 
-    def describe(self, group_id: str) -> ClassicDescription:
-        return self.shard_of(group_id).look(lambda machine: machine.describe(group_id))
+    async def describe(self, group_id: str) -> ClassicDescription:
+        described: ClassicDescription = await self.shard_of(group_id).read(lambda machine: machine.describe(group_id))
+        return described
 
-    def describe_consumers(self, group_id: str) -> ConsumerDescription:
-        return self.shard_of(group_id).look(lambda machine: machine.describe_consumers(group_id))
+    async def describe_consumers(self, group_id: str) -> ConsumerDescription:
+        described: ConsumerDescription = await self.shard_of(group_id).read(
+            lambda machine: machine.describe_consumers(group_id)
+        )
+        return described
 
     # The topic
 
@@ -155,7 +174,7 @@ class GroupCoordinator(MetadataListener):
     # What follows from metadata
 
     def partition_led(self, partition: Partition) -> None:
-        if partition.topic == CONSUMER_OFFSETS:
+        if partition.topic == CONSUMER_OFFSETS and not self.runtime.goes_on(partition):
             self.runtime.lead(partition)
 
     def partition_resigned(self, partition: Partition) -> None:
@@ -167,9 +186,9 @@ class GroupCoordinator(MetadataListener):
 
     def image_changed(self, changes: Changes) -> None:
         """Offsets of deleted topics go; the topics that regular expressions stand for are looked up again."""
-        if changes.topics_created or changes.topics_being_deleted:
+        if changes.topics_created or changes.topics_gone:
             self._image_version += 1
-        gone = frozenset(topic.name for topic in changes.topics_being_deleted)
+        gone = frozenset(topic.name for topic in changes.topics_gone)
         if gone:
             for shard in self.runtime:
                 shard.run_once_loaded(lambda machine, _: machine.topics_deleted(gone))

@@ -6,6 +6,8 @@ Owns the block in hand. Must not know who uses an id.
 import asyncio
 
 from lamina.broker.threads import Threads
+from lamina.errors import CoordinatorLoadInProgress
+from lamina.store.interface import StoreError
 from lamina.store.producer_ids import ProducerIds
 
 
@@ -22,7 +24,7 @@ class ProducerIdBlock:
         self._at_least = highest + 1
 
     async def next(self) -> int:
-        """A new id, never given out before."""
+        """A new id, never given out before. Raises COORDINATOR_LOAD_IN_PROGRESS while the store gives none."""
         while not self._block:
             refill = self._refill
             if refill is None:
@@ -30,8 +32,10 @@ class ProducerIdBlock:
             try:
                 # All who wait share one block; one who goes away does not take it from the others.
                 block = await asyncio.shield(refill)
-            except Exception:
+            except Exception as error:
                 self._take(refill, range(0))
+                if isinstance(error, StoreError):
+                    raise CoordinatorLoadInProgress(f"the store gives no producer ids now: {error}") from error
                 raise
             self._take(refill, block)
         next_id, self._block = self._block[0], self._block[1:]

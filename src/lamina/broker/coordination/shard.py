@@ -1,7 +1,8 @@
 """One machine that lives in a partition of an internal topic, with its log, its timers and who waits for it.
 
 Owns the one turn of every decision: decide, append, replay and carry out, with no await in between; only answers wait
-until the records are committed. A machine whose log could not be written, or that failed, is thrown away and loaded
+until the records are committed: below the high watermark. A new leader takes the machine into service once all that it
+found in the log is. A machine whose log could not be written, or that failed, is thrown away and loaded
 again from its log. Must not know what any machine decides.
 """
 
@@ -10,7 +11,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from lamina.broker.coordination.commit_deadlines import CommitDeadlines
 from lamina.broker.coordination.pending import Pending, Response
+from lamina.broker.coordination.reload_backoff import ReloadBackoff
 from lamina.broker.coordination.shard_log import ShardLog
 from lamina.broker.coordination.shard_timers import ShardTimers
 from lamina.broker.counters import Counters, Place
@@ -21,11 +24,14 @@ from lamina.coordinators.decision import CancelTimer, Decision, Effect, Now, Rep
 from lamina.coordinators.replaying import Machine, replay
 from lamina.errors import (
     CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
     InvalidProducerEpoch,
     InvalidTransactionState,
     KafkaError,
     MessageTooLarge,
     NotCoordinator,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     StorageError,
     UnknownServerError,
@@ -40,10 +46,6 @@ T = TypeVar("T")
 
 _STEPS_AT_A_TIME = 500
 _TIMER_RETRY_MS = 10_000
-_RELOAD_BACKOFF_MS = 100
-_RELOAD_BACKOFF_MAX_MS = 30_000
-_RELOADS_ARE_RELATED_MS = 60_000
-"""A machine that worked this long before it failed is loaded again at once."""
 
 
 class DecisionTooLarge(UnknownServerError):
@@ -60,6 +62,7 @@ class Shard(Generic[R, M]):
         clocks: Clocks,
         counters: Counters,
         partitions: Partitions,
+        commit_timeout_ms: int,
     ) -> None:
         self.log = log
         self._make = make
@@ -72,6 +75,7 @@ class Shard(Generic[R, M]):
         """``None`` while it is being loaded."""
         self._timers = ShardTimers(loop, clocks.monotonic_ms, self._timer_due)
         self._pending = Pending(clocks)
+        self._deadlines = CommitDeadlines(loop, clocks.monotonic_ms, commit_timeout_ms, self._commit_overdue)
         self._loading: asyncio.Task[None] | None = None
         self._reloads = ReloadBackoff()
         self._once_loaded: list[Callable[[M, Now], Decision[R]]] = []
@@ -109,6 +113,7 @@ class Shard(Generic[R, M]):
             self._loading.cancel()
             self._loading = None
         self._timers.cancel_all()
+        self._deadlines.cancel_all()
         self._pending.refuse_all(reason)
 
     async def _load(self, delay_ms: int) -> None:
@@ -118,14 +123,19 @@ class Shard(Generic[R, M]):
         try:
             machine, next_offset = self._make(log.partition), log.start_offset
             # Markers come while it loads. Nothing is awaited between the end of the log and the machine's first turn.
-            while next_offset < log.end_offset:
+            while next_offset < log.end_offset or not log.is_taken_over:
+                if next_offset == log.end_offset:
+                    await self._wait_for_commit()
+                    continue
                 history = await log.read_from(next_offset)
                 steps, next_offset = history.steps(), history.next_offset
                 while replay(machine, steps, log.format.decode, _STEPS_AT_A_TIME):
                     await asyncio.sleep(0)
             decision = machine.loaded(self._now())
-        except (StorageError, NotLeaderOrFollower) as error:
-            logger.error("%s cannot be loaded: %s", log.name, error)
+        except (StorageError, NotLeaderOrFollower, NotEnoughReplicasAfterAppend) as error:
+            # That a leader is replaced before it has loaded is no trouble.
+            level = logging.DEBUG if isinstance(error, NotLeaderOrFollower) else logging.ERROR
+            logger.log(level, "%s cannot be loaded: %s", log.name, error)
             self._loading = None
             self._give_up_or_load_again(error)
             return
@@ -144,6 +154,11 @@ class Shard(Generic[R, M]):
         self._counters.coordinator_loads.observe(took_ms * 1_000_000)
         logger.debug("%s loaded in %d ms", log.name, took_ms)
 
+    async def _wait_for_commit(self) -> None:
+        error = await self.log.committed()
+        if error is not None:
+            raise error
+
     @property
     def is_loading(self) -> bool:
         return self._loading is not None
@@ -151,8 +166,24 @@ class Shard(Generic[R, M]):
     # Deciding
 
     def look(self, look: Callable[[M], T]) -> T:
-        """Something to be read off the machine, with nothing decided."""
+        """Something to be read off the machine as it is now. It may be lost yet: clients are told by :meth:`read`."""
         return look(self._require())
+
+    def read(self, look: Callable[[M], object]) -> Response:
+        """Something to be read off the machine, with nothing decided; told once all that it saw is committed."""
+        machine = self._require()
+        answer = look(machine)
+        waiter, response = self._pending.begin()
+        if self.log.is_committed:
+            self._pending.answer([Reply(waiter, answer)])
+        else:
+            self._when_committed(machine, [Reply(waiter, answer)], [])
+        return response
+
+    async def committed(self) -> None:
+        """Wait until all that can be seen now is committed."""
+        if not self.log.is_committed:
+            await self.read(lambda _: None)
 
     def ask(
         self, decide: Callable[[M, Waiter, Now], Decision[R]], verification: VerificationGuard | None = None
@@ -220,6 +251,10 @@ class Shard(Generic[R, M]):
         except (StorageError, NotLeaderOrFollower) as error:
             self._give_up_or_load_again(error)
             raise NotCoordinator(f"{self.log.name} cannot be written: {error}") from error
+        except NotEnoughReplicas as error:
+            if not decision.is_refusable:
+                self._load_again()
+            raise CoordinatorNotAvailable(str(error)) from error
         except MessageTooLarge as error:
             if decision.is_refusable:
                 raise DecisionTooLarge(str(error)) from error
@@ -268,14 +303,28 @@ class Shard(Generic[R, M]):
 
     def _when_committed(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         """Also an answer that was only looked up waits: it tells of what others have written."""
+        is_told = False
 
         def committed(error: KafkaError | None) -> None:
-            if error is None:
+            nonlocal is_told
+            is_told = True
+            self._deadlines.end(replies)
+            if isinstance(error, NotEnoughReplicasAfterAppend):
+                # The high watermark is past it; only the promise of so many copies is not kept.
+                self._finish(machine, [Reply(one.waiter, _not_available(error)) for one in replies], others)
+            elif error is None:
                 self._finish(machine, replies, others)
             elif self.machine is machine:  # Once for all who waited: whoever comes later finds another machine.
                 self._give_up_or_load_again(error)
 
-        self.log.partition.when_committed(committed)
+        self.log.when_committed(committed)
+        if replies and not is_told:
+            self._deadlines.begin(replies)
+
+    def _commit_overdue(self, replies: list[Reply]) -> None:
+        """What was decided stands, and may be committed yet: whoever asks again finds it."""
+        error = _not_available(f"{self.log.name} has not committed it in time")
+        self._pending.answer([Reply(one.waiter, error) for one in replies])
 
     def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         self._pending.answer(replies)
@@ -293,20 +342,8 @@ class Shard(Generic[R, M]):
             self._timers.set(name, self._clocks.monotonic_ms() + _TIMER_RETRY_MS)
 
 
-class ReloadBackoff:
-    """How long a machine that failed waits before it is loaded again: not at all, unless it has failed just before."""
-
-    def __init__(self) -> None:
-        self._related = 0
-        self._last_ms: int | None = None
-
-    def next_delay_ms(self, now_ms: int) -> int:
-        if self._last_ms is None or now_ms - self._last_ms > _RELOADS_ARE_RELATED_MS:
-            self._related = 0
-        delay_ms = min(_RELOAD_BACKOFF_MS * 2 ** (self._related - 1), _RELOAD_BACKOFF_MAX_MS) if self._related else 0
-        self._related = min(self._related + 1, 16)
-        self._last_ms = now_ms
-        return delay_ms
+def _not_available(reason: object) -> CoordinatorNotAvailable:
+    return CoordinatorNotAvailable(str(reason))
 
 
 Perform = Callable[[Shard[R, M], Effect], None]

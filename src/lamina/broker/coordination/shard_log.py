@@ -1,17 +1,20 @@
-"""The log of a coordinator's shard: one partition of an internal topic, written and read by this broker itself.
+"""The log of a coordinator's shard: one partition of an internal topic, in one term of this broker as its leader.
 
-Owns how decisions become batches and how a log is read back. Must not know what the records say.
+Owns how decisions become batches, how a log is read back, and that nothing is written, nor taken for committed,
+after that term. Must not know what the records say.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from lamina.broker.partitions.offset_waiters import Waiter
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.threads import Threads
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.replaying import Decode, History
-from lamina.errors import CorruptMessage, MessageTooLarge, StorageError
+from lamina.errors import CorruptMessage, KafkaError, MessageTooLarge, NotLeaderOrFollower, StorageError
 from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Codec
 from lamina.records.record import Record, build_batch
@@ -39,10 +42,32 @@ class ShardLog(Generic[R]):
         self.partition = partition
         self.format = record_format
         self._threads = threads
+        self.leader_epoch = partition.leader_epoch
+        self._end_at_election = partition.log.log_end_offset
 
     @property
     def name(self) -> str:
         return self.partition.log.name
+
+    # Office
+
+    @property
+    def is_in_office(self) -> bool:
+        """Whether this broker leads and no other has led since: between two epochs that follow each other none has."""
+        leader = self.partition.leader
+        return leader is not None and self.leader_epoch <= leader.epoch <= self.leader_epoch + 1
+
+    def goes_on(self) -> bool:
+        """Whether this broker was elected again before anybody else; if so, this log is the new epoch's too."""
+        if not self.is_in_office:
+            return False
+        self.leader_epoch = self.partition.leader_epoch
+        return True
+
+    def _no_more(self) -> NotLeaderOrFollower:
+        return NotLeaderOrFollower(f"this broker does not lead {self.name} in epoch {self.leader_epoch} any more")
+
+    # Writing
 
     def append(
         self,
@@ -55,10 +80,13 @@ class ShardLog(Generic[R]):
     ) -> None:
         """All records as one batch, or as more where that is allowed and one would be too large.
 
-        Raises MessageTooLarge before anything was written, or StorageError. A batch of a producer's raises its error
-        too, before anything was written: INVALID_PRODUCER_EPOCH, or INVALID_TXN_STATE if it would begin a transaction
-        and ``verification`` does not let it.
+        Raises MessageTooLarge, NotEnoughReplicas or NotLeaderOrFollower before anything was written, or StorageError. A
+        batch of a producer's raises its error too, before anything was written: INVALID_PRODUCER_EPOCH, or
+        INVALID_TXN_STATE if it would begin a transaction and ``verification`` does not let it.
         """
+        if not self.is_in_office:
+            raise self._no_more()
+        self.partition.check_in_sync()
         for batch in self._batches(records, producer, now_ms, is_atomic=is_atomic):
             self.partition.append_own(batch, now_ms, verification)
 
@@ -85,6 +113,38 @@ class ShardLog(Generic[R]):
             *self._batches(records[:middle], producer, now_ms, is_atomic=False),
             *self._batches(records[middle:], producer, now_ms, is_atomic=False),
         ]
+
+    # Committing
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether all that was in the log at the election is committed: none of it can be lost any more."""
+        return self.partition.high_watermark >= self._end_at_election
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all that is in the log is committed, in this term."""
+        partition = self.partition
+        return self.is_in_office and partition.log.failure is None and partition.is_committed()
+
+    def when_committed(self, waiter: Waiter) -> None:
+        """Tell ``waiter`` when all that is in the log now is committed, at once where it already is.
+
+        What another leader replicates later counts for nothing: the waiter belongs to this term (R99).
+        """
+
+        def committed(error: KafkaError | None) -> None:
+            waiter(self._no_more() if error is None and not self.is_in_office else error)
+
+        self.partition.when_committed(committed)
+
+    async def committed(self) -> KafkaError | None:
+        """Wait for that. Returns why it will not be, if it will not."""
+        told: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        self.when_committed(lambda error: None if told.done() else told.set_result(error))
+        return await told
+
+    # Reading
 
     @property
     def start_offset(self) -> int:

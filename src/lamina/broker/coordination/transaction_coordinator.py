@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar
 
+from lamina.broker.coordination.broker_batches import AskBroker
+from lamina.broker.coordination.coordinator_lookup import knows_election, leader_of
 from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.runtime import Runtime
@@ -36,17 +38,16 @@ from lamina.coordinators.transaction_requests import (
     TransactionDescription,
     TransactionListing,
     TransactionSettings,
+    Verified,
     VerifyPartitionsRequest,
 )
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
-from lamina.errors import (
-    KafkaError,
-    NotCoordinator,
-)
+from lamina.errors import CoordinatorNotAvailable, KafkaError, NotCoordinator
 from lamina.image.diff import Changes
 from lamina.image.features import TRANSACTION_VERSION, level_of
 from lamina.image.topic import TRANSACTION_STATE
 from lamina.records.batch import NO_SEQUENCE
+from lamina.settings.network import REQUEST_TIMEOUT_MS
 from lamina.settings.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
     TRANSACTION_MAX_TIMEOUT_MS,
@@ -69,34 +70,58 @@ class TransactionCoordinator(MetadataListener):
         internal_topics: InternalTopics,
         producer_ids: ProducerIdBlock,
         partitions: Partitions,
+        ask_broker: AskBroker,
         counters: Counters,
         threads: Threads,
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        """``ask_broker`` carries markers to other leaders."""
         self._metadata = metadata
         self._internal_topics = internal_topics
         self._producer_ids = producer_ids
         self._clocks = clocks
-        self.markers = TransactionMarkers(producer_ids, partitions, counters, clocks, loop)
+        self.markers = TransactionMarkers(metadata, producer_ids, partitions, ask_broker, counters, clocks, loop)
         self.runtime: Runtime[TransactionRecord, TransactionShard] = Runtime(
             TRANSACTION_STATE,
             RecordFormat(lambda record: encode_record(record, self.version), decode_record, base_sequence=NO_SEQUENCE),
-            lambda partition: TransactionShard(self._settings, partition.leader_epoch, partitions.is_known),
+            self._make_machine,
             self._perform,
             loop,
             clocks,
             threads,
             counters,
             partitions,
+            metadata.settings[REQUEST_TIMEOUT_MS],
         )
         self.timed_out = 0
         """Transactions that were aborted because their time ran out."""
 
+    def _make_machine(self, partition: Partition) -> TransactionShard:
+        leader_epoch = partition.leader_epoch
+
+        def is_known(topic: str, index: int) -> bool:
+            image = self._metadata.image
+            return leader_of(image, topic, index) is not None or not knows_election(image, partition, leader_epoch)
+
+        return TransactionShard(self._settings, leader_epoch, is_known)
+
     # Which shard
 
+    def coordinator_of(self, transactional_id: str) -> int:
+        """The broker that coordinates the id; raises CoordinatorNotAvailable while none does."""
+        return self.runtime.coordinator_of(self._metadata, transactional_id)
+
+    def coordinator_elsewhere(self, transactional_id: str) -> int | None:
+        """The other broker that coordinates the id; ``None`` where it is this one, or none."""
+        try:
+            coordinator_id = self.coordinator_of(transactional_id)
+        except CoordinatorNotAvailable:
+            return None
+        return None if coordinator_id == self._metadata.node_id else coordinator_id
+
     def shard_of(self, transactional_id: str) -> TransactionShardOnLog:
-        """Raises NotCoordinator while there is none."""
+        """Raises NotCoordinator where it is another broker's, or nobody's."""
         topic = self._metadata.image.topics.get(TRANSACTION_STATE)
         if topic is None:
             raise NotCoordinator(f"{TRANSACTION_STATE} does not exist yet")
@@ -112,18 +137,10 @@ class TransactionCoordinator(MetadataListener):
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
                 "unclean.leader.election.enable": "false",
-                "min.insync.replicas": str(self._min_in_sync()),
+                "min.insync.replicas": str(self._internal_topics.copies(TRANSACTION_STATE_LOG_MIN_ISR)),
                 "segment.bytes": str(settings[TRANSACTION_STATE_LOG_SEGMENT_BYTES]),
             },
         )
-
-    def _min_in_sync(self) -> int:
-        """As configured; by default no more than there are brokers."""
-        settings = self._metadata.settings
-        wanted: int = settings[TRANSACTION_STATE_LOG_MIN_ISR]
-        if settings.is_given(TRANSACTION_STATE_LOG_MIN_ISR):
-            return wanted
-        return min(wanted, len(self._metadata.image.brokers))
 
     @property
     def version(self) -> int:
@@ -177,7 +194,8 @@ class TransactionCoordinator(MetadataListener):
             shard = self.shard_of(transactional_id)
             if not may_add:
                 request = VerifyPartitionsRequest(transactional_id, producer, wanted)
-                return shard.look(lambda machine: machine.verify_partitions(request))
+                verified: Verified = await shard.read(lambda machine: machine.verify_partitions(request))
+                return verified
             added = AddPartitionsRequest(transactional_id, producer, wanted, BUMPING)
             await shard.ask(lambda machine, waiter, now: machine.add_partitions(added, waiter, now))
         except KafkaError as error:
@@ -186,12 +204,22 @@ class TransactionCoordinator(MetadataListener):
 
     # Looking
 
-    def describe(self, transactional_id: str) -> TransactionDescription:
-        return self.shard_of(transactional_id).look(lambda machine: machine.describe(transactional_id))
+    async def describe(self, transactional_id: str) -> TransactionDescription:
+        described: TransactionDescription = await self.shard_of(transactional_id).read(
+            lambda machine: machine.describe(transactional_id)
+        )
+        return described
 
     async def list_transactions(self, request: ListRequest) -> ListResponse:
-        """Of all shards, each in a turn of its own; raises CoordinatorLoadInProgress while one is not known yet."""
-        return await self._list(request, [shard for shard in self.runtime if not shard.is_given_up])
+        """Of all shards, each in a turn of its own, once what they tell is committed.
+
+        Raises CoordinatorLoadInProgress while one is not known yet.
+        """
+        shards = [shard for shard in self.runtime if not shard.is_given_up]
+        listed = await self._list(request, shards)
+        for shard in shards:
+            await shard.committed()
+        return listed
 
     async def list_loaded(self, request: ListRequest) -> ListResponse:
         """Of those shards that are known now."""
@@ -219,7 +247,8 @@ class TransactionCoordinator(MetadataListener):
     # What follows from metadata
 
     def partition_led(self, partition: Partition) -> None:
-        if partition.topic == TRANSACTION_STATE:
+        if partition.topic == TRANSACTION_STATE and not self.runtime.goes_on(partition):
+            self._resign(partition.index)
             self.runtime.lead(partition)
 
     def partition_resigned(self, partition: Partition) -> None:
@@ -227,10 +256,15 @@ class TransactionCoordinator(MetadataListener):
 
     def partition_removed(self, topic: str, index: int) -> None:
         if topic == TRANSACTION_STATE:
-            self.runtime.resign(index)
+            self._resign(index)
+
+    def _resign(self, index: int) -> None:
+        shard = self.runtime.resign(index)
+        if shard is not None:
+            self.markers.resign(shard)
 
     def image_changed(self, changes: Changes) -> None:
-        gone = frozenset(topic.name for topic in changes.topics_being_deleted)
+        gone = frozenset(topic.name for topic in changes.topics_gone)
         if gone:
             self.topics_deleted(gone)
 

@@ -1,16 +1,22 @@
 """The markers that end transactions: written into every partition that is still there, until each has its own.
 
-Owns what is under way; tells the shard when all markers of a transaction are committed. Must not know what
-a transaction's states mean.
+A partition that this broker leads gets its marker in the turn that sends it; those of other leaders are asked for, as
+the image names them each time. Owns what is under way, and for whom; tells the shard when all markers of a transaction
+are committed. Must not know what a transaction's states mean.
 """
 
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from lamina.broker.coordination.broker_batches import AskBroker
+from lamina.broker.coordination.coordinator_lookup import knows_election, leader_of
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
+from lamina.broker.coordination.remote_markers import RemoteMarkers
 from lamina.broker.coordination.shard import Shard
 from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -18,73 +24,128 @@ from lamina.clocks import Clocks
 from lamina.coordinators.decision import SendMarkers
 from lamina.coordinators.records.transaction_records import TransactionRecord
 from lamina.coordinators.transactions import TransactionShard
-from lamina.errors import InvalidProducerEpoch, NotLeaderOrFollower, StorageError, TransactionCoordinatorFenced
+from lamina.errors import (
+    CoordinatorLoadInProgress,
+    ErrorCode,
+    InvalidProducerEpoch,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    StorageError,
+    TransactionCoordinatorFenced,
+)
+from lamina.image.topic import NO_LEADER
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
-_RETRY_MAX_SECONDS = 5.0
+_RETRY_MAX_SECONDS = 1.0
 _PARTITIONS_AT_A_TIME = 64
+_REFUSED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+"""For good: the partition has seen a newer producer or a newer coordinator (R75)."""
 
 TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One marker in every partition that lacks it: what has become of it so far."""
+
+    left: set[TopicPartition] = field(default_factory=set)
+    """Those that could not take it now."""
+    uncommitted: list[Partition] = field(default_factory=list)
+    """Those that have it, and wait for other replicas or the disk."""
+    elsewhere: dict[int, set[TopicPartition]] = field(default_factory=dict)
+    """Those of other leaders, which are still to be asked."""
+
+    @property
+    def is_over(self) -> bool:
+        return not (self.left or self.uncommitted or self.elsewhere)
 
 
 class TransactionMarkers:
     def __init__(
         self,
+        metadata: Metadata,
         producer_ids: ProducerIdBlock,
         partitions: Partitions,
+        ask_broker: AskBroker,
         counters: Counters,
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        self._metadata = metadata
         self._producer_ids = producer_ids
         self._partitions = partitions
+        self._remote = RemoteMarkers(ask_broker, loop)
         self._counters = counters
         self._clocks = clocks
         self._loop = loop
-        self._sending: dict[asyncio.Task[None], SendMarkers] = {}
+        self._sending: dict[asyncio.Task[None], tuple[TransactionShardOnLog, SendMarkers]] = {}
         self.written = 0
 
     @property
     def pending(self) -> int:
         """Partitions of transactions whose markers could not be written at once."""
-        return sum(len(effect.partitions) for effect in self._sending.values())
+        return sum(len(effect.partitions) for _, effect in self._sending.values())
 
     def send(self, shard: TransactionShardOnLog, effect: SendMarkers) -> None:
-        left: set[TopicPartition] = set(effect.partitions)
-        uncommitted: list[Partition] = []
-        if len(left) <= _PARTITIONS_AT_A_TIME:
-            left, uncommitted = self._write(left, effect)
-        is_written = not left and not uncommitted and not effect.needs_producer_id
-        if is_written and self._complete(shard, effect, None):
-            # As nearly always: the producer may begin its next transaction at once.
-            return
-        task = self._loop.create_task(self._send(shard, effect, left, uncommitted))
-        self._sending[task] = effect
+        begun: _Attempt | None = None
+        if len(effect.partitions) <= _PARTITIONS_AT_A_TIME:
+            begun = self._write_here(shard, effect, effect.partitions, _Attempt())
+            is_written = begun.is_over and not effect.needs_producer_id
+            if is_written and self._complete(shard, effect, None):
+                # As nearly always: the producer may begin its next transaction at once.
+                return
+        task = self._loop.create_task(self._send(shard, effect, begun))
+        self._sending[task] = (shard, effect)
         task.add_done_callback(lambda done: self._sending.pop(done, None))
 
-    async def _send(
-        self, shard: TransactionShardOnLog, effect: SendMarkers, left: set[TopicPartition], uncommitted: list[Partition]
-    ) -> None:
+    def resign(self, shard: TransactionShardOnLog) -> None:
+        """Another broker coordinates what lives in this shard, and sends its markers."""
+        for task, (of, _) in list(self._sending.items()):
+            if of is shard:
+                task.cancel()
+
+    async def _send(self, shard: TransactionShardOnLog, effect: SendMarkers, begun: _Attempt | None) -> None:
         """Until every partition has its marker, committed, and the transaction is complete."""
         machine, wait_seconds = shard.machine, _RETRY_SECONDS
+        attempt = begun if begun is not None else await self._begin(shard, effect, effect.partitions)
         # A machine that was loaded again has sent its markers again, or another broker does.
         while shard.machine is machine:
-            left |= (await all_committed(uncommitted, self._clocks)).keys()
-            waiting, left, uncommitted = sorted(left), set(), []
-            for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
-                failed, more = self._write(waiting[start : start + _PARTITIONS_AT_A_TIME], effect)
-                left |= failed
-                uncommitted += more
-                await asyncio.sleep(0)
-            if uncommitted and not left:
-                continue
+            left = await self._finish(attempt, effect)
             if not left and await self._complete_with_producer_id(shard, machine, effect):
                 return
             await asyncio.sleep(wait_seconds)
             wait_seconds = min(2 * wait_seconds, _RETRY_MAX_SECONDS)
+            attempt = await self._begin(shard, effect, left)
+
+    async def _begin(
+        self, shard: TransactionShardOnLog, effect: SendMarkers, partitions: Iterable[TopicPartition]
+    ) -> _Attempt:
+        attempt, waiting = _Attempt(), sorted(partitions)
+        for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
+            self._write_here(shard, effect, waiting[start : start + _PARTITIONS_AT_A_TIME], attempt)
+            await asyncio.sleep(0)
+        return attempt
+
+    async def _finish(self, attempt: _Attempt, effect: SendMarkers) -> set[TopicPartition]:
+        """Those that have no marker yet, or none that is committed, once all leaders have answered."""
+        # Asked before this broker's own are waited for.
+        elsewhere = self._loop.create_task(self._remote.write(effect, attempt.elsewhere)) if attempt.elsewhere else None
+        try:
+            left = attempt.left | (await all_committed(attempt.uncommitted, self._clocks)).keys()
+            outcome = {} if elsewhere is None else await elsewhere
+        finally:
+            if elsewhere is not None:
+                elsewhere.cancel()
+        for key, code in outcome.items():
+            if code in _REFUSED:
+                logger.warning("%s-%d takes no marker of %s: error %d", *key, effect.transactional_id, code)
+            elif code:
+                logger.debug("%s-%d cannot take a marker now: error %d", *key, code)
+                left.add(key)
+        return left
 
     async def _complete_with_producer_id(
         self, shard: TransactionShardOnLog, machine: TransactionShard | None, effect: SendMarkers
@@ -94,6 +155,9 @@ class TransactionMarkers:
         if effect.needs_producer_id:
             try:
                 fresh = await self._producer_ids.next()
+            except CoordinatorLoadInProgress as error:
+                logger.warning("%r: no producer id for its next transaction yet: %s", effect.transactional_id, error)
+                return False
             except Exception as error:
                 self._counters.count_unexpected(Place.COORDINATOR)
                 logger.error("%r: no producer id for its next transaction", effect.transactional_id, exc_info=error)
@@ -107,44 +171,53 @@ class TransactionMarkers:
             lambda now: machine.markers_written(effect.transactional_id, effect.producer, now, fresh)
         )
 
-    def _write(
-        self, partitions: Iterable[TopicPartition], effect: SendMarkers
-    ) -> tuple[set[TopicPartition], list[Partition]]:
-        """Those that could not take their marker, and those where it is not committed yet."""
-        left: set[TopicPartition] = set()
-        uncommitted: list[Partition] = []
-        now_ms = self._clocks.now_ms()
+    def _write_here(
+        self, shard: TransactionShardOnLog, effect: SendMarkers, partitions: Iterable[TopicPartition], attempt: _Attempt
+    ) -> _Attempt:
+        """Write into the partitions that this broker leads, and find out who leads the others."""
         for key in partitions:
             partition = self._partitions.find(*key)
-            if partition is None:
-                if self._partitions.is_known(*key):
-                    left.add(key)
-                # Else the topic is gone, and with it what was written.
+            if partition is not None and partition.leader is not None:
+                self._write(partition, effect, attempt)
                 continue
-            try:
-                partition.append_marker(
-                    *effect.producer,
-                    effect.coordinator_epoch,
-                    is_commit=effect.is_commit,
-                    transaction_version=effect.transaction_version,
-                    now_ms=now_ms,
-                )
-            except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
-                logger.warning("%s-%d takes no marker of %s: %s", *key, effect.transactional_id, error)
-            except (StorageError, NotLeaderOrFollower) as error:
-                logger.debug("%s-%d cannot take a marker now: %s", *key, error)
-                left.add(key)
-            except Exception as error:
-                self._partitions.failed(*key, error)
-                left.add(key)
+            leader = leader_of(self._metadata.image, *key)
+            if leader is None:
+                # The topic is gone, and with it what was written; but an image older than this coordinator cannot tell.
+                if not knows_election(self._metadata.image, shard.log.partition, effect.coordinator_epoch):
+                    attempt.left.add(key)
+            elif leader in (NO_LEADER, self._metadata.node_id):
+                attempt.left.add(key)
             else:
-                self.written += 1
-                if not partition.is_committed():
-                    uncommitted.append(partition)
-        return left, uncommitted
+                attempt.elsewhere.setdefault(leader, set()).add(key)
+        return attempt
+
+    def _write(self, partition: Partition, effect: SendMarkers, attempt: _Attempt) -> None:
+        key = (partition.topic, partition.index)
+        try:
+            partition.check_in_sync()
+            partition.append_marker(
+                *effect.producer,
+                effect.coordinator_epoch,
+                is_commit=effect.is_commit,
+                transaction_version=effect.transaction_version,
+                now_ms=self._clocks.now_ms(),
+            )
+        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+            logger.warning("%s-%d takes no marker of %s: %s", *key, effect.transactional_id, error)
+        except (StorageError, NotLeaderOrFollower, NotEnoughReplicas) as error:
+            logger.debug("%s-%d cannot take a marker now: %s", *key, error)
+            attempt.left.add(key)
+        except Exception as error:
+            self._partitions.failed(*key, error)
+            attempt.left.add(key)
+        else:
+            self.written += 1
+            if not partition.is_committed():
+                attempt.uncommitted.append(partition)
 
     async def close(self) -> None:
         """End what is under way; the next start takes it up again."""
         for task in self._sending:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
+        await self._remote.close()
