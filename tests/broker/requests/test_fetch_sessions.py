@@ -95,6 +95,26 @@ def test_when_all_slots_are_taken_only_an_old_or_smaller_session_gives_way() -> 
     assert cache.begin(asking(0), False, 2 * EVICTION_MS + 2).session_id == 3, "unused for long"
 
 
+def test_r3_a_follower_takes_the_place_of_any_consumer_and_none_takes_its() -> None:
+    cache = sessions(slots=1)
+    consumer = cache.begin(asking(0, 1, 2), False, 0)
+    follower = cache.begin(asking(0), False, 1, is_privileged=True)
+    assert consumer.session_id != NO_SESSION
+    assert follower.session_id != NO_SESSION
+    with pytest.raises(FetchSessionIdNotFound):
+        cache.begin(asking(session_id=consumer.session_id, epoch=1), False, 2)
+    assert cache.begin(asking(0, 1, 2), False, EVICTION_MS + 1).session_id == NO_SESSION
+    assert cache.begin(asking(0), False, 2, is_privileged=True).session_id == NO_SESSION, "another one is no less"
+
+
+def test_a_consumer_that_is_sent_elsewhere_is_told_so() -> None:
+    cache = sessions()
+    answer(cache.begin(asking(0), False, 0))
+    again = cache.begin(asking(session_id=1, epoch=1), False, 0)
+    (key, _) = again.asked[0]
+    assert again.news([(key, PartitionFetched(0, 0, 5, 5, 0, preferred_read_replica=2))])
+
+
 def test_what_is_remembered_of_a_client_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 3)
     cache = sessions()

@@ -31,3 +31,9 @@ class Api(NamedTuple):
     """Whether its messages refer to the bytes that the client sent."""
     advertised_from: int | None = None
     """The lowest version to advertise where that is not the lowest accepted."""
+    is_for_controller: bool = False
+    """Whether only the controller answers it: another broker of a cluster sends it on (R41)."""
+    stays_here: Callable[[Any], bool] | None = None
+    """Which of such messages are not sent on, because they concern this broker alone."""
+    is_for_brokers: bool = False
+    """Whether only brokers of a cluster may ask it, on the listener between brokers."""

@@ -13,16 +13,20 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
+from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api, Handler
 from lamina.broker.requests.fetch_sessions import FetchSessions
+from lamina.broker.requests.follower_waits import FollowerWaits
 from lamina.broker.requests.handlers import (
     acls,
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
+    alter_partition,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -41,6 +45,7 @@ from lamina.broker.requests.handlers import (
     end_txn,
     fetch,
     find_coordinator,
+    follow_metadata,
     heartbeat,
     init_producer_id,
     join_group,
@@ -60,6 +65,8 @@ from lamina.broker.requests.handlers import (
     update_features,
     write_txn_markers,
 )
+from lamina.broker.requests.handlers import envelope as envelope_api
+from lamina.broker.requests.handlers.envelope import Envelope
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.broker.threads import Threads
@@ -85,8 +92,13 @@ class HandlerParts:
     producer_ids: ProducerIdBlock
     cleaner: Cleaner
     fetch_sessions: FetchSessions
+    follower_waits: FollowerWaits
     kernel_loading: KernelLoading
     verification: TransactionVerification
+    create_topics: CreateTopics
+    """By whoever decides."""
+    broker_listener: str | None
+    """The name of the listener between brokers; ``None`` for a broker without a cluster."""
     actual_values: Mapping[str, str]
     """Settings whose values came about at start, by name: what clients are shown instead of what was given."""
 
@@ -104,8 +116,12 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         fetch.API,
         lambda p: (
             fetch.Fetch(
+                p.metadata,
                 p.partitions,
+                # Followers come in by the listener between brokers; without one, by any.
+                lambda request: p.broker_listener in (None, request.listener_name),
                 p.fetch_sessions,
+                p.follower_waits,
                 p.metadata.settings[FETCH_MAX_BYTES],
                 p.counters,
                 p.threads,
@@ -118,7 +134,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_offsets.API, lambda p: partial(list_offsets.handle, p.partitions, p.threads, p.clocks)),
     (
         metadata.API,
-        lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.directories, p.message_thread, p.clocks).handle,
+        lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.create_topics, p.message_thread, p.clocks).handle,
     ),
     (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups, p.clocks)),
     (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.metadata, p.groups, p.clocks)),
@@ -132,29 +148,32 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (sync_group.API, lambda p: partial(sync_group.handle, p.groups)),
     (describe_groups.API, lambda p: partial(describe_groups.handle, p.groups, p.clocks)),
     (list_groups.API, lambda p: partial(list_groups.handle, p.groups)),
-    (create_topics.API, lambda p: partial(create_topics.handle, p.metadata, p.directories, p.clocks)),
+    (
+        create_topics.API,
+        lambda p: partial(create_topics.handle, p.metadata, p.directories, p.message_thread, p.clocks),
+    ),
     (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.clocks)),
-    (delete_records.API, lambda p: partial(delete_records.handle, p.partitions)),
+    (delete_records.API, lambda p: partial(delete_records.handle, p.partitions, p.clocks)),
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
     (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions, p.clocks)),
-    (write_txn_markers.API, lambda p: partial(write_txn_markers.handle, p.partitions, p.clocks)),
+    (write_txn_markers.API, lambda p: partial(write_txn_markers.handle, p.metadata, p.partitions, p.clocks)),
     (acls.DESCRIBE_API, lambda _: acls.handle),
     (acls.CREATE_API, lambda _: acls.handle),
     (acls.DELETE_API, lambda _: acls.handle),
     (
         describe_configs.API,
-        lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values, p.clocks),
+        lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values, p.message_thread, p.clocks),
     ),
     (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads)),
     (create_partitions.API, lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.clocks)),
     (delete_groups.API, lambda p: partial(delete_groups.handle, p.groups, p.clocks)),
     (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
-    (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups)),
+    (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups, p.clocks)),
     (update_features.API, lambda p: partial(update_features.handle, p.metadata)),
     (describe_cluster.API, lambda p: partial(describe_cluster.handle, p.metadata)),
     (describe_producers.API, lambda p: partial(describe_producers.handle, p.partitions)),
-    (add_partitions_to_txn.API, lambda p: partial(add_partitions_to_txn.handle, p.partitions, p.transactions)),
+    (add_partitions_to_txn.API, lambda p: partial(add_partitions_to_txn.handle, p.metadata, p.transactions)),
     (add_offsets_to_txn.API, lambda p: partial(add_offsets_to_txn.handle, p.groups, p.transactions)),
     (end_txn.API, lambda p: partial(end_txn.handle, p.transactions)),
     (txn_offset_commit.API, lambda p: partial(txn_offset_commit.handle, p.metadata, p.groups, p.verification)),
@@ -167,10 +186,44 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         describe_topic_partitions.API,
         lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions, p.clocks),
     ),
-    (api_versions.API, lambda p: partial(api_versions.handle, APIS, p.metadata)),
+    (
+        api_versions.API,
+        lambda p: partial(
+            api_versions.handle,
+            partial(apis_on, p.broker_listener),
+            p.metadata,
+        ),
+    ),
 )
 
 APIS: tuple[Api, ...] = tuple(sorted((api for api, _ in _TABLE), key=lambda api: api.key))
+
+
+APIS_FOR_CLIENTS = tuple(api for api in APIS if not api.is_for_brokers)
+"""What any other listener of a cluster's broker offers."""
+
+APIS_BETWEEN_BROKERS: tuple[Api, ...] = tuple(
+    sorted((*APIS, alter_partition.API, follow_metadata.API, envelope_api.API), key=lambda api: api.key)
+)
+"""What the listener between the brokers of a cluster offers."""
+
+FORWARDABLE = frozenset(api.key for api in APIS if api.is_for_controller)
+
+
+def apis_on(broker_listener: str | None, listener_name: str) -> tuple[Api, ...]:
+    """What a listener offers. A broker without a cluster has none between brokers, and offers all on each."""
+    if broker_listener is None:
+        return APIS
+    return APIS_BETWEEN_BROKERS if listener_name == broker_listener else APIS_FOR_CLIENTS
+
+
+def cluster_table(member: Member, envelope: Envelope, clocks: Clocks) -> list[tuple[Api, Handler]]:
+    """What the brokers of a cluster ask each other beside."""
+    return [
+        (alter_partition.API, partial(alter_partition.handle, member)),
+        (follow_metadata.API, partial(follow_metadata.handle, member, clocks)),
+        (envelope_api.API, envelope.handle),
+    ]
 
 
 def table(parts: HandlerParts) -> list[tuple[Api, Handler]]:

@@ -5,10 +5,11 @@ for another. Must not know logs: what was answered is told by the fetch handler.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from uuid import UUID
+from itertools import chain, islice
 
+from lamina.broker.requests.replica_feed import PartitionKey, ReplicaFeed
 from lamina.broker.turns import Turns
 from lamina.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from lamina.wire.fetch_request import FetchPartition, FetchRequest
@@ -23,8 +24,8 @@ MAX_PARTITIONS = 20_000
 PARTITIONS_AT_A_TIME = 256
 """A fetch of more is worked on in turns of the loop: to look at one takes about ten microseconds."""
 
-TopicKey = tuple[str | None, UUID | None]
-PartitionKey = tuple[TopicKey, int]
+Asked = tuple[PartitionKey, FetchPartition]
+Answered = tuple[PartitionKey, PartitionFetched]
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class SessionPartition:
             or fetched.error_code
             or self.had_error
             or fetched.diverging_epoch is not None
+            or fetched.preferred_read_replica >= 0
             or fetched.high_watermark != self.high_watermark
             or fetched.log_start_offset != self.log_start_offset
         )
@@ -56,11 +58,38 @@ class SessionPartition:
 class Session:
     id: int
     uses_topic_ids: bool
+    feed: ReplicaFeed | None
+    """Of a follower's session."""
     created_ms: int
     last_used_ms: int
     epoch: int = 1
     """The epoch that the next request has to carry."""
     partitions: OrderedDict[PartitionKey, SessionPartition] = field(default_factory=OrderedDict)
+
+    @property
+    def is_privileged(self) -> bool:
+        """Whether it is a follower's: such a one takes a consumer's place, and no consumer takes its (R3)."""
+        return self.feed is not None
+
+    def asked(self) -> list[Asked]:
+        """What has to be looked at now: of a consumer's partitions all, of a follower's those that may have changed."""
+        if self.feed is None:
+            return [(key, held.asked) for key, held in self.partitions.items()]
+        return [(key, self.partitions[key].asked) for key in self.feed.pending]
+
+    def put(self, key: PartitionKey, asked: FetchPartition) -> None:
+        held = self.partitions.get(key)
+        if held is None:
+            self.partitions[key] = SessionPartition(asked)
+        else:
+            held.asked = asked
+        if self.feed is not None:
+            self.feed.ask(key)
+
+    def forget(self, key: PartitionKey) -> None:
+        self.partitions.pop(key, None)
+        if self.feed is not None:
+            self.feed.forget(key)
 
 
 @dataclass(slots=True)
@@ -68,46 +97,68 @@ class Fetching:
     """One fetch: the partitions to read in order, and how its answer is cut down to what is news."""
 
     session_id: int
-    asked: list[tuple[PartitionKey, FetchPartition]]
+    asked: list[Asked]
     session: Session | None = None
     is_incremental: bool = False
+    more: Iterable[Asked] = ()
+    """What else is asked for, if it is too much for one turn."""
 
-    def news(
-        self, answered: list[tuple[PartitionKey, PartitionFetched]]
-    ) -> list[tuple[PartitionKey, PartitionFetched]]:
+    @property
+    def feed(self) -> ReplicaFeed | None:
+        return None if self.session is None else self.session.feed
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return not self.asked and (self.session is None or not self.session.partitions)
+
+    def look_again(self) -> None:
+        """Of a follower's partitions, others may have changed since the last look."""
+        if self.session is not None and self.session.feed is not None:
+            self.asked = self.session.asked()
+
+    def news(self, answered: list[Answered]) -> list[Answered]:
         """What the client has to be told. Partitions with records go to the end of the order: others come first."""
         if self.session is None:
             return answered
         session = self.session
         return [(key, fetched) for key, fetched in answered if self._is_news(session, key, fetched)]
 
-    async def news_in_turns(
-        self, answered: list[tuple[PartitionKey, PartitionFetched]], turns: Turns
-    ) -> list[tuple[PartitionKey, PartitionFetched]]:
+    async def news_in_turns(self, answered: list[Answered], turns: Turns) -> list[Answered]:
         """As above, for many partitions."""
         if self.session is None:
             return answered
         news = []
-        for key, fetched in answered:
+        for one in answered:
+            key, fetched = one
             if self._is_news(self.session, key, fetched):
-                news.append((key, fetched))
+                news.append(one)
             await turns.step()
         return news
 
     def _is_news(self, session: Session, key: PartitionKey, fetched: PartitionFetched) -> bool:
         held = session.partitions.get(key)
-        if held is None or not (held.is_news(fetched) or not self.is_incremental):
+        if held is None:
+            return False
+        is_news = held.is_news(fetched) or not self.is_incremental
+        if session.feed is not None and not fetched.error_code and fetched.diverging_epoch is None:
+            session.feed.told(key, held.asked.fetch_offset)
+        if not is_news:
             return False
         if fetched.records:
             session.partitions.move_to_end(key)
         return True
 
-    async def remember_in_turns(self, turns: Turns) -> None:
-        """Put the partitions of a new session into it, if they were too many for one turn."""
-        if self.session is None or self.session.partitions:
+    async def gather_in_turns(self, turns: Turns) -> None:
+        """Take up all that is asked for, and put it into a new session, if it was too much for one turn."""
+        if self.is_incremental:
             return
-        for key, asked in self.asked:
-            self.session.partitions[key] = SessionPartition(asked)
+        first, self.asked = self.asked, []
+        for one in chain(first, self.more):
+            self.asked.append(one)
+            if self.session is not None:
+                key, asked = one
+                self.session.put(key, asked)
             await turns.step()
 
 
@@ -127,19 +178,31 @@ class FetchSessions:
         """How many are held, in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def begin(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> Fetching:
+    def begin(
+        self, request: FetchRequest, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False
+    ) -> Fetching:
         """What this request wants to read; raises the session's error.
 
-        A new session of more than ``PARTITIONS_AT_A_TIME`` is empty until :meth:`Fetching.remember_in_turns`.
+        Of a request for more than ``PARTITIONS_AT_A_TIME`` only these and one more are ``asked``, and a new session is
+        empty, until :meth:`Fetching.gather_in_turns`.
         """
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
-                self._sessions.pop(request.session_id, None)
-            asked = list(_asked(request))
+                self._drop(request.session_id)
+            every = _asked(request)
+            asked = list(islice(every, PARTITIONS_AT_A_TIME + 1))
             if request.session_epoch == FINAL_EPOCH or not asked:
-                return Fetching(NO_SESSION, asked)
-            session = self._create(asked, uses_topic_ids, now_ms)
-            return Fetching(session.id if session else NO_SESSION, asked, session)
+                return Fetching(NO_SESSION, asked, more=every)
+            feed = ReplicaFeed(request.replica_id, request.replica_epoch, now_ms) if is_privileged else None
+            if len(asked) > PARTITIONS_AT_A_TIME:
+                size = sum(len(topic.partitions) for topic in request.topics)
+                session = self._create(size, uses_topic_ids, feed, now_ms)
+            else:
+                session = self._create(len(asked), uses_topic_ids, feed, now_ms)
+                if session is not None:
+                    for key, partition in asked:
+                        session.put(key, partition)
+            return Fetching(session.id if session else NO_SESSION, asked, session, more=every)
         return self._continue(request, uses_topic_ids, now_ms)
 
     def _continue(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> Fetching:
@@ -152,58 +215,68 @@ class FetchSessions:
             )
         if session.uses_topic_ids != uses_topic_ids:
             raise FetchSessionTopicIdError(f"fetch session {session.id} changed between topic names and topic ids")
+        if session.feed is not None:
+            session.feed.arrived(request.replica_epoch, now_ms)
         for key, asked in _asked(request):
-            held = session.partitions.get(key)
-            if held is None:
-                session.partitions[key] = SessionPartition(asked)
-            else:
-                held.asked = asked
+            session.put(key, asked)
         for forgotten in request.forgotten_topics:
             for index in forgotten.partitions:
-                session.partitions.pop(((forgotten.name, forgotten.topic_id), index), None)
+                session.forget(((forgotten.name, forgotten.topic_id), index))
         if len(session.partitions) > MAX_PARTITIONS:
-            del self._sessions[session.id]
+            self._drop(session.id)
             raise FetchSessionIdNotFound(f"fetch session {session.id} grew over {MAX_PARTITIONS} partitions")
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         session.last_used_ms = now_ms
-        wanted = [(key, held.asked) for key, held in session.partitions.items()]
-        return Fetching(session.id, wanted, session, is_incremental=True)
+        return Fetching(session.id, session.asked(), session, is_incremental=True)
 
-    def _create(
-        self, asked: list[tuple[PartitionKey, FetchPartition]], uses_topic_ids: bool, now_ms: int
-    ) -> Session | None:
-        """A new session, if there is room or one that may be evicted for it."""
-        if len(asked) > MAX_PARTITIONS:
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None and session.feed is not None:
+            session.feed.close()
+
+    def _create(self, size: int, uses_topic_ids: bool, feed: ReplicaFeed | None, now_ms: int) -> Session | None:
+        """A new session for so many partitions, if there is room or one that may be evicted for it."""
+        if size > MAX_PARTITIONS:
             return None
-        if len(self._sessions) >= self._slots and not self._evict_for(len(asked), now_ms):
+        if feed is not None:
+            self._drop_earlier_lives(feed)
+        if len(self._sessions) >= self._slots and not self._evict_for(size, feed is not None, now_ms):
             return None
         session_id = self._new_id()
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._new_id()
-        session = Session(session_id, uses_topic_ids, now_ms, now_ms)
-        if len(asked) <= PARTITIONS_AT_A_TIME:
-            session.partitions.update((key, SessionPartition(partition)) for key, partition in asked)
-        self._sessions[session_id] = session
+        session = self._sessions[session_id] = Session(session_id, uses_topic_ids, feed, now_ms, now_ms)
         return session
 
-    def _evict_for(self, size: int, now_ms: int) -> bool:
-        """Evict a session that was not used for long, else a smaller one that has had its time."""
+    def _drop_earlier_lives(self, feed: ReplicaFeed) -> None:
+        """A broker that has registered again does not go on with its sessions of before."""
+        for session in list(self._sessions.values()):
+            if session.feed is not None and feed.is_later_life_of(session.feed):
+                self._drop(session.id)
+
+    def _evict_for(self, size: int, is_privileged: bool, now_ms: int) -> bool:
+        """Evict a session that was not used for long, else a lesser one that has had its time.
+
+        A follower's session counts for more than any consumer's, and does not wait for a consumer's time.
+        """
         if not self._sessions:
             return False
         oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
         if now_ms - oldest.last_used_ms > self._eviction_ms:
-            del self._sessions[oldest.id]
+            self._drop(oldest.id)
             self.evictions += 1
             return True
-        smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
-        if len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
-            del self._sessions[smallest.id]
+        least = min(self._sessions.values(), key=lambda session: (session.is_privileged, len(session.partitions)))
+        is_lesser = (least.is_privileged, len(least.partitions)) < (is_privileged, size)
+        has_had_its_time = now_ms - least.created_ms > self._eviction_ms
+        if is_lesser and (has_had_its_time or (is_privileged and not least.is_privileged)):
+            self._drop(least.id)
             self.evictions += 1
             return True
         return False
 
 
-def _asked(request: FetchRequest) -> Iterable[tuple[PartitionKey, FetchPartition]]:
+def _asked(request: FetchRequest) -> Iterator[Asked]:
     for topic in request.topics:
         topic_key = (topic.name, topic.topic_id)
         for partition in topic.partitions:

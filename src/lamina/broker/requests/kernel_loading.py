@@ -1,10 +1,11 @@
 """The compiled walk over records, made ready while the broker serves.
 
-Owns which walk validates batches now, and how many records it may visit on the loop. Every broker begins with
-the plain one: numba costs a second and 120 MB to import, so it is not asked for before a client sends batches
-large enough to gain by it. The kernel is compiled in a process of its own, because compiling here would hold up
-the loop for seconds, and lands in numba's cache on disk, from which a thread then loads it. Without numba, or
-where compiling fails, one line says so and the plain walk stays. Must not know batches.
+Owns which walk validates batches now, and how many records it may visit on the loop. Every broker begins with the
+plain one: numba costs a second and 120 MB to import, so it is not asked for before clients have sent many batches
+large enough to gain by it; what piled up while a leader was away does not count as that. The kernel is compiled in a
+process of its own, because compiling here would hold up the loop for seconds, and lands in numba's cache on disk,
+from which a thread then loads it. Without numba, or where compiling fails, one line says so and the plain walk stays.
+Must not know batches.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 MANY_RECORDS = 32
 """About where the plain walk, at a microsecond a record, costs as much as all else that a Produce request does."""
 
+WORTH_RECORDS = 100_000
+"""In batches of many: from then on more are expected. Until then the plain walk has cost a tenth of a second."""
+
 _QUICK_PLAINLY = 2_000
 _QUICK_NATIVELY = 50_000
 """How many records take a walk about two milliseconds: more of them are no work for the loop."""
@@ -38,6 +42,8 @@ class KernelLoading:
         self._task: asyncio.Task[None] | None = None
         self.walk_records: Walk = walk_records
         self._quick_records = _QUICK_PLAINLY
+        self._walked_records = 0
+        """In batches of many."""
 
     @property
     def is_loaded(self) -> bool:
@@ -46,7 +52,9 @@ class KernelLoading:
     def takes_long(self, record_count: int) -> bool:
         """Whether the walk over a batch of so many records would hold up the loop; gets the kernel if that pays."""
         if record_count >= MANY_RECORDS:
-            self.begin()
+            self._walked_records += record_count
+            if self._walked_records >= WORTH_RECORDS:
+                self.begin()
         return record_count > self._quick_records
 
     def begin(self) -> asyncio.Task[None]:

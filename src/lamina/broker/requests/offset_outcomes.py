@@ -63,7 +63,9 @@ def response_with(api_key: int, request: Request, message: Any, outcome: Outcome
     )
 
 
-async def response_in_turns(api_key: int, request: Request, message: Any, outcome: Outcome, turns: Turns) -> Any:
+async def response_in_turns(
+    api_key: int, request: Request, message: Any, outcome: Outcome, turns: Turns, **more: Any
+) -> Any:
     """As above, for many partitions."""
     shape = response_shape(api_key, request.api_version)
     topic_shape = shape.of("topics")
@@ -84,7 +86,7 @@ async def response_in_turns(api_key: int, request: Request, message: Any, outcom
             )
         )
         await turns.step()
-    return shape(topics=tuple(topics))
+    return shape(topics=tuple(topics), **more)
 
 
 def one_outcome(message: Any, code: ErrorCode) -> Outcome:

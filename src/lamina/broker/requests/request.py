@@ -84,7 +84,7 @@ class Request:
         """Who asks, in Kafka's words. Every listener is plain: everybody is anonymous."""
         self.throttle_ms = 0
         """How long the client is told to wait before it asks again. Written where responses are encoded: by the router,
-        and by Produce, Fetch, Metadata, DescribeConfigs and CreateTopics, which encode their own."""
+        by ``encoded_entries``, and by Produce, Fetch and Metadata, which encode their own."""
         self.error_code = 0
         self.holds_frame = False
         """Whether the handler, while it waits, still reads the bytes that the client sent."""

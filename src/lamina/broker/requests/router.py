@@ -1,9 +1,10 @@
 """Which request goes to which handler: one table, and ApiVersions derived from it.
 
 A request for anything that is not in the table ends its connection, as Kafka does, except that ApiVersions always gets
-a response. An unexpected exception in a handler answers UNKNOWN_SERVER_ERROR to that request alone. Throttle time is
-written here. Large requests are parsed on a thread, and responses of many entries encoded there, so that neither holds
-up the loop. Must not know what any API does.
+a response; so does what only brokers may ask, on a listener that is not theirs. What only the controller answers is
+forwarded to it. An unexpected exception in a handler answers UNKNOWN_SERVER_ERROR to that request alone. Throttle time
+is written here. Large requests are parsed on a thread, and responses of many entries encoded there, so that neither
+holds up the loop. Must not know what any API does.
 """
 
 import logging
@@ -13,6 +14,7 @@ from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
 from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, Handler
+from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.threads import Threads, giving_way
@@ -40,8 +42,13 @@ class Router:
         counters: Counters,
         request_watch: RequestWatch,
         message_thread: Threads,
+        forwarding: Forwarding | None = None,
+        broker_listener: str | None = None,
     ) -> None:
+        """In a cluster there is ``forwarding``, and ``broker_listener`` is the name of the listener between brokers."""
         self._message_thread = message_thread
+        self._forwarding = forwarding
+        self._broker_listener = broker_listener
         self._counters = counters
         self._request_watch = request_watch
         self._apis: dict[int, tuple[Api, Handler]] = {}
@@ -68,6 +75,11 @@ class Router:
         api, handle, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
         body = frame[body_at:]
+        if api.is_for_brokers and self._broker_listener not in (None, client.listener_name):
+            raise CloseConnection(f"asked for {api.name}, which only brokers may ask, on {client.listener_name}")
+        forwarding = self._forwarding if api.is_for_controller else None
+        if forwarding is not None and not _stays_here(api, request, body):
+            return request, self._decide(forwarding, api, handle, request, bytes(frame), body_at)
         if len(body) > LARGE_REQUEST_BYTES and not api.refers_to_frame:
             # The parser would copy the body first: done here, the frame need not be held meanwhile.
             return request, self._serve_large(api, handle, request, bytes(body))
@@ -88,21 +100,38 @@ class Router:
             return request, self._encode_large(request, response)
         return request, _encoded(request, response)
 
+    async def _decide(
+        self, forwarding: Forwarding, api: Api, handle: Handler, request: Request, frame: bytes, body_at: int
+    ) -> Response:
+        """By the controller, whoever that is until there is an answer."""
+        message = await self._parse_apart(api, request, frame[body_at:])
+
+        async def here() -> Any:
+            response = handle(request, message)
+            return await response if isinstance(response, Awaitable) else response
+
+        return await self._wait(api, request, message, forwarding.decide(request, frame, _timeout(message), here))
+
     async def _serve_large(self, api: Api, handle: Handler, request: Request, body: bytes) -> Response:
         request.waits = Waits()
         WAITS.set(request.waits)
-
-        def parse() -> Any:
-            with giving_way():
-                return _parsed(api, request, body)
-
-        message = await self._message_thread.run(parse)
+        message = await self._parse_apart(api, request, body)
 
         async def handled() -> Any:
             response = handle(request, message)
             return await response if isinstance(response, Awaitable) else response
 
         return await self._wait(api, request, message, handled())
+
+    async def _parse_apart(self, api: Api, request: Request, body: bytes) -> Any:
+        if len(body) <= LARGE_REQUEST_BYTES:
+            return _parsed(api, request, body)
+
+        def parse() -> Any:
+            with giving_way():
+                return _parsed(api, request, body)
+
+        return await self._message_thread.run(parse)
 
     def _serve_unsupported(
         self, client: Client, api_key: int, api_version: int, correlation_id: int, client_id: str | None
@@ -168,6 +197,16 @@ class Router:
         logger.error("%s: %s version %d failed", request.client.peer, api.name, request.api_version, exc_info=error)
         self._counters.count_unexpected(Place.HANDLER)
         return UnknownServerError("the broker failed unexpectedly; its log says how")
+
+
+def _stays_here(api: Api, request: Request, body: memoryview) -> bool:
+    return api.stays_here is not None and api.stays_here(_parsed(api, request, body))
+
+
+def _timeout(message: Any) -> float | None:
+    """How many seconds the client gives the controller, if it says so."""
+    timeout = getattr(message, "timeout", None)
+    return None if timeout is None else float(timeout.total_seconds())
 
 
 def _parsed(api: Api, request: Request, body: memoryview | bytes) -> Any:

@@ -1,19 +1,21 @@
 """Which transactional records may be appended (KIP-890).
 
 Where a batch of Produce, or offsets of TxnOffsetCommit, would begin a transaction in their partition, the transaction
-coordinator is asked. Older clients have added the partition to the transaction before; for newer ones (Produce 12,
-TxnOffsetCommit 5) the question adds it. Owns that question, and in which words a client is told the answer. Must not
-know how the coordinator knows.
+coordinator is asked, here or on the broker that it is. Older clients have added the partition to the transaction first;
+for newer ones (Produce 12, TxnOffsetCommit 5) the question adds it. Owns that question, and in which words a client is
+told the answer. Must not know how the coordinator knows.
 """
 
 import asyncio
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from lamina.broker.coordination.broker_batches import AskBroker
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.requests.remote_verification import Answers, Question, RemoteVerification
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.errors import (
@@ -44,6 +46,7 @@ _TRY_AGAIN = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
     }
 )
 
@@ -51,8 +54,6 @@ Verified = Mapping[TopicPartition, VerificationGuard | KafkaError]
 """By partition: what lets its batch begin a transaction, or why it may not."""
 
 NOTHING_TO_VERIFY: Verified = {}
-
-Answers = Mapping[TopicPartition, KafkaError | None]
 
 
 class Unverified(NamedTuple):
@@ -71,14 +72,17 @@ class TransactionVerification:
         metadata: Metadata,
         partitions: Partitions,
         transactions: TransactionCoordinator,
+        ask_broker: AskBroker,
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        """``ask_broker`` carries the question to a coordinator that is another broker."""
         self._metadata = metadata
         self._partitions = partitions
         self._transactions = transactions
         self._clocks = clocks
         self._loop = loop
+        self._remote = RemoteVerification(ask_broker, loop)
 
     def begin(self, api_version: int, message: ProduceRequest) -> Unverified | None:
         """What has to be verified; ``None`` where each batch is part of a transaction that is open in its partition."""
@@ -138,8 +142,8 @@ class TransactionVerification:
         """
         deadline = self._loop.time() + self._metadata.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
         while True:
-            answers = await self._transactions.verify(
-                transactional_id, producer_id, producer_epoch, partitions, may_add
+            answers = await self._ask_once(
+                Question(transactional_id, producer_id, producer_epoch, tuple(partitions), may_add)
             )
             is_pending = may_add and any(
                 error is not None and error.code == ErrorCode.CONCURRENT_TRANSACTIONS for error in answers.values()
@@ -147,6 +151,16 @@ class TransactionVerification:
             if not is_pending or self._partitions.is_closing or self._loop.time() >= deadline:
                 return answers
             await asyncio.sleep(self._metadata.settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000)
+
+    async def _ask_once(self, question: Question) -> Answers:
+        coordinator_id = self._transactions.coordinator_elsewhere(question.transactional_id)
+        if coordinator_id is None:
+            return await self._transactions.verify(*question)
+        return await self._remote.verify(coordinator_id, question)
+
+    async def close(self) -> None:
+        """Ask no other broker any more."""
+        await self._remote.close()
 
     async def verify_commit(self, partition: Partition, commit: TransactionalCommitRequest) -> VerificationGuard | None:
         """What the offsets are appended with; raises why they may not be."""

@@ -5,6 +5,7 @@ import pytest
 
 from lamina.broker.requests.handlers import list_offsets
 from lamina.errors import ErrorCode
+from lamina.image.image import Image
 from lamina.log import lookup
 from lamina.records.record import iterate_records
 from tests.broker.in_process import InProcessBroker
@@ -77,6 +78,7 @@ def test_a_partition_that_goes_away_during_a_lookup_is_unknown_and_no_disk_error
 
     def remove(*given: Any) -> Any:
         broker.parts.partitions.remove("t", 0)
+        broker.parts.partitions.cluster.image = Image("")
         return iterate_records(*given)
 
     monkeypatch.setattr(lookup, "iterate_records", remove)

@@ -134,3 +134,39 @@ def test_many_topics_of_few_partitions_leave_the_loop_to_others(broker: InProces
         broker.turn()
     assert not begun.done()
     assert len(broker.finish(begun).markers[0].topics) == 1000
+
+
+# As other brokers ask (R75)
+
+
+def test_a_partition_that_is_led_elsewhere_takes_no_marker(broker: InProcessBroker) -> None:
+    broker.set_partition("t", 0, replicas=(1, 2), leader=2, leader_epoch=9)
+    assert end(broker, indexes=(0, 1, 2)) == [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+def test_a_marker_needs_enough_in_sync_replicas(broker: InProcessBroker) -> None:
+    broker.create("two", min_insync_replicas="2")
+    broker.set_partition("two", 0, replicas=(1, 2))
+    assert end(broker, topic="two") == [ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert broker.parts.partitions.get("two", 0).log.log_end_offset == 0
+
+
+def test_a_marker_that_is_not_committed_in_time_is_told_and_stays(broker: InProcessBroker) -> None:
+    broker.restart(**{"request.timeout.ms": "1"})
+    broker.set_partition("t", 0, replicas=(1, 2), isr=(1, 2))
+    assert end(broker, indexes=(0, 1)) == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE]
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 1
+
+
+def test_a_late_marker_of_transaction_version_2_ends_no_later_transaction(broker: InProcessBroker) -> None:
+    write(broker, epoch=6)
+    partition = {"name": "t", "partition_indexes": [0]}
+    marker = {"producer_id": 7, "producer_epoch": 6, "coordinator_epoch": 0, "topics": [partition]}
+    (told,) = broker.ask(WRITE_TXN_MARKERS, 2, markers=[marker | {"transaction_version": 2}]).markers
+    assert told.topics[0].partitions[0].error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    (told,) = broker.ask(WRITE_TXN_MARKERS, 2, markers=[marker | {"transaction_version": 0}]).markers
+    assert told.topics[0].partitions[0].error_code == ErrorCode.NONE

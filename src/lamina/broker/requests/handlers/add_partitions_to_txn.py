@@ -5,11 +5,13 @@ UNKNOWN_TOPIC_OR_PARTITION, and then none is added: the others are OPERATION_NOT
 Version notes: up to v3 from clients, one transaction; v4 and v5 from brokers, several, which may only be verified.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from lamina.broker.coordination.coordinator_lookup import leader_of
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
-from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
@@ -25,31 +27,41 @@ _FIRST_WITH_FENCED = 2
 Outcome = dict[TopicPartition, ErrorCode]
 
 
-async def handle(partitions: Partitions, transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version < _FIRST_BATCHED:
-        outcome = await _add(partitions, transactions, request, message)
+        outcome = await _add(metadata, transactions, request, message)
         topic_shape = shape.of("results_by_topic_v3_and_below")
         topics = _topics(topic_shape, message.v3_and_below_topics, outcome)
         return shape(results_by_topic_v3_and_below=topics)
+    # Together: each may wait for the commit of what it adds.
+    outcomes = await asyncio.gather(*(_verify(metadata, transactions, one) for one in message.transactions))
     result_shape = shape.of("results_by_transaction")
-    results = []
-    for one in message.transactions:
-        keys = _keys(one.topics)
-        outcome = _unknown(partitions, keys)
-        if not outcome:
-            responses = await transactions.verify(
-                one.transactional_id, one.producer_id, one.producer_epoch, keys, not one.verify_only
-            )
-            outcome = {key: _code(error) for key, error in responses.items()}
-        topics = _topics(result_shape.of("topic_results"), one.topics, outcome)
-        results.append(result_shape(transactional_id=one.transactional_id, topic_results=topics))
-    return shape(error_code=ErrorCode.NONE, results_by_transaction=tuple(results))
+    results = tuple(
+        result_shape(
+            transactional_id=one.transactional_id,
+            topic_results=_topics(result_shape.of("topic_results"), one.topics, outcome),
+        )
+        for one, outcome in zip(message.transactions, outcomes, strict=True)
+    )
+    return shape(error_code=ErrorCode.NONE, results_by_transaction=results)
 
 
-async def _add(partitions: Partitions, transactions: TransactionCoordinator, request: Request, message: Any) -> Outcome:
+async def _verify(metadata: Metadata, transactions: TransactionCoordinator, one: Any) -> Outcome:
+    """One transaction that another broker asks about."""
+    keys = _keys(one.topics)
+    outcome = _unknown(metadata, keys)
+    if outcome:
+        return outcome
+    responses = await transactions.verify(
+        one.transactional_id, one.producer_id, one.producer_epoch, keys, not one.verify_only
+    )
+    return {key: _code(error) for key, error in responses.items()}
+
+
+async def _add(metadata: Metadata, transactions: TransactionCoordinator, request: Request, message: Any) -> Outcome:
     keys = _keys(message.v3_and_below_topics)
-    outcome = _unknown(partitions, keys)
+    outcome = _unknown(metadata, keys)
     if outcome:
         return outcome
     add = AddPartitionsRequest(
@@ -68,9 +80,9 @@ def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _unknown(partitions: Partitions, keys: list[TopicPartition]) -> Outcome:
-    """Nothing if all exist; else what every one is told."""
-    unknown = {key for key in keys if not partitions.is_known(*key)}
+def _unknown(metadata: Metadata, keys: list[TopicPartition]) -> Outcome:
+    """Nothing if all exist, on whichever broker; else what every one is told."""
+    unknown = {key for key in keys if leader_of(metadata.image, *key) is None}
     if not unknown:
         return {}
     return {

@@ -11,7 +11,8 @@ Not done: other resources (client metrics) are an INVALID_REQUEST.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lamina.broker.metadata.config_changes import ResourceChange, change_configs
@@ -30,24 +31,26 @@ ALTER_CONFIGS = 33
 INCREMENTAL_ALTER_CONFIGS = 44
 
 
-_Alter = Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
-
-
 async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
-    alteration = _replacing if request.api_key == ALTER_CONFIGS else _altering
-    loggers = [resource for resource in message.resources if _is_of_loggers(request, resource)]
-    changes = [
-        ResourceChange(resource.resource_type, resource.resource_name, alteration(resource.configs))
-        for resource in message.resources
-        if not _is_of_loggers(request, resource)
-    ]
-    of_loggers = iter(_alter_loggers(metadata.node_id, loggers, validate_only=message.validate_only))
-    of_others = iter(await change_configs(metadata, changes, clocks, validate_only=message.validate_only))
-    errors = [next(of_loggers if _is_of_loggers(request, resource) else of_others) for resource in message.resources]
+    alter = _replace if request.api_key == ALTER_CONFIGS else _alter
+    loggers = []
+    changes = []
+    async for resource in in_turns(message.resources, clocks):
+        if _is_of_loggers(request, resource):
+            loggers.append(resource)
+        else:
+            altering = partial(alter, resource.configs)
+            changes.append(ResourceChange(resource.resource_type, resource.resource_name, altering))
+    of_loggers = iter(await _alter_loggers(metadata.node_id, loggers, clocks, validate_only=message.validate_only))
+    # Levels alone can be set while no controller is there.
+    errors = await change_configs(metadata, changes, clocks, validate_only=message.validate_only) if changes else []
+    of_others = iter(errors)
     shape = response_shape(request.api_key, request.api_version)
     one = shape.of("responses")
-    both = zip(message.resources, errors, strict=True)
-    responses = [_response(one, resource, error) async for resource, error in in_turns(both, clocks)]
+    responses = []
+    async for resource in in_turns(message.resources, clocks):
+        error = next(of_loggers if _is_of_loggers(request, resource) else of_others)
+        responses.append(_response(one, resource, error))
     return shape(responses=tuple(responses))
 
 
@@ -55,10 +58,17 @@ def _is_of_loggers(request: Request, resource: Any) -> bool:
     return request.api_key == INCREMENTAL_ALTER_CONFIGS and resource.resource_type == logger_configs.RESOURCE_TYPE
 
 
-def _alter_loggers(node_id: int, resources: Sequence[Any], *, validate_only: bool) -> list[KafkaError | None]:
+def _concerns_loggers_alone(message: Any) -> bool:
+    """Levels of loggers are a broker's own: no other broker can set them."""
+    return all(resource.resource_type == logger_configs.RESOURCE_TYPE for resource in message.resources)
+
+
+async def _alter_loggers(
+    node_id: int, resources: Sequence[Any], clocks: Clocks, *, validate_only: bool
+) -> list[KafkaError | None]:
     named = Counter(resource.resource_name for resource in resources)
     errors: list[KafkaError | None] = []
-    for resource in resources:
+    async for resource in in_turns(resources, clocks):
         try:
             if named[resource.resource_name] > 1:
                 raise InvalidRequest(f"the loggers of {resource.resource_name!r} are named more than once")
@@ -67,27 +77,19 @@ def _alter_loggers(node_id: int, resources: Sequence[Any], *, validate_only: boo
             logger_configs.alter_levels(operations, validate_only=validate_only)
             errors.append(None)
         except KafkaError as error:
-            errors.append(error)
+            errors.append(error.without_frames())
     return errors
 
 
-def _replacing(configs: Sequence[Any]) -> _Alter:
+def _replace(configs: Sequence[Any], resource: ConfigResource, current: Mapping[str, str]) -> Mapping[str, str]:
     """What is set afterwards is what the request names; the rest goes."""
-
-    def alter(resource: ConfigResource, current: Mapping[str, str]) -> Mapping[str, str]:
-        operations = [ConfigOperation(config.name, OperationType.SET, config.value) for config in configs]
-        return alter_configs(resource, {}, operations)
-
-    return alter
+    operations = [ConfigOperation(config.name, OperationType.SET, config.value) for config in configs]
+    return alter_configs(resource, {}, operations)
 
 
-def _altering(configs: Sequence[Any]) -> _Alter:
+def _alter(configs: Sequence[Any], resource: ConfigResource, current: Mapping[str, str]) -> Mapping[str, str]:
     """What is set afterwards is what was set, with each operation done to it."""
-
-    def alter(resource: ConfigResource, current: Mapping[str, str]) -> Mapping[str, str]:
-        return alter_configs(resource, current, [_operation(config) for config in configs])
-
-    return alter
+    return alter_configs(resource, current, [_operation(config) for config in configs])
 
 
 def _operation(config: Any) -> ConfigOperation:
@@ -112,5 +114,12 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return shape(responses=tuple(_response(one, resource, error) for resource in message.resources))
 
 
-ALTER_API = Api(ALTER_CONFIGS, "AlterConfigs", range(3), error_response)
-INCREMENTAL_API = Api(INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", range(2), error_response)
+ALTER_API = Api(ALTER_CONFIGS, "AlterConfigs", range(3), error_response, is_for_controller=True)
+INCREMENTAL_API = Api(
+    INCREMENTAL_ALTER_CONFIGS,
+    "IncrementalAlterConfigs",
+    range(2),
+    error_response,
+    is_for_controller=True,
+    stays_here=_concerns_loggers_alone,
+)

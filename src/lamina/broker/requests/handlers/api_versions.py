@@ -1,13 +1,13 @@
 """ApiVersions (key 18), versions 0-4.
 
-Behaviour: the router's table, plus the features. A client that asks in an unknown version gets a v0
-answer with UNSUPPORTED_VERSION and the table, and asks again. From v3 the client names its software, which has
-to consist of letters, digits, dots and dashes (KIP-511).
+Behaviour: the router's table, as far as it is offered on this listener, plus the features. A client that asks in an
+unknown version gets a v0 answer with UNSUPPORTED_VERSION and the table, and asks again. From v3 the client names its
+software, which has to consist of letters, digits, dots and dashes (KIP-511).
 Version notes: features whose lowest level is 0 are left out below v4.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
@@ -23,7 +23,8 @@ _FIRST_WITH_LEVEL_0 = 4
 """Older Java clients fail on a feature that may be at level 0 (KAFKA-17492)."""
 
 
-def handle(apis: Sequence[Api], metadata: Metadata, request: Request, message: Any) -> Any:
+def handle(apis_on: Callable[[str], Sequence[Api]], metadata: Metadata, request: Request, message: Any) -> Any:
+    apis = apis_on(request.listener_name)
     if request.api_version == UNSUPPORTED_VERSION:
         return _answer(apis, metadata, 0, ErrorCode.UNSUPPORTED_VERSION)
     if request.api_version >= _FIRST_WITH_SOFTWARE:

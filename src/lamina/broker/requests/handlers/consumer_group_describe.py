@@ -31,7 +31,7 @@ async def handle(metadata: Metadata, groups: GroupCoordinator, clocks: Clocks, r
     described = []
     async for group_id in in_turns(message.group_ids, clocks):
         try:
-            found = groups.describe_consumers(group_id)
+            found = await groups.describe_consumers(group_id)
             described.append(_group(group_shape, found, metadata.image.topic_names, operations))
         except KafkaError as error:
             described.append(_failed(group_shape, group_id, error))

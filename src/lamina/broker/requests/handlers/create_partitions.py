@@ -16,6 +16,7 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
+from lamina.controller.placement import place_more
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.assignments import check_more_partitions, check_total_partitions
 from lamina.image.changes import add_partitions
@@ -38,10 +39,10 @@ async def handle(
             try:
                 if named[asked.name] > 1:
                     raise InvalidRequest(f"topic {asked.name!r} is named more than once")
-                image = _with_more(metadata, directories, image, asked)
+                image = _with_more(directories, image, asked)
                 errors[asked.name] = None
             except KafkaError as error:
-                errors[asked.name] = error
+                errors[asked.name] = error.without_frames()
         check_total_partitions(
             len(image.topics[name].partitions) - len(image_before.topics[name].partitions)
             for name, error in errors.items()
@@ -59,12 +60,12 @@ async def handle(
     return shape(results=tuple(results))
 
 
-def _with_more(metadata: Metadata, directories: LogDirectories, image: Image, asked: Any) -> Image:
+def _with_more(directories: LogDirectories, image: Image, asked: Any) -> Image:
     topic = image.topic(asked.name)
     by_hand = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
     assignments = check_more_partitions(image, topic, asked.count, by_hand)
     if assignments is None:
-        assignments = ((metadata.node_id,),) * (asked.count - len(topic.partitions))
+        assignments = place_more(image, topic, asked.count)
     directories.check_free_space()
     return add_partitions(image, asked.name, assignments)
 
@@ -84,4 +85,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return shape(results=tuple(_result(one, name, error) for name in names))
 
 
-API = Api(API_KEY, "CreatePartitions", range(4), error_response)
+API = Api(API_KEY, "CreatePartitions", range(4), error_response, is_for_controller=True)

@@ -18,21 +18,28 @@ from lamina.broker.metadata.topic_creation import NewTopic, create_topics, plan_
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.config_entries import topic_entries
-from lamina.broker.requests.request import Request
+from lamina.broker.requests.encoded_entries import response_around
+from lamina.broker.requests.request import Request, Response
+from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidReplicaAssignment, InvalidRequest, KafkaError
 from lamina.image.topic import Topic
 from lamina.wire.building import Shape, response_shape
-from lamina.wire.codec import encode_entity, encode_response_around
+from lamina.wire.codec import encode_entity
 
 API_KEY = 19
 _UNKNOWN = -1
 
 
 async def handle(
-    metadata: Metadata, directories: LogDirectories, clocks: Clocks, request: Request, message: Any
-) -> Any:
+    metadata: Metadata,
+    directories: LogDirectories,
+    message_thread: Threads,
+    clocks: Clocks,
+    request: Request,
+    message: Any,
+) -> Response:
     outcomes: dict[str, Topic | KafkaError] = {}
     wanted: list[NewTopic] = []
     named = Counter(asked.name for asked in message.topics)
@@ -42,7 +49,7 @@ async def handle(
                 raise InvalidRequest(f"topic {asked.name!r} is named more than once")
             wanted.append(_wanted(asked))
         except KafkaError as error:
-            outcomes[asked.name] = error
+            outcomes[asked.name] = error.without_frames()
     if message.validate_only:
         outcomes |= (await plan_topics(metadata, directories, metadata.image, wanted, clocks))[1]
     else:
@@ -61,8 +68,7 @@ async def handle(
         else:
             topic = _made(topic_shape, metadata, outcome, configs[name], is_made=not message.validate_only)
         encoded.append(encode_entity(topic))
-    response = shape(throttle_time=request.throttle_ms, topics=())
-    return [encode_response_around(response, "topics", encoded, request.correlation_id)]
+    return await response_around(request, shape, "topics", encoded, message_thread)
 
 
 def _wanted(asked: Any) -> NewTopic:
@@ -120,4 +126,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return shape(topics=tuple(_failed(shape.of("topics"), name, error) for name in names))
 
 
-API = Api(API_KEY, "CreateTopics", range(2, 8), error_response)
+API = Api(API_KEY, "CreateTopics", range(2, 8), error_response, is_for_controller=True)

@@ -17,6 +17,7 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
+from lamina.controller.deletion import finish_deletions
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, TopicDeletionDisabled
 from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
@@ -48,7 +49,8 @@ async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: 
         for start in range(0, len(names), _TOPICS_AT_A_TIME):
             image = mark_deleted(image, *names[start : start + _TOPICS_AT_A_TIME])
             await turns.step()
-        return image
+        # Nobody waits for brokers that are away.
+        return finish_deletions(image)
 
     await metadata.change(change)
     shape = response_shape(API_KEY, request.api_version)
@@ -88,7 +90,7 @@ def _find(image: Image, asked: Asked) -> Topic | KafkaError:
             raise InvalidRequest("a topic is named by its name or by its id, not by both")
         return image.topic_with_id(asked.topic_id.bytes)
     except KafkaError as error:
-        return error
+        return error.without_frames()
 
 
 def _response(shape: Shape, asked: Asked, outcome: Topic | KafkaError) -> Any:
@@ -103,4 +105,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return shape(responses=responses)
 
 
-API = Api(API_KEY, "DeleteTopics", range(1, 7), error_response)
+API = Api(API_KEY, "DeleteTopics", range(1, 7), error_response, is_for_controller=True)

@@ -1,6 +1,6 @@
 """DescribeCluster (key 60), versions 0-2.
 
-Behaviour: the cluster's id, its controller, and its brokers as this listener advertises them. Everybody may do
+Behaviour: the cluster's id, its controller, and its live brokers that have this listener. Everybody may do
 everything, and if asked the answer says so.
 Version notes: v1 asks for brokers (1) or controllers (2); only brokers are told here. v2 tells which are fenced:
 none, since only live brokers are registered.
@@ -35,11 +35,11 @@ def handle(metadata: Metadata, request: Request, message: Any) -> Any:
         error_message=None,
         endpoint_type=BROKERS,
         cluster_id=image.cluster_id,
-        controller_id=image.controller_id,
+        controller_id=image.controller_on(request.listener_name),
         brokers=tuple(
             broker_shape(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=False)
             for broker in image.brokers.values()
-            for endpoint in [broker.endpoint_for(request.listener_name)]
+            if (endpoint := broker.endpoints.get(request.listener_name)) is not None
         ),
         cluster_authorized_operations=(ALL_ON_CLUSTER if message.include_cluster_authorized_operations else NOT_ASKED),
     )

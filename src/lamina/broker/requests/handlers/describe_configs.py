@@ -25,14 +25,16 @@ from lamina.broker.requests.config_entries import (
     not_compacted,
     topic_entries,
 )
-from lamina.broker.requests.request import Request
+from lamina.broker.requests.encoded_entries import response_around
+from lamina.broker.requests.request import Request, Response
+from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
-from lamina.errors import ErrorCode, KafkaError
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import ResourceType
 from lamina.image.topic_names import check_topic_name
 from lamina.wire.building import Shape, response_shape
-from lamina.wire.codec import encode_entity, encode_response_around
+from lamina.wire.codec import encode_entity
 
 API_KEY = 32
 
@@ -41,10 +43,11 @@ async def handle(
     metadata: Metadata,
     cleaner: Cleaner,
     actual_values: Mapping[str, str],
+    message_thread: Threads,
     clocks: Clocks,
     request: Request,
     message: Any,
-) -> Any:
+) -> Response:
     shape = response_shape(API_KEY, request.api_version)
     encoded = []
     # A console asks for every topic at once. As bytes they are nothing that the garbage collector looks through.
@@ -53,8 +56,7 @@ async def handle(
         if result.error_code:
             request.failed(result.error_code)
         encoded.append(encode_entity(result))
-    response = shape(throttle_time=request.throttle_ms, results=())
-    return [encode_response_around(response, "results", encoded, request.correlation_id)]
+    return await response_around(request, shape, "results", encoded, message_thread)
 
 
 def _result(
@@ -89,6 +91,8 @@ def _entries(
     if resource_type == ResourceType.TOPIC:
         check_topic_name(name)
     resource = find_resource(metadata, metadata.image, resource_type, name)
+    if resource.type is ResourceType.BROKER and resource.name not in ("", str(metadata.node_id)):
+        raise InvalidRequest(f"this is broker {metadata.node_id}, not {resource.name}: ask that one for its configs")
     configs = metadata.image.configs_of(resource)
     if resource.type is ResourceType.TOPIC:
         return [*topic_entries(metadata.settings, configs), *_compaction(metadata, cleaner, name)]

@@ -29,7 +29,7 @@ async def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, mes
     described = []
     async for group_id in in_turns(message.groups, clocks):
         try:
-            described.append(_group(group_shape, groups.describe(group_id), operations))
+            described.append(_group(group_shape, await groups.describe(group_id), operations))
         except GroupIdNotFound as error:
             if request.api_version >= _FIRST_WITH_NOT_FOUND:
                 described.append(_failed(group_shape, group_id, error, _DEAD))

@@ -16,12 +16,13 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_TOPIC
+from lamina.broker.requests.partition_metadata import View, partition_metadata
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import Image
-from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
+from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import check_topic_name
 from lamina.settings.broker import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from lamina.wire.building import Shape, response_shape
@@ -44,7 +45,8 @@ async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, req
         except KafkaError as error:
             topics.append(_unknown(topic_shape, name, error))
             continue
-        described = _topic(topic_shape, topic, range(first, first + left), partitions.offline(name), metadata.node_id)
+        view = View(metadata.image, request.listener_name, metadata.node_id, partitions.offline(name))
+        described = _topic(topic_shape, topic, range(first, first + left), view)
         topics.append(described)
         left -= len(described.partitions)
         if first + len(described.partitions) < len(topic.partitions):
@@ -69,8 +71,8 @@ def _names(image: Image, message: Any) -> list[str]:
     return sorted(wanted)
 
 
-def _topic(shape: Shape, topic: Topic, wanted: range, offline: frozenset[int], node_id: int) -> Any:
-    """A partition that is offline on this broker has no leader."""
+def _topic(shape: Shape, topic: Topic, wanted: range, view: View) -> Any:
+    """A partition without a leader that can be reached is no error here, as in Kafka."""
     partition_shape = shape.of("partitions")
     return shape(
         error_code=ErrorCode.NONE,
@@ -81,15 +83,16 @@ def _topic(shape: Shape, topic: Topic, wanted: range, offline: frozenset[int], n
             partition_shape(
                 error_code=ErrorCode.NONE,
                 partition_index=index,
-                leader_id=NO_LEADER if index in offline else partition.leader,
+                leader_id=told.leader_id,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
+                replica_nodes=told.replicas,
+                isr_nodes=told.isr,
                 eligible_leader_replicas=(),
                 last_known_elr=(),
-                offline_replicas=(node_id,) if index in offline else (),
+                offline_replicas=told.offline_replicas,
             )
             for index, partition in islice(enumerate(topic.partitions), wanted.start, wanted.stop)
+            for told in [partition_metadata(view, topic, index)]
         ),
         topic_authorized_operations=ALL_ON_TOPIC,
     )

@@ -25,7 +25,7 @@ async def handle(transactions: TransactionCoordinator, clocks: Clocks, request: 
     states = []
     async for transactional_id in in_turns(message.transactional_ids, clocks):
         try:
-            states.append(_state(state_shape, transactions.describe(transactional_id)))
+            states.append(_state(state_shape, await transactions.describe(transactional_id)))
         except KafkaError as error:
             states.append(_failed(state_shape, transactional_id, error))
     return shape(transaction_states=tuple(states))

@@ -4,20 +4,34 @@ Behaviour: long poll until `min_bytes` or `max_wait_ms`; records leave as file r
 high watermark, or the last stable offset with the aborted transactions they have to skip; incremental sessions
 as in KIP-227. The first partition with records may exceed the limits by one batch, no other may. Many partitions are
 read and answered in turns of the loop.
-Version notes: sessions from v7, leader epochs from v9, zstd from v10, topic ids in place of names from v13; what a
-follower says of its directory (v17) and its high watermark (v18) is not looked at.
-Not done: follower fetches and racks (one replica), tiered offsets.
+Followers see up to the log end. What a fetch says of its follower counts once, when it arrives, and only where it is
+neither refused nor told where it diverges (R6, R86). A reader that names the epoch of its last record is told if this
+log parts from its own (R26). With racks, a consumer may be sent to an in-sync follower (KIP-392).
+Version notes: sessions from v7, leader epochs from v9, zstd from v10, consumers may read from followers from v11, topic
+ids in place of names from v13, who leads instead from v16; what a follower says of its directory (v17) and its high
+watermark (v18) is not looked at.
+Not done: tiered offsets.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from lamina.broker.counters import Counters, TopicCounters
-from lamina.broker.partitions.parked_fetch import ParkedFetch
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.parked_fetch import ParkedFetch, readable_bytes
 from lamina.broker.partitions.partition import READ_COMMITTED, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.fetch_sessions import PARTITIONS_AT_A_TIME, Fetching, FetchSessions, PartitionKey
+from lamina.broker.requests.fetch_sessions import (
+    PARTITIONS_AT_A_TIME,
+    Answered,
+    Fetching,
+    FetchSessions,
+)
+from lamina.broker.requests.follower_waits import FollowerWaits
+from lamina.broker.requests.leader_hints import FIRST_FETCH_WITH_HINTS, IN_FETCH, current_leader, node_endpoints
+from lamina.broker.requests.replica_feed import PartitionKey, ReplicaFeed
+from lamina.broker.requests.replica_selector import follower_in_rack
 from lamina.broker.requests.request import Request, Response
 from lamina.broker.threads import Threads, giving_way
 from lamina.broker.turns import Turns
@@ -27,14 +41,19 @@ from lamina.errors import (
     FetchSessionError,
     InconsistentTopicId,
     KafkaError,
+    OffsetOutOfRange,
     StorageError,
+    TopicAuthorizationFailed,
     UnsupportedCompression,
 )
 from lamina.log.lease import Lease
+from lamina.log.partition_log import PartitionLog
 from lamina.records.batch import HEADER_BYTES, Codec, read_header
+from lamina.settings.replication import RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
 from lamina.wire.fetch_request import (
     API_KEY,
     FIRST_WITH_TOPIC_IDS,
+    NO_REPLICA_ID,
     VERSIONS,
     FetchPartition,
     FetchRequest,
@@ -47,29 +66,40 @@ from lamina.wire.fetch_response import (
     TopicFetched,
     encode_fetch_response,
 )
+from lamina.wire.leaders import NodeEndpoint
 
 _FIRST_WITH_ZSTD = 10
+_FIRST_FROM_FOLLOWERS = 11
+_DEBUGGING = -2
+"""The replica id of a reader that is shown everything, on any replica."""
+
+MayReplicate = Callable[[Request], bool]
+"""Whether a client may fetch as a follower."""
 
 
 class _Read:
     """One look at all partitions of a fetch."""
 
-    __slots__ = ("answered", "cold", "has_error", "partitions", "size_bytes", "topics")
+    __slots__ = ("answered", "cold", "is_urgent", "partitions", "size_bytes", "topics")
 
     def __init__(self) -> None:
-        self.answered: list[tuple[PartitionKey, PartitionFetched]] = []
+        self.answered: list[Answered] = []
         self.partitions: list[tuple[Partition, int]] = []
-        """Each with its ``grown_bytes`` at that time."""
+        """Each with its ``readable_bytes`` at that time."""
         self.topics: list[TopicCounters | None] = []
         """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
         self.size_bytes = 0
-        self.has_error = False
+        self.is_urgent = False
+        """Whether there is something to tell that is not worth waiting with."""
         self.cold: list[Lease] = []
 
     def give_back(self) -> None:
+        """It is not answered."""
         for _, fetched in self.answered:
             if isinstance(fetched.records, Lease):
                 fetched.records.give_back()
+        self.answered.clear()
+        self.topics.clear()
 
 
 class Fetch:
@@ -77,8 +107,11 @@ class Fetch:
 
     def __init__(
         self,
+        metadata: Metadata,
         partitions: Partitions,
+        may_replicate: MayReplicate,
         fetch_sessions: FetchSessions,
+        follower_waits: FollowerWaits,
         fetch_max_bytes: int,
         counters: Counters,
         threads: Threads,
@@ -86,8 +119,12 @@ class Fetch:
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        self._metadata = metadata
         self._partitions = partitions
+        self._may_replicate = may_replicate
+        self._is_rack_aware = metadata.settings.get(REPLICA_SELECTOR_CLASS) == RACK_AWARE_SELECTOR
         self._fetch_sessions = fetch_sessions
+        self._follower_waits = follower_waits
         self._fetch_max_bytes = fetch_max_bytes
         self._counters = counters
         self._threads = threads
@@ -96,13 +133,18 @@ class Fetch:
         self._loop = loop
 
     def handle(self, request: Request, message: FetchRequest) -> Response | Awaitable[Response]:
+        is_replica = message.replica_id >= 0
+        if is_replica and not self._may_replicate(request):
+            raise TopicAuthorizationFailed("this listener serves no followers")
         uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
-        fetching = self._fetch_sessions.begin(message, uses_topic_ids, self._clocks.monotonic_ms())
+        fetching = self._fetch_sessions.begin(
+            message, uses_topic_ids, self._clocks.monotonic_ms(), is_privileged=is_replica
+        )
         if len(fetching.asked) > PARTITIONS_AT_A_TIME:
             return self._handle_many(request, message, fetching)
         read = _Read()
         for key, asked in fetching.asked:
-            self._read_one(request, message, key, asked, read)
+            self._read_one(request, message, key, asked, read, fetching.feed, is_arrival=True)
         if not self._is_enough(message, fetching, read):
             read.give_back()
             return self._park(request, message, fetching, read)
@@ -110,34 +152,44 @@ class Fetch:
             # A task that is cancelled before it begins never runs: it reads again, and begins without leases.
             read.give_back()
             return self._answer_cold(request, message, fetching)
-        return _answer(request, fetching, read)
+        return self._answer(request, message, fetching, read)
 
     def _is_enough(self, message: FetchRequest, fetching: Fetching, read: _Read) -> bool:
         """Whether to answer now; not if there is too little and the client would rather wait."""
-        if read.size_bytes >= message.min_bytes or read.has_error or not fetching.asked:
+        if read.size_bytes >= message.min_bytes or read.is_urgent or fetching.is_empty:
             return True
         return message.max_wait_ms <= 0 or self._partitions.is_closing
 
     async def _handle_many(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
         """As above, where one turn of the loop would be too long for all partitions."""
-        await fetching.remember_in_turns(Turns(self._clocks))
-        read = await self._read(request, message, fetching)
-        read.give_back()
+        await fetching.gather_in_turns(Turns(self._clocks))
+        read = await self._read(request, message, fetching, is_arrival=True)
         if self._is_enough(message, fetching, read):
-            return await self._answer_cold(request, message, fetching)
+            return await self._load_and_answer(request, message, fetching, read)
+        read.give_back()
         return await self._park(request, message, fetching, read)
 
     async def _park(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
-        deadline = self._loop.time() + message.max_wait_ms / 1000
+        replica_id = message.replica_id
+        deadline = self._loop.time() + self._follower_waits.longest_ms(replica_id, message.max_wait_ms) / 1000
         is_committed = message.isolation_level == READ_COMMITTED
         may_wait = True
         while may_wait and not self._partitions.is_closing and self._loop.time() < deadline:
-            parked = ParkedFetch(self._loop, message.min_bytes - read.size_bytes, is_committed=is_committed)
+            parked = ParkedFetch(
+                self._loop,
+                message.min_bytes - read.size_bytes,
+                is_committed=is_committed,
+                is_replica=replica_id >= 0,
+            )
             began_ns = self._clocks.monotonic_ns()
             self._counters.parked_fetches += 1
             request.park(parked.stop_waiting)
             try:
-                may_wait = await parked.wait(read.partitions, deadline)
+                with self._follower_waits.waiting(replica_id, parked):
+                    if fetching.feed is None:
+                        may_wait = await parked.wait(read.partitions, deadline, self._turns(fetching))
+                    else:
+                        may_wait = await fetching.feed.wait(parked, deadline)
             finally:
                 self._counters.parked_fetches -= 1
                 request.unpark()
@@ -148,20 +200,26 @@ class Fetch:
             # What came may belong to a transaction that is open: to this reader it is as if nothing had come.
             read = await self._read(request, message, fetching)
             read.give_back()
-            if read.size_bytes >= message.min_bytes or read.has_error:
+            if read.size_bytes >= message.min_bytes or read.is_urgent:
                 break
         return await self._answer_cold(request, message, fetching)
 
     async def _answer_cold(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
-        """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
         read = await self._read(request, message, fetching)
+        return await self._load_and_answer(request, message, fetching, read)
+
+    async def _load_and_answer(
+        self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read
+    ) -> Response:
+        """Bring what is not in the page cache there on a thread, so that sending it does not hold up the loop."""
         while True:
             try:
                 for lease in read.cold:
                     await self._threads.run(lease.load)
-                if len(fetching.asked) > PARTITIONS_AT_A_TIME:
-                    return await self._answer_in_turns(request, fetching, read)
-                return _answer(request, fetching, read)
+                turns = self._turns(fetching)
+                if turns is not None:
+                    return await self._answer_in_turns(request, message, fetching, read, turns)
+                return self._answer(request, message, fetching, read)
             except StorageError:
                 # A log that cannot be read is offline by now, which the next look tells.
                 read.give_back()
@@ -170,9 +228,30 @@ class Fetch:
                 read.give_back()
                 raise
 
-    async def _answer_in_turns(self, request: Request, fetching: Fetching, read: _Read) -> Response:
+    def _answer(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
+        for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
+            _count(request, counters, fetched)
+        news = fetching.news(read.answered)
+        _give_back_others(read, news)
+        topics: list[TopicFetched] = []
+        for key, fetched in news:
+            _add(topics, key, fetched)
+        endpoints = self._endpoints(request, message, topics)
+        return _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
+
+    def _endpoints(
+        self, request: Request, message: FetchRequest, topics: Sequence[TopicFetched]
+    ) -> Sequence[NodeEndpoint]:
+        """Where the leaders are that the answer hints at; another broker knows the way (R34)."""
+        if not request.error_code or message.replica_id >= 0:
+            return ()
+        leaders = [fetched.current_leader for topic in topics for fetched in topic.partitions if fetched.current_leader]
+        return node_endpoints(self._metadata.image, leaders, request.listener_name)
+
+    async def _answer_in_turns(
+        self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read, turns: Turns
+    ) -> Response:
         """As ``_answer``, for many partitions."""
-        turns = Turns(self._clocks)
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
             await turns.step()
@@ -182,20 +261,29 @@ class Fetch:
         for key, fetched in news:
             _add(topics, key, fetched)
             await turns.step()
+        endpoints = self._endpoints(request, message, topics)
 
         def encode() -> Response:
             with giving_way():
-                return _encoded(request, topics, session_id=fetching.session_id)
+                return _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
 
         return await self._message_thread.run(encode)
 
-    async def _read(self, request: Request, message: FetchRequest, fetching: Fetching) -> _Read:
+    def _turns(self, fetching: Fetching) -> Turns | None:
+        """If the partitions are too many for one."""
+        return Turns(self._clocks) if len(fetching.asked) > PARTITIONS_AT_A_TIME else None
+
+    async def _read(
+        self, request: Request, message: FetchRequest, fetching: Fetching, *, is_arrival: bool = False
+    ) -> _Read:
         """Look at all partitions; if they are many, at a few in each turn of the loop."""
+        if not is_arrival:
+            fetching.look_again()
         read = _Read()
-        turns = Turns(self._clocks) if len(fetching.asked) > PARTITIONS_AT_A_TIME else None
+        turns = self._turns(fetching)
         try:
             for key, asked in fetching.asked:
-                self._read_one(request, message, key, asked, read)
+                self._read_one(request, message, key, asked, read, fetching.feed, is_arrival=is_arrival)
                 if turns is not None:
                     await turns.step()
         except BaseException:
@@ -204,15 +292,36 @@ class Fetch:
         return read
 
     def _read_one(
-        self, request: Request, message: FetchRequest, key: PartitionKey, asked: FetchPartition, read: _Read
+        self,
+        request: Request,
+        message: FetchRequest,
+        key: PartitionKey,
+        asked: FetchPartition,
+        read: _Read,
+        feed: ReplicaFeed | None,
+        *,
+        is_arrival: bool,
     ) -> None:
+        """``is_arrival`` the first time that a request's partition is read: then a follower's fetch counts."""
         left_bytes = min(message.max_bytes, self._fetch_max_bytes) - read.size_bytes
         found = len(read.partitions)
         fetched = self._read_partition(request, message, key, asked, left_bytes, not read.size_bytes, read.partitions)
         read.answered.append((key, fetched))
-        read.topics.append(read.partitions[-1][0].counters if len(read.partitions) > found else None)
-        if fetched.error_code != 0 or fetched.diverging_epoch is not None:
-            read.has_error = True
+        partition = read.partitions[-1][0] if len(read.partitions) > found else None
+        if feed is not None and partition is not None:
+            feed.looked_at(key, partition)
+        is_replica = message.replica_id >= 0
+        read.topics.append(None if partition is None or is_replica else partition.counters)
+        if fetched.error_code or fetched.diverging_epoch is not None or fetched.preferred_read_replica >= 0:
+            read.is_urgent = True
+        elif is_replica:
+            if is_arrival and partition is not None:
+                partition.replica_fetched(
+                    message.replica_id, message.replica_epoch, asked.fetch_offset, asked.log_start_offset
+                )
+        elif message.replica_id != _DEBUGGING and asked.fetch_offset > fetched.high_watermark:
+            # Between high watermark and log end: the consumer has read from another replica, which knows more (R35).
+            read.is_urgent = True
         if isinstance(fetched.records, Lease):
             read.size_bytes += fetched.records.size_bytes
             if not fetched.records.is_cached():
@@ -237,13 +346,46 @@ class Fetch:
                 raise InconsistentTopicId(f"{partition.log.name} has another topic id")
             partition.check_online()
             partition.check_epoch(asked.current_leader_epoch)
-            partitions.append((partition, partition.grown_bytes))
+            is_replica = message.replica_id >= 0
+            if is_replica:
+                partition.check_replica(message.replica_id, message.replica_epoch, asked.current_leader_epoch)
+            elif request.api_version < _FIRST_FROM_FOLLOWERS:
+                partition.require_leader()
+            partitions.append((partition, readable_bytes(partition, is_replica=is_replica)))
+            if self._is_rack_aware:
+                follower_id = self._preferred_replica(request, message, partition, asked.fetch_offset)
+                if follower_id is not None:
+                    return _sent_to(follower_id, partition, asked)
             return _read_records(request, message, partition, asked, left_bytes, may_exceed)
         except KafkaError as error:
-            return PartitionFetched(index, error.code, -1)
+            leader = None
+            if error.code in IN_FETCH and request.api_version >= FIRST_FETCH_WITH_HINTS:
+                leader = current_leader(self._metadata.image, topic, index)
+            return PartitionFetched(index, error.code, -1, current_leader=leader)
         except Exception as error:
             self._partitions.failed(topic, index, error)
             return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+    def _preferred_replica(
+        self, request: Request, message: FetchRequest, partition: Partition, offset: int
+    ) -> int | None:
+        leader = partition.leader
+        if leader is None or message.replica_id != NO_REPLICA_ID or request.api_version < _FIRST_FROM_FOLLOWERS:
+            return None
+        image, listener_name = self._metadata.image, request.listener_name
+        return follower_in_rack(image, leader, partition.topic, partition.index, offset, message.rack_id, listener_name)
+
+
+def _sent_to(follower_id: int, partition: Partition, asked: FetchPartition) -> PartitionFetched:
+    """No records: the consumer reads them there."""
+    return PartitionFetched(
+        asked.partition_index,
+        0,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log.log_start_offset,
+        preferred_read_replica=follower_id,
+    )
 
 
 def _read_records(
@@ -258,16 +400,14 @@ def _read_records(
     high_watermark, stable = partition.high_watermark, partition.last_stable_offset
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
-        end = log.epochs.end_of(asked.last_fetched_epoch, log.log_end_offset)
-        if end.epoch < 0 and asked.last_fetched_epoch <= partition.leader_epoch:
-            end = end._replace(epoch=asked.last_fetched_epoch, start_offset=log.log_end_offset)
-        if end.epoch < asked.last_fetched_epoch or end.start_offset < offset:
-            diverging = DivergingEpoch(end.epoch, end.start_offset)
+        diverging = _divergence(log, asked)
+        if diverging is not None:
             return PartitionFetched(
                 asked.partition_index, 0, high_watermark, stable, log.log_start_offset, diverging_epoch=diverging
             )
-    is_committed = message.isolation_level == READ_COMMITTED
-    bound = stable if is_committed else high_watermark
+    is_consumer = message.replica_id < 0 and message.replica_id != _DEBUGGING
+    is_committed = is_consumer and message.isolation_level == READ_COMMITTED
+    bound = (stable if is_committed else high_watermark) if is_consumer else log.log_end_offset
     limit_bytes = max(min(asked.max_bytes, left_bytes), 0)
     lease = log.read(offset, limit_bytes, bound)
     if lease is not None and lease.size_bytes > limit_bytes and not may_exceed:
@@ -279,6 +419,21 @@ def _read_records(
         if lease is not None:
             lease.give_back()
         raise
+
+
+def _divergence(log: PartitionLog, asked: FetchPartition) -> DivergingEpoch | None:
+    """Where this log parts from the reader's, by the epoch of the reader's last record (R26).
+
+    An offset that is deleted here is out of range, whatever the epochs say: there is nothing to go on from (R98).
+    """
+    epoch, end_offset = log.epochs.end_of(asked.last_fetched_epoch, log.log_end_offset)
+    if epoch < 0 or end_offset < 0 or asked.fetch_offset < log.log_start_offset:
+        raise OffsetOutOfRange(
+            f"{log.name} does not know epoch {asked.last_fetched_epoch} at offset {asked.fetch_offset}"
+        )
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return DivergingEpoch(epoch, end_offset)
+    return None
 
 
 def _fetched(
@@ -310,18 +465,7 @@ def _check_no_zstd(lease: Lease) -> None:
         raise UnsupportedCompression("zstd needs version 10 of Fetch")
 
 
-def _answer(request: Request, fetching: Fetching, read: _Read) -> Response:
-    for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
-        _count(request, counters, fetched)
-    news = fetching.news(read.answered)
-    _give_back_others(read, news)
-    topics: list[TopicFetched] = []
-    for key, fetched in news:
-        _add(topics, key, fetched)
-    return _encoded(request, topics, session_id=fetching.session_id)
-
-
-def _give_back_others(read: _Read, news: list[tuple[PartitionKey, PartitionFetched]]) -> None:
+def _give_back_others(read: _Read, news: list[Answered]) -> None:
     """What is not told is not sent."""
     if len(news) != len(read.answered):
         told = {key for key, _ in news}
@@ -340,7 +484,14 @@ def _add(topics: list[TopicFetched], key: PartitionKey, fetched: PartitionFetche
         topics.append(TopicFetched(name, topic_id, [fetched]))
 
 
-def _encoded(request: Request, topics: Sequence[TopicFetched], *, error_code: int = 0, session_id: int = 0) -> Response:
+def _encoded(
+    request: Request,
+    topics: Sequence[TopicFetched],
+    *,
+    error_code: int = 0,
+    session_id: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
+) -> Response:
     return encode_fetch_response(
         request.api_version,
         request.correlation_id,
@@ -348,6 +499,7 @@ def _encoded(request: Request, topics: Sequence[TopicFetched], *, error_code: in
         request.throttle_ms,
         error_code=error_code,
         session_id=session_id,
+        node_endpoints=endpoints,
     )
 
 

@@ -1,7 +1,8 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Behaviour: names the broker that coordinates a group or a transactional id; the internal topic is made with the first
-question. One whose partition is offline has no coordinator: COORDINATOR_NOT_AVAILABLE.
+Behaviour: names the broker that coordinates a group or a transactional id, which leads its partition of an internal
+topic, at its address for the client's listener; the topic is made with the first question. COORDINATOR_NOT_AVAILABLE
+while there is no such broker: the topic is being made, has no leader there, or the leader lacks that listener (R74).
 Version notes: transactional ids (key type 1) from v1, several keys at a time from v4. Other types are an
 INVALID_REQUEST.
 """
@@ -15,7 +16,9 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
-from lamina.errors import CoordinatorNotAvailable, ErrorCode, InvalidRequest, KafkaError, NotCoordinator
+from lamina.errors import CoordinatorNotAvailable, ErrorCode, InvalidRequest, KafkaError
+from lamina.image.image import Image
+from lamina.settings.listeners import Listener
 from lamina.wire.building import Shape, response_shape
 
 API_KEY = 10
@@ -38,20 +41,19 @@ async def handle(
         raise InvalidRequest(f"there is no coordinator for keys of type {key_type}")
     coordinator = groups if key_type == GROUP else transactions
     await coordinator.create_topic()
-    broker = metadata.image.brokers[metadata.node_id]
-    endpoint = broker.endpoint_for(request.listener_name)
     shape = response_shape(API_KEY, request.api_version)
 
     def found(shape: Shape, key: str) -> Any:
         try:
-            coordinator.shard_of(key)
-        except NotCoordinator as error:
-            return shape(key=key, **_failed(CoordinatorNotAvailable(str(error))))
+            broker_id = coordinator.coordinator_of(key)
+            endpoint = _endpoint(metadata.image, broker_id, request.listener_name)
+        except CoordinatorNotAvailable as error:
+            return shape(key=key, **_failed(error))
         return shape(
             key=key,
             error_code=ErrorCode.NONE,
             error_message=None,
-            node_id=metadata.node_id,
+            node_id=broker_id,
             host=endpoint.host,
             port=endpoint.port,
         )
@@ -60,6 +62,14 @@ async def handle(
         return found(shape, message.key)
     one = shape.of("coordinators")
     return shape(coordinators=tuple([found(one, key) async for key in in_turns(message.coordinator_keys, clocks)]))
+
+
+def _endpoint(image: Image, broker_id: int, listener_name: str) -> Listener:
+    broker = image.brokers.get(broker_id)
+    endpoint = None if broker is None else broker.endpoints.get(listener_name)
+    if endpoint is None:
+        raise CoordinatorNotAvailable(f"broker {broker_id} has no listener {listener_name}")
+    return endpoint
 
 
 def _failed(error: KafkaError) -> dict[str, Any]:

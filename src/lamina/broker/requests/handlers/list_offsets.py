@@ -1,9 +1,11 @@
 """ListOffsets (key 2), versions 1-11.
 
 Behaviour: latest (-1), earliest (-2), the largest timestamp (-3, v7), and the first record at or after a time.
-A reader of committed records gets the last stable offset for the high watermark. Nothing
-found is -1 and -1. A partition that is asked for twice is INVALID_REQUEST; a negative timestamp that has no meaning, or
-none yet in this version, is UNSUPPORTED_VERSION. Many partitions are answered in turns of the loop.
+A reader of committed records gets the last stable offset for the high watermark, another broker the log end. Only the
+leader answers, except who asks as replica -2. Until a new leader knows that all before its epoch is committed, what is
+not below its high watermark is OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below v5): else offsets would go back (R38).
+Nothing found is -1 and -1. A partition that is asked for twice is INVALID_REQUEST; a negative timestamp that has no
+meaning, or none yet in this version, is UNSUPPORTED_VERSION. Many partitions are answered in turns of the loop.
 Version notes: earliest local (-4, v8) is the earliest; latest tiered (-5, v9) and earliest pending upload (-6, v11) are
 nowhere: nothing is tiered, and so nothing waits for the timeout of v10.
 """
@@ -21,7 +23,15 @@ from lamina.broker.requests.request import Request
 from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
-from lamina.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
+from lamina.errors import (
+    ErrorCode,
+    InvalidRequest,
+    KafkaError,
+    LeaderNotAvailable,
+    OffsetNotAvailable,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
 from lamina.wire.building import Shape, response_shape
 
@@ -41,7 +51,12 @@ _FIRST_VERSIONS = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+_FIRST_WITH_OFFSET_NOT_AVAILABLE = 5
 _ENTRIES_AT_A_TIME = 256
+
+_CONSUMER = -1
+_DEBUGGING = -2
+"""The replica id of a reader that is shown everything, on any replica."""
 
 Duplicates = set[tuple[str, int]]
 
@@ -81,7 +96,7 @@ async def _handle_in_turns(
         answered = []
         for asked in topic.partitions:
             if _is_by_time(request, asked):
-                answer = await _find_by_time(partitions, threads, message, topic.name, asked, duplicates)
+                answer = await _find_by_time(partitions, threads, request, message, topic.name, asked, duplicates)
             else:
                 answer = _find(partitions, request, message, topic.name, asked, duplicates)
             answered.append(_answer_one(partition_shape, asked.partition_index, answer))
@@ -104,13 +119,15 @@ def _duplicates(message: Any) -> Duplicates:
     return {partition for partition, times in count.items() if times > 1}
 
 
-def _partition(partitions: Partitions, topic: str, asked: Any, duplicates: Duplicates) -> Partition:
+def _partition(partitions: Partitions, message: Any, topic: str, asked: Any, duplicates: Duplicates) -> Partition:
     index = asked.partition_index
     if (topic, index) in duplicates:
         raise InvalidRequest(f"{topic}-{index} is asked for more than once")
     partition = partitions.get(topic, index)
     partition.check_online()
     partition.check_epoch(getattr(asked, "current_leader_epoch", -1))
+    if message.replica_id != _DEBUGGING:
+        partition.require_leader()
     return partition
 
 
@@ -118,35 +135,55 @@ def _find(
     partitions: Partitions, request: Request, message: Any, topic: str, asked: Any, duplicates: Duplicates
 ) -> Found | KafkaError:
     try:
-        partition = _partition(partitions, topic, asked, duplicates)
+        partition = _partition(partitions, message, topic, asked, duplicates)
         if request.api_version < _FIRST_VERSIONS.get(asked.timestamp, request.api_version + 1):
             raise UnsupportedVersion(f"version {request.api_version} of ListOffsets has no timestamp {asked.timestamp}")
+        if asked.timestamp == LATEST:
+            _check_available(partition, request, message)
+            return Found(_bound(partition, message), leader_epoch=partition.epoch)
     except KafkaError as error:
-        return error
-    if asked.timestamp == LATEST:
-        return Found(_bound(partition, message), leader_epoch=partition.leader_epoch)
+        return error.without_frames()
     if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
     log = partition.log
     epoch = log.epochs.epoch_at(log.log_start_offset)
-    # The log notes an epoch with its first batch; an empty one is in the epoch of its leader.
-    return Found(log.log_start_offset, leader_epoch=partition.leader_epoch if epoch == _NOTHING else epoch)
+    # A follower's empty log knows no epoch; it is in that of its leader.
+    return Found(log.log_start_offset, leader_epoch=partition.epoch if epoch == _NOTHING else epoch)
+
+
+def _check_available(partition: Partition, request: Request, message: Any) -> None:
+    """What consumers were told by the leader before may lie above the high watermark that this one knows (R38, R88)."""
+    leader = partition.leader
+    if message.replica_id != _CONSUMER or leader is None or partition.high_watermark >= leader.start_offset:
+        return
+    sentence = f"{partition.log.name} has a new leader, which does not know yet what is committed"
+    is_known = request.api_version >= _FIRST_WITH_OFFSET_NOT_AVAILABLE
+    raise OffsetNotAvailable(sentence) if is_known else LeaderNotAvailable(sentence)
 
 
 async def _find_by_time(
-    partitions: Partitions, threads: Threads, message: Any, topic: str, asked: Any, duplicates: Duplicates
+    partitions: Partitions,
+    threads: Threads,
+    request: Request,
+    message: Any,
+    topic: str,
+    asked: Any,
+    duplicates: Duplicates,
 ) -> Found | KafkaError:
     try:
-        partition = _partition(partitions, topic, asked, duplicates)
+        partition = _partition(partitions, message, topic, asked, duplicates)
         bound, limit_bytes = _bound(partition, message), partition.rules.max_decompressed_bytes
         if asked.timestamp == MAX_TIMESTAMP:
             search = offset_of_max_timestamp(partition.log, bound, limit_bytes)
         else:
             search = offset_for_timestamp(partition.log, asked.timestamp, bound, limit_bytes)
         found = await _run(partitions, threads, partition, search)
+        if found is None:
+            _check_available(partition, request, message)
+            return Found()
     except KafkaError as error:
-        return error
-    return Found() if found is None else Found(found.offset, found.timestamp, found.leader_epoch)
+        return error.without_frames()
+    return Found(found.offset, found.timestamp, found.leader_epoch)
 
 
 async def _run(
@@ -172,6 +209,8 @@ async def _run(
 
 
 def _bound(partition: Partition, message: Any) -> int:
+    if message.replica_id != _CONSUMER:
+        return partition.log.log_end_offset
     return partition.bound(getattr(message, "isolation_level", 0))
 
 

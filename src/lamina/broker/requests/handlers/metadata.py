@@ -1,23 +1,25 @@
 """Metadata (key 3), versions 0-13.
 
 Behaviour: brokers as this listener advertises them, the controller, and the topics asked for: all of them for
-a null list (an empty list in v0), none for an empty one. A topic that is not there is made if the client and
-`auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes. Everybody may do
+a null list (an empty list in v0), none for an empty one. A partition without a leader that can be reached by this
+listener is LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND, and told all the same. A topic that is not there is made if the
+client and `auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes. Everybody may do
 everything, and if asked the answer says so. Many topics are answered in turns of the loop; one of many partitions is
 encoded on a thread.
-Version notes: by topic id from v12 (v10 and v11 carry ids but may not be asked by them).
+Version notes: v0 leaves out replicas that are away (REPLICA_NOT_AVAILABLE); LISTENER_NOT_FOUND from v6; by topic id
+from v12 (v10 and v11 carry ids but may not be asked by them).
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.topic_creation import NewTopic, create_topics
-from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.metadata.topic_creation import CreateTopics, NewTopic
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from lamina.broker.requests.partition_metadata import View, partition_metadata
 from lamina.broker.requests.request import Request, Response
 from lamina.broker.threads import Threads, giving_way
 from lamina.broker.turns import Turns
@@ -29,7 +31,8 @@ from lamina.errors import (
     TopicAlreadyExists,
     UnknownTopicId,
 )
-from lamina.image.topic import INTERNAL_TOPICS, NO_LEADER, Topic
+from lamina.image.image import Broker
+from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import RESERVED, check_topic_name
 from lamina.settings.broker import AUTO_CREATE_TOPICS_ENABLE
 from lamina.wire.building import Shape, response_shape
@@ -37,6 +40,7 @@ from lamina.wire.codec import encode_entity, encode_response_around
 
 API_KEY = 3
 _FIRST_WITH_AUTO_CREATION_FLAG = 4
+_FIRST_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_BY_ID = 12
 _TOPICS_AT_A_TIME = 256
 _PARTITIONS_AT_A_TIME = 1000
@@ -44,6 +48,10 @@ _PARTITIONS_AT_A_TIME = 1000
 
 _NEVER_MADE = INTERNAL_TOPICS | {RESERVED}
 """By a client's question alone."""
+
+_Encoded = dict[tuple[int, str], bytes | bytearray]
+"""A topic by version and listener."""
+_Kept = tuple[Topic, Mapping[int, Broker], _Encoded]
 
 _Asked = Topic | tuple[str | None, UUID | None, ErrorCode]
 """A topic, or what is to be said in place of one."""
@@ -56,7 +64,7 @@ class DescribeTopics:
         self,
         metadata: Metadata,
         partitions: Partitions,
-        directories: LogDirectories,
+        create_topics: CreateTopics,
         message_thread: Threads,
         clocks: Clocks,
     ) -> None:
@@ -64,9 +72,9 @@ class DescribeTopics:
         self._clocks = clocks
         self._metadata = metadata
         self._partitions = partitions
-        self._directories = directories
-        self._encoded: dict[str, tuple[Topic, dict[int, bytes | bytearray]]] = {}
-        """Topics as responses have them, by version; good as long as the topic is the same object."""
+        self._create_topics = create_topics
+        self._encoded: dict[str, _Kept] = {}
+        """Topics as responses have them, as long as they and the brokers are the same objects."""
 
     def handle(self, request: Request, message: Any) -> Response | Awaitable[Response]:
         missing = self._missing(request, message)
@@ -92,9 +100,10 @@ class DescribeTopics:
         return [name for name in named if name not in self._metadata.image.topics and name not in _NEVER_MADE]
 
     async def _create_and_answer(self, request: Request, message: Any, missing: list[str]) -> Response:
+        made: Mapping[str, Topic | KafkaError]
         try:
             wanted = [NewTopic(name) for name in missing]
-            made = await create_topics(self._metadata, self._directories, wanted, self._clocks)
+            made = await self._create_topics(wanted)
         except KafkaError as error:
             made = dict.fromkeys(missing, error)
         # One that exists by now was made by another client's request, and is as good.
@@ -132,17 +141,21 @@ class DescribeTopics:
         return self._answer(request, message, wanted, encoded)
 
     async def _large_topic(self, request: Request, topic: Topic, operations: int) -> bytes | bytearray:
-        offline = self._partitions.offline(topic.name)
-        by_version = self._kept(topic) if operations == NOT_ASKED and not offline else {}
-        if request.api_version not in by_version:
-            shape, node_id = _topic_shape(request), self._metadata.node_id
+        view = self._view(request, topic)
+        encoded = self._kept(topic) if operations == NOT_ASKED and not view.offline else {}
+        key = (request.api_version, request.listener_name)
+        if key not in encoded:
 
             def encode() -> bytearray:
                 with giving_way():
-                    return encode_entity(_whole_topic(shape, topic, operations, offline, node_id))
+                    return encode_entity(_whole_topic(request, topic, operations, view))
 
-            by_version[request.api_version] = await self._message_thread.run(encode)
-        return by_version[request.api_version]
+            encoded[key] = await self._message_thread.run(encode)
+        return encoded[key]
+
+    def _view(self, request: Request, topic: Topic) -> View:
+        offline = self._partitions.offline(topic.name)
+        return View(self._metadata.image, request.listener_name, self._metadata.node_id, offline)
 
     def _answer(
         self, request: Request, message: Any, wanted: Sequence[_Asked], encoded: list[bytes | bytearray]
@@ -157,11 +170,11 @@ class DescribeTopics:
             brokers=tuple(
                 broker_shape(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
                 for broker in image.brokers.values()
-                for endpoint in [broker.endpoint_for(request.listener_name)]
+                if (endpoint := broker.endpoints.get(request.listener_name)) is not None
             ),
             throttle_time=request.throttle_ms,
             cluster_id=image.cluster_id,
-            controller_id=image.controller_id,
+            controller_id=image.controller_on(request.listener_name),
             topics=(),
             cluster_authorized_operations=(
                 ALL_ON_CLUSTER if getattr(message, "include_cluster_authorized_operations", False) else NOT_ASKED
@@ -208,25 +221,25 @@ class DescribeTopics:
                 topic_authorized_operations=NOT_ASKED,
             )
             return encode_entity(nothing)
-        offline = self._partitions.offline(asked.name)
-        if operations != NOT_ASKED or offline:
+        view = self._view(request, asked)
+        if operations != NOT_ASKED or view.offline:
             # Seldom asked for, so not worth keeping.
-            return encode_entity(_whole_topic(shape, asked, operations, offline, self._metadata.node_id))
-        by_version = self._kept(asked)
-        if api_version not in by_version:
-            by_version[api_version] = encode_entity(
-                _whole_topic(shape, asked, NOT_ASKED, offline, self._metadata.node_id)
-            )
-        return by_version[api_version]
+            return encode_entity(_whole_topic(request, asked, operations, view))
+        encoded = self._kept(asked)
+        key = (api_version, request.listener_name)
+        if key not in encoded:
+            encoded[key] = encode_entity(_whole_topic(request, asked, NOT_ASKED, view))
+        return encoded[key]
 
-    def _kept(self, topic: Topic) -> dict[int, bytes | bytearray]:
+    def _kept(self, topic: Topic) -> _Encoded:
+        image = self._metadata.image
         kept = self._encoded.get(topic.name)
-        if kept is None or kept[0] is not topic:
-            if len(self._encoded) >= 2 * len(self._metadata.image.topics):
+        if kept is None or kept[0] is not topic or kept[1] is not image.brokers:
+            if len(self._encoded) >= 2 * len(image.topics):
                 # Most of them are of topics that were deleted.
                 self._encoded.clear()
-            kept = self._encoded[topic.name] = (topic, {})
-        return kept[1]
+            kept = self._encoded[topic.name] = (topic, image.brokers, {})
+        return kept[2]
 
 
 def _operations(message: Any) -> int:
@@ -237,9 +250,11 @@ def _topic_shape(request: Request) -> Shape:
     return response_shape(API_KEY, request.api_version).of("topics")
 
 
-def _whole_topic(shape: Shape, topic: Topic, operations: int, offline: frozenset[int], node_id: int) -> Any:
-    """A partition that is offline on this broker has no leader."""
+def _whole_topic(request: Request, topic: Topic, operations: int, view: View) -> Any:
+    shape = _topic_shape(request)
     partition_shape = shape.of("partitions")
+    tells_listener = request.api_version >= _FIRST_WITH_LISTENER_NOT_FOUND
+    live_only = request.api_version == 0
     return shape(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -247,15 +262,16 @@ def _whole_topic(shape: Shape, topic: Topic, operations: int, offline: frozenset
         is_internal=topic.is_internal,
         partitions=tuple(
             partition_shape(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if index in offline else ErrorCode.NONE,
+                error_code=told.error_code,
                 partition_index=index,
-                leader_id=NO_LEADER if index in offline else partition.leader,
+                leader_id=told.leader_id,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-                offline_replicas=(node_id,) if index in offline else (),
+                replica_nodes=told.replicas,
+                isr_nodes=told.isr,
+                offline_replicas=told.offline_replicas,
             )
             for index, partition in enumerate(topic.partitions)
+            for told in [partition_metadata(view, topic, index, tells_listener=tells_listener, live_only=live_only)]
         ),
         topic_authorized_operations=operations,
     )

@@ -1,9 +1,9 @@
 """OffsetForLeaderEpoch (key 23), versions 2-4.
 
 Behaviour: for a leader epoch the largest known one at or below it and the offset where that one ends, so that a
-client learns whether records it has read were lost. -1 and -1 for an epoch that has not begun. An epoch in which
-nothing was written ends where the log does.
-Version notes: v3 names the replica that asks, which makes no difference with one replica.
+client or a follower learns whether records it has were lost. -1 and -1 for an epoch that has not begun. Only the leader
+answers.
+Version notes: v3 names the replica that asks, which makes no difference.
 """
 
 from typing import Any
@@ -43,7 +43,8 @@ def _partition(partitions: Partitions, shape: Shape, topic: str, asked: Any) -> 
         partition = partitions.get(topic, asked.partition)
         partition.check_online()
         partition.check_epoch(asked.current_leader_epoch)
-        end = partition.end_of_epoch(asked.leader_epoch)
+        partition.require_leader()
+        end = partition.log.epochs.end_of(asked.leader_epoch, partition.log.log_end_offset)
     except KafkaError as error:
         error_code = error.code
     return shape(error_code=error_code, partition=asked.partition, leader_epoch=end.epoch, end_offset=end.start_offset)

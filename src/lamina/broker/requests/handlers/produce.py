@@ -2,12 +2,15 @@
 
 Behaviour: each partition's one batch is validated record by record, appended, and answered with its offset.
 acks 0 gets no answer, and an error closes the connection; acks 1 and all are answered once the batch is in the
-log, and on disk where `flush.messages` says so. Batches that are large once decompressed, that hold many records or
-that the topic stores in another codec are prepared on a thread. A batch that begins a transaction in its partition is
-verified with the transaction coordinator first. While the disk is nearly full every batch for it gets POLICY_VIOLATION.
-Version notes: zstd needs v7; record errors are told from v8; TRANSACTION_ABORTABLE from v11; from v12 partitions need
-not be added to the transaction before; v13 has topic ids in place of names, and an id that no topic has is
-UNKNOWN_TOPIC_ID.
+log, and on disk where `flush.messages` says so. acks=all waits for all in-sync replicas: fewer than
+`min.insync.replicas` are NOT_ENOUGH_REPLICAS before the append and NOT_ENOUGH_REPLICAS_AFTER_APPEND after it, and after
+the timeout REQUEST_TIMED_OUT tells where the records are that may still be committed. A leader whose session is not
+proven takes nothing but acks=all. Batches that are large once decompressed, that hold many records or that the topic
+stores in another codec are prepared on a thread. A batch that begins a transaction in its partition is verified with
+the transaction coordinator first. While the disk is nearly full every batch for it gets POLICY_VIOLATION.
+Version notes: zstd needs v7; record errors are told from v8; who leads instead from v10; TRANSACTION_ABORTABLE from
+v11; from v12 partitions need not be added to the transaction before; v13 has topic ids in place of names, and an id
+that no topic has is UNKNOWN_TOPIC_ID.
 """
 
 import asyncio
@@ -17,11 +20,12 @@ from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.partitions.commits import all_committed
+from lamina.broker.partitions.commits import all_committed_within, all_flushed
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.leader_hints import FIRST_PRODUCE_WITH_HINTS, IN_PRODUCE, current_leader, node_endpoints
 from lamina.broker.requests.request import CloseConnection, Request, Response
 from lamina.broker.requests.transaction_verification import (
     NOTHING_TO_VERIFY,
@@ -37,7 +41,9 @@ from lamina.errors import (
     InvalidTopic,
     KafkaError,
     MessageTooLarge,
+    NotEnoughReplicasAfterAppend,
     RecordsRejected,
+    RequestTimedOut,
     StorageError,
     TransactionalIdAuthorizationFailed,
     UnknownServerError,
@@ -49,6 +55,7 @@ from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
 from lamina.records.codecs import DEFAULT_LEVELS
 from lamina.records.prepare import PreparedBatch, prepare_batch
+from lamina.wire.leaders import NodeEndpoint
 from lamina.wire.produce import (
     API_KEY,
     FIRST_WITH_TOPIC_IDS,
@@ -108,7 +115,7 @@ class Produce:
             request.holds_frame = True
             return self._handle_slowly(request, message, NOTHING_TO_VERIFY)
         now_ms = self._clocks.now_ms()
-        uncommitted: list[Partition] = []
+        uncommitted: list[tuple[Partition, int]] = []
         topics = []
         for topic, topic_id, partitions in message.topics:
             if topic is None:
@@ -121,7 +128,7 @@ class Produce:
             topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             return self._answer_committed(request, message, topics, uncommitted)
-        return _answer(request, message, topics)
+        return self._answer(request, message, topics)
 
     def _named(self, topic: TopicRecords) -> TopicRecords:
         """The topic with the name that belongs to its id; none where no topic has the id."""
@@ -140,7 +147,7 @@ class Produce:
 
     async def _handle_slowly(self, request: Request, message: ProduceRequest, verified: Verified) -> Response:
         """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
-        uncommitted: list[Partition] = []
+        uncommitted: list[tuple[Partition, int]] = []
         topics = []
         done = 0
         for topic, topic_id, partitions in message.topics:
@@ -166,7 +173,7 @@ class Produce:
             topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             return await self._answer_committed(request, message, topics, uncommitted)
-        return _answer(request, message, topics)
+        return self._answer(request, message, topics)
 
     async def _prepare_on_thread(self, topic: str, sent: PartitionRecords) -> PreparedBatch | KafkaError | None:
         """The batch, or what is wrong with it; ``None`` where the loop may as well prepare it."""
@@ -191,7 +198,7 @@ class Produce:
         sent: PartitionRecords,
         prepared: PreparedBatch | KafkaError | None,
         now_ms: int,
-        uncommitted: list[Partition],
+        uncommitted: list[tuple[Partition, int]],
         verification: VerificationGuard | None = None,
     ) -> PartitionProduced:
         """Append what was sent to one partition; its error is that partition's alone."""
@@ -204,6 +211,8 @@ class Produce:
                 raise InvalidTopic(f"{topic} is internal: clients may not write to it")
             if message.acks == -1:
                 partition.check_in_sync()
+            else:
+                partition.check_lease()
             if records is None:
                 raise InvalidRecord("a Produce request without records")
             partition.free_space.check(len(records))
@@ -227,7 +236,7 @@ class Produce:
         try:
             appended = partition.append(prepared, now_ms, verification)
             if not (partition.is_committed() if message.acks == -1 else partition.is_flushed()):
-                uncommitted.append(partition)
+                uncommitted.append((partition, appended.last_offset + 1))
             counters.in_messages += prepared.validated.header.record_count
             counters.in_bytes += len(records)
             log_append_time_ms = -1
@@ -288,15 +297,22 @@ class Produce:
         return rules.codec is not None and rules.codec_level != DEFAULT_LEVELS.get(rules.codec)
 
     async def _answer_committed(
-        self, request: Request, message: ProduceRequest, topics: list[TopicProduced], uncommitted: list[Partition]
+        self,
+        request: Request,
+        message: ProduceRequest,
+        topics: list[TopicProduced],
+        uncommitted: list[tuple[Partition, int]],
     ) -> Response:
         """Response once these batches are committed."""
-        failed = await all_committed(uncommitted, self._clocks, flushed_only=message.acks != -1)
+        if message.acks == -1:
+            failed = await all_committed_within(uncommitted, message.timeout_ms, self._clocks)
+        else:
+            failed = await all_flushed((partition for partition, _ in uncommitted), self._clocks)
         if failed:
             topics = [
                 topic._replace(
                     partitions=[
-                        _failed(request, done.partition_index, failed[topic.name, done.partition_index])
+                        _uncommitted(request, done, failed[topic.name, done.partition_index])
                         if topic.name is not None and (topic.name, done.partition_index) in failed
                         else done
                         for done in topic.partitions
@@ -304,7 +320,25 @@ class Produce:
                 )
                 for topic in topics
             ]
-        return _answer(request, message, topics)
+        return self._answer(request, message, topics)
+
+    def _answer(self, request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Response:
+        if not request.error_code or request.api_version < FIRST_PRODUCE_WITH_HINTS:
+            return _answer(request, message, topics)
+        image = self._metadata.image
+        topics = [
+            topic._replace(
+                partitions=[
+                    done._replace(current_leader=current_leader(image, topic.name, done.partition_index))
+                    if topic.name is not None and done.error_code in IN_PRODUCE
+                    else done
+                    for done in topic.partitions
+                ]
+            )
+            for topic in topics
+        ]
+        leaders = [done.current_leader for topic in topics for done in topic.partitions if done.current_leader]
+        return _answer(request, message, topics, node_endpoints(image, leaders, request.listener_name))
 
 
 def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:
@@ -315,12 +349,25 @@ def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduce
     return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))
 
 
+def _uncommitted(request: Request, produced: PartitionProduced, error: KafkaError) -> PartitionProduced:
+    """What was appended and cannot be acknowledged. Where it may still be committed, the client is told its offset."""
+    failed = _failed(request, produced.partition_index, error)
+    if isinstance(error, (RequestTimedOut, NotEnoughReplicasAfterAppend)):
+        return failed._replace(base_offset=produced.base_offset, log_start_offset=produced.log_start_offset)
+    return failed
+
+
 def _unknown_topic(request: Request, topic_id: UUID | None, partitions: Sequence[PartitionRecords]) -> TopicProduced:
     error = UnknownTopicId(f"there is no topic with id {topic_id}")
     return TopicProduced(None, topic_id, [_failed(request, sent.partition_index, error) for sent in partitions])
 
 
-def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Response:
+def _answer(
+    request: Request,
+    message: ProduceRequest,
+    topics: list[TopicProduced],
+    endpoints: tuple[NodeEndpoint, ...] = (),
+) -> Response:
     if message.acks == 0:
         for topic in topics:
             for partition in topic.partitions:
@@ -330,7 +377,9 @@ def _answer(request: Request, message: ProduceRequest, topics: list[TopicProduce
                         f"was refused: {partition.error_message}"
                     )
         return None
-    return [encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms)]
+    return [
+        encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms, endpoints)
+    ]
 
 
 def error_response(request: Request, message: ProduceRequest, error: KafkaError) -> Response:

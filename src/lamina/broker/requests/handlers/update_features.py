@@ -50,4 +50,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     )
 
 
-API = Api(API_KEY, "UpdateFeatures", range(3), error_response)
+API = Api(API_KEY, "UpdateFeatures", range(3), error_response, is_for_controller=True)

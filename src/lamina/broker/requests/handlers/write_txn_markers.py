@@ -1,15 +1,19 @@
-"""WriteTxnMarkers (key 27), version 1.
+"""WriteTxnMarkers (key 27), versions 1-2.
 
-Behaviour: a marker is written into each partition, on disk where `flush.messages` says so, which ends the producer's
-transaction there whatever its coordinator knows: this is how an operator aborts a transaction that hangs. An older
-producer epoch is INVALID_PRODUCER_EPOCH, an older coordinator epoch TRANSACTION_COORDINATOR_FENCED; a partition without
-an open transaction gets its marker all the same.
+Behaviour: a marker is written into each partition that this broker leads, as with acks=all, which ends the producer's
+transaction there whatever its coordinator knows: coordinators on other brokers ask for it, and operators who abort a
+transaction that hangs. An older producer epoch is INVALID_PRODUCER_EPOCH, an older coordinator epoch
+TRANSACTION_COORDINATOR_FENCED; a partition without an open transaction gets its marker all the same. One that is not
+here is UNKNOWN_TOPIC_OR_PARTITION, one that is led elsewhere NOT_LEADER_OR_FOLLOWER; too few in-sync replicas are
+NOT_ENOUGH_REPLICAS, and a commit that takes longer than request.timeout.ms is REQUEST_TIMED_OUT (R75).
+Version notes: v2 says the transaction version: from 2 on, a marker that comes late ends no later transaction.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -18,6 +22,7 @@ from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.coordinators.transaction_requests import CLASSIC
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.settings.network import REQUEST_TIMEOUT_MS
 from lamina.topic_partition import TopicPartition
 from lamina.wire.building import response_shape
 
@@ -27,7 +32,7 @@ _PARTITIONS_AT_A_TIME = 64
 Errors = dict[TopicPartition, ErrorCode]
 
 
-async def handle(partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     results = []
     uncommitted: list[Partition] = []
     written = 0
@@ -39,7 +44,7 @@ async def handle(partitions: Partitions, clocks: Clocks, request: Request, messa
                 if (written := written + 1) % _PARTITIONS_AT_A_TIME == 0:
                     await asyncio.sleep(0)
         results.append(errors)
-    failed = await all_committed(uncommitted, clocks)
+    failed = await all_committed(uncommitted, clocks, timeout_ms=metadata.settings[REQUEST_TIMEOUT_MS])
     for errors in results:
         errors |= {key: error.code for key, error in failed.items() if key in errors}
     return _response(request, message, lambda number, key: results[number][key])
@@ -52,12 +57,13 @@ def _write(
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             raise InvalidRequest("a marker belongs to a producer: its id and epoch are 0 or more")
         partition = partitions.get(topic, index)
+        partition.check_in_sync()
         partition.append_marker(
             marker.producer_id,
             marker.producer_epoch,
             marker.coordinator_epoch,
             is_commit=marker.transaction_result,
-            transaction_version=CLASSIC,
+            transaction_version=getattr(marker, "transaction_version", CLASSIC),
             now_ms=clocks.now_ms(),
         )
     except KafkaError as error:
@@ -96,4 +102,4 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     return _response(request, message, lambda _, __: error.code)
 
 
-API = Api(API_KEY, "WriteTxnMarkers", range(1, 2), error_response)
+API = Api(API_KEY, "WriteTxnMarkers", range(1, 3), error_response, is_for_brokers=True)

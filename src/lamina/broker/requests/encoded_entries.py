@@ -1,0 +1,30 @@
+"""A response whose entries were encoded one by one, in turns of the loop.
+
+Owns how they become one frame: that of many entries is put together on the thread for large messages. Must not know any
+API.
+"""
+
+from collections.abc import Sequence
+
+from lamina.broker.requests.request import Request, Response
+from lamina.broker.threads import Threads, giving_way
+from lamina.wire.building import Shape
+from lamina.wire.codec import encode_response_around
+
+_ENTRIES_AT_A_TIME = 256
+"""An entry may have thirty configs with their documentation: so many are a megabyte to copy."""
+
+
+async def response_around(
+    request: Request, shape: Shape, array: str, encoded: Sequence[bytes | bytearray], message_thread: Threads
+) -> Response:
+    """The response that has these in one array, and else nothing."""
+    response = shape(throttle_time=request.throttle_ms, **{array: ()})
+
+    def encode() -> Response:
+        with giving_way():
+            return [encode_response_around(response, array, encoded, request.correlation_id)]
+
+    if len(encoded) > _ENTRIES_AT_A_TIME:
+        return await message_thread.run(encode)
+    return [encode_response_around(response, array, encoded, request.correlation_id)]

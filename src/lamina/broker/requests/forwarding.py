@@ -1,0 +1,70 @@
+"""Requests that only the controller answers: served here while this broker is it, else sent to it in an Envelope (R41).
+
+Owns the attempts: where no controller answers, or the one that was asked is not it any more, the next is asked until
+the client's time is over. A request may then be done twice, as in Kafka. An answer from elsewhere comes with the
+client's own correlation id and goes to it as it is. Must not know any API.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from lamina.broker.requests.request import Request
+from lamina.errors import ErrorCode, KafkaError, NetworkError, NotController, RequestTimedOut, error_from_code
+from lamina.peer.call import MessageCall
+
+ENVELOPE = 58
+
+AskController = Callable[[MessageCall], Awaitable[Any]]
+"""Of whoever is the controller now; raises `KafkaError` where nobody can be asked."""
+
+_SIZE_BYTES = 4
+_RETRY_SECONDS = 0.1
+_SHORTEST_SECONDS = 1.0
+"""How long a controller is looked for at least: some clients give no time at all."""
+_LONGEST_SECONDS = 25.0
+"""A client waits thirty seconds by default."""
+
+
+class Forwarding:
+    def __init__(self, is_controller: Callable[[], bool], ask: AskController) -> None:
+        self._is_controller = is_controller
+        self._ask = ask
+
+    async def decide(
+        self, request: Request, frame: bytes, timeout_seconds: float | None, here: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """What the handler answers, called by ``here``, or the whole frame of another broker's answer.
+
+        Raises the error that stood in the way; within the client's own time, if it gives one.
+        """
+        call = MessageCall(
+            ENVELOPE,
+            range(1),
+            request_data=frame,
+            request_principal=request.principal.encode(),
+            client_host_address=request.client.peer.encode(),
+        )
+        loop = asyncio.get_running_loop()
+        looks_seconds = _LONGEST_SECONDS if timeout_seconds is None else max(timeout_seconds, _SHORTEST_SECONDS)
+        last_attempt = loop.time() + looks_seconds
+        failure: KafkaError = RequestTimedOut("no controller answered")
+        try:
+            # What is under way is not given up as early as the search for a controller.
+            async with asyncio.timeout(_LONGEST_SECONDS):
+                while loop.time() < last_attempt:
+                    try:
+                        return await here() if self._is_controller() else [_framed(await self._ask(call))]
+                    except (NetworkError, NotController) as error:
+                        failure = error
+                    await asyncio.sleep(_RETRY_SECONDS)
+        except TimeoutError:
+            pass
+        raise RequestTimedOut(f"no controller answered in time: {failure}")
+
+
+def _framed(response: Any) -> bytes:
+    if response.error_code != ErrorCode.NONE:
+        raise error_from_code(response.error_code, "the controller did not take the request")
+    data: bytes = bytes(response.response_data)
+    return len(data).to_bytes(_SIZE_BYTES, "big") + data

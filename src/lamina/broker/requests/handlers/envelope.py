@@ -1,0 +1,69 @@
+"""Envelope (key 58), version 0: a request of another broker's client.
+
+Behaviour: the request inside is served as if its client had sent it here, by its own principal, and its whole answer
+sent back. Only what the controller answers may be inside. NOT_CONTROLLER where this broker is not it.
+"""
+
+from collections.abc import Awaitable, Callable, Sized
+from dataclasses import dataclass
+from typing import Any
+
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.forwarding import ENVELOPE
+from lamina.broker.requests.request import CloseConnection, Request, Response
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError, NotController
+from lamina.wire.building import response_shape
+from lamina.wire.headers import parse_request_header
+from lamina.wire.primitives import MalformedRequest
+
+_SIZE_BYTES = 4
+
+
+@dataclass(slots=True)
+class ForwardingClient:
+    """Who asks: the client of another broker."""
+
+    id: int
+    peer: str
+    listener_name: str
+    client_software: str = ""
+
+
+Serve = Callable[[ForwardingClient, memoryview], "tuple[Request, Response | Awaitable[Response]]"]
+
+
+class Envelope:
+    def __init__(self, is_controller: Callable[[], bool], forwardable: frozenset[int]) -> None:
+        self.serve: Serve | None = None
+        """The router's, which is made with this handler in its table."""
+        self._is_controller = is_controller
+        self._forwardable = forwardable
+
+    async def handle(self, request: Request, message: Any) -> Any:
+        assert self.serve is not None
+        if not self._is_controller():
+            raise NotController("this broker is not the controller")
+        frame = memoryview(bytes(message.request_data))
+        peer = bytes(message.client_host_address).decode(errors="replace")
+        client = ForwardingClient(request.client.id, peer, request.listener_name)
+        try:
+            if parse_request_header(frame).api_key not in self._forwardable:
+                raise InvalidRequest("what is in the envelope is not for the controller")
+            _, served = self.serve(client, frame)
+            pieces = await served if isinstance(served, Awaitable) else served
+        except (MalformedRequest, CloseConnection) as error:
+            raise InvalidRequest(f"what is in the envelope cannot be served: {error}") from None
+        data = b"".join(_bytes(piece) for piece in pieces or [])[_SIZE_BYTES:]
+        return response_shape(ENVELOPE, request.api_version)(response_data=data, error_code=ErrorCode.NONE)
+
+
+def _bytes(piece: Sized) -> bytes:
+    assert isinstance(piece, bytes | bytearray | memoryview), "no forwarded request is answered with file ranges"
+    return bytes(piece)
+
+
+def error_response(request: Request, _message: Any, error: KafkaError) -> Any:
+    return response_shape(ENVELOPE, request.api_version)(response_data=None, error_code=error.code)
+
+
+API = Api(ENVELOPE, "Envelope", range(1), error_response, is_for_brokers=True)
