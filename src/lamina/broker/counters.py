@@ -40,6 +40,7 @@ class Place(StrEnum):
     METADATA = "metadata"
     ADMIN = "admin"
     COORDINATOR = "coordinator"
+    REPLICATION = "replication"
 
 
 class Histogram:
@@ -56,6 +57,25 @@ class Histogram:
     def add(self, other: "Histogram") -> None:
         self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         self.sum_ns += other.sum_ns
+
+
+class ReplicationCounters:
+    """What leaders and the controller decide about replicas; all 0 on a broker by itself."""
+
+    __slots__ = ("isr_expands", "isr_shrinks", "leader_elections", "unclean_leader_elections")
+
+    def __init__(self) -> None:
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+        self.leader_elections = 0
+        self.unclean_leader_elections = 0
+
+    def count_in_sync_change(self, growth: int) -> None:
+        """A leader's in-sync set has another size, and the controller has stored it."""
+        if growth > 0:
+            self.isr_expands += 1
+        elif growth < 0:
+            self.isr_shrinks += 1
 
 
 class TopicCounters:
@@ -141,6 +161,7 @@ class Counters:
         self.flushes = Histogram()
         self.coordinator_loads = Histogram()
         self.loop_lag = Histogram()
+        self.replication = ReplicationCounters()
 
     def topic(self, name: str) -> TopicCounters:
         """The counters of a topic that exists."""

@@ -10,7 +10,7 @@ from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.metric import Kind
 
 DASHBOARD = Path(__file__).parents[3] / "packaging" / "grafana-dashboard.json"
-ROWS = ["Health", "Traffic", "Requests and latency", "Log", "Cleaner", "Machine"]
+ROWS = ["Health", "Cluster", "Traffic", "Requests and latency", "Log", "Cleaner", "Machine"]
 LABELS = {"le", *(label for metric in METRICS for label in metric.labels)}
 
 

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as families
 
 from lamina.broker.counters import Place
-from lamina.broker.metrics import exposition, group_tally
+from lamina.broker.metrics import exposition, group_lag, group_tally
 from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.exposition import render
 from lamina.broker.partitions.commits import Flushes
@@ -78,7 +78,8 @@ def test_what_is_listed_is_exposed_and_nothing_else(broker: BrokerInThread, raw:
 def test_after_some_traffic_every_metric_has_a_sample(broker: BrokerInThread, raw: RawClient) -> None:
     raw.create_topic("sampled")
     raw.produce("sampled", records(1))
-    assert [family.name for family in Scrape(broker).families if not family.samples] == []
+    without = [family.name for family in Scrape(broker).families if not family.samples]
+    assert without == ["lamina_group_lag"], "there is no group"
 
 
 def test_messages_and_bytes_are_counted_by_topic(broker: BrokerInThread, raw: RawClient) -> None:
@@ -350,6 +351,38 @@ def test_many_groups_are_counted_in_slices_and_others_go_in_between(
     assert (tally.members, tally.offsets) == ({"classic": 1}, 20)
     assert turns >= 5
     broker.close()
+
+
+def test_the_groups_with_the_most_lag_are_told_and_the_others_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_lag, "MOST_LAGS", 2)
+    broker = InProcessBroker(tmp_path / "data", {"offsets.topic.num.partitions": "1"})
+    broker.create("t")
+    groups = Groups(broker).found()
+    for name, offset in (("slow", 1), ("slower", 0), ("quick", 3), ("ahead", 9)):
+        assert groups.commit(("t", 0, offset), group_id=name) == [0]
+    broker.parts.partitions.get("t", 0).high_watermark = 3
+
+    text = broker.parts.loop.run_until_complete(render(sources_of(broker)))[1].decode()
+    samples = [one for family in families(text) for one in family.samples if one.name.startswith("lamina_group_lag")]
+    told = {one.labels["group"]: one.value for one in samples if one.name == "lamina_group_lag"}
+    assert told == {"slow": 2, "slower": 3}
+    assert [one.value for one in samples if one.name == "lamina_group_lag_omitted"] == [2]
+    broker.close()
+
+
+def test_a_broker_by_itself_is_a_cluster_that_lacks_nothing(broker: BrokerInThread, raw: RawClient) -> None:
+    raw.create_topic("alone")
+    scrape = Scrape(broker)
+    assert scrape.value("lamina_active_controller") == 1
+    assert scrape.value("lamina_zookeeper_session_proven") == 1
+    assert scrape.value("lamina_leader_partitions") == scrape.value("lamina_partitions") > 0
+    assert scrape.value("lamina_at_min_isr_partitions") == scrape.value("lamina_leader_partitions")
+    for name in ("under_replicated_partitions", "under_min_isr_partitions", "controller_offline_partitions"):
+        assert scrape.value(f"lamina_{name}") == 0
+    for name in ("isr_shrinks", "isr_expands", "leader_elections", "unclean_leader_elections"):
+        assert scrape.value(f"lamina_{name}_total") == 0
 
 
 def test_a_broker_starts_without_prometheus_client() -> None:

@@ -1,23 +1,36 @@
 """From the parts of a broker to the samples of every metric on the list.
 
 Owns where each value comes from. Samples are made one by one as they are asked for, so that the caller may let
-requests go first. Labels come from what exists: topics, listeners, directories, APIs, error codes; never from what a
-client may invent. Must not know any format.
+requests go first. Labels come from what exists: topics, listeners, directories, APIs, error codes; what a client may
+invent, the names of groups, is bounded in number. Must not know any format.
 """
 
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 
 from lamina import __version__
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import BOUNDS_NS, Counters, Histogram, Place, RequestCounters, TopicCounters
 from lamina.broker.metrics.cleaning import collect_cleaning
-from lamina.broker.metrics.definitions import broker, connections, groups, logs, process, requests, topics, transactions
+from lamina.broker.metrics.definitions import (
+    broker,
+    connections,
+    groups,
+    logs,
+    process,
+    replication,
+    requests,
+    topics,
+    transactions,
+)
+from lamina.broker.metrics.group_lag import GroupLags
 from lamina.broker.metrics.group_tally import GroupTally
 from lamina.broker.metrics.machine import Machine
 from lamina.broker.metrics.metric import Metric, Sample, Samples
+from lamina.broker.metrics.replication_tally import ReplicationTally
 from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.network.connection import Ended
 from lamina.broker.network.listening import Listening
@@ -29,16 +42,27 @@ _NS = 1_000_000_000
 _BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
 
 
-def collect(sources: MetricSources, machine: Machine, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """What takes a while to count, and was counted before."""
+
+    machine: Machine
+    groups: GroupTally
+    group_lags: GroupLags
+    replication: ReplicationTally
+
+
+def collect(sources: MetricSources, tallies: Tallies) -> Iterator[tuple[Metric, Samples]]:
     """Each metric of the list once, with its samples."""
     yield from _broker(sources)
+    yield from _replication(sources, tallies.replication)
     yield from _topics(sources.counters)
     yield from _requests(sources)
     yield from _connections(sources.listening)
-    yield from _groups(sources, tally)
+    yield from _groups(sources, tallies.groups, tallies.group_lags)
     yield from _transactions(sources.transactions)
     yield from _logs(sources)
-    yield from _machine(sources, machine)
+    yield from _machine(sources, tallies.machine)
     yield from collect_cleaning(sources)
 
 
@@ -55,6 +79,22 @@ def _broker(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
     yield broker.START_TIME, _one(sources.started_ms / 1000)
     yield broker.UNEXPECTED_EXCEPTIONS, [Sample((place,), sources.counters.unexpected[place]) for place in Place]
     yield broker.KERNEL_LOADED, _one(sources.kernel_loading.is_loaded)
+
+
+def _replication(sources: MetricSources, tally: ReplicationTally) -> Iterator[tuple[Metric, Samples]]:
+    counters = sources.counters.replication
+    yield replication.ACTIVE_CONTROLLER, _one(tally.is_controller)
+    yield replication.CONTROLLER_OFFLINE_PARTITIONS, _one(tally.without_leader if tally.is_controller else 0)
+    yield replication.LEADER_PARTITIONS, _one(tally.led)
+    yield replication.UNDER_REPLICATED_PARTITIONS, _one(tally.under_replicated)
+    yield replication.UNDER_MIN_ISR_PARTITIONS, _one(tally.under_min_isr)
+    yield replication.AT_MIN_ISR_PARTITIONS, _one(tally.at_min_isr)
+    yield replication.ISR_SHRINKS, _one(counters.isr_shrinks)
+    yield replication.ISR_EXPANDS, _one(counters.isr_expands)
+    yield replication.LEADER_ELECTIONS, _one(counters.leader_elections)
+    yield replication.UNCLEAN_LEADER_ELECTIONS, _one(counters.unclean_leader_elections)
+    yield replication.REPLICA_MAX_LAG, _one(sources.replica_max_lag())
+    yield replication.ZOOKEEPER_SESSION_PROVEN, _one(sources.is_session_proven())
 
 
 def _topics(counters: Counters) -> Iterator[tuple[Metric, Samples]]:
@@ -157,7 +197,7 @@ _STATES = {
 }
 
 
-def _groups(sources: MetricSources, tally: GroupTally) -> Iterator[tuple[Metric, Samples]]:
+def _groups(sources: MetricSources, tally: GroupTally, lags: GroupLags) -> Iterator[tuple[Metric, Samples]]:
     shards = list(sources.groups.runtime)
     active = sum(shard.machine is not None for shard in shards)
     loading = sum(shard.is_loading for shard in shards)
@@ -170,6 +210,11 @@ def _groups(sources: MetricSources, tally: GroupTally) -> Iterator[tuple[Metric,
     yield groups.GROUP_OFFSETS, _one(tally.offsets)
     yield groups.GROUP_REBALANCES, [Sample((kind,), counts.rebalances[kind]) for kind in _STATES]
     yield groups.GROUP_COMMITTED_OFFSETS, _one(counts.committed_offsets)
+    yield (
+        groups.GROUP_LAG,
+        [Sample((one.group_id, one.topic, str(one.partition)), one.lag) for one in lags.most],
+    )
+    yield groups.GROUP_LAG_OMITTED, _one(lags.omitted)
     failed = max(sources.groups.existing_partition_count - active - loading, 0)
     yield groups.COORDINATOR_PARTITIONS, _by_reason(active=active, loading=loading, failed=failed)
     yield groups.COORDINATOR_LOAD, _histogram(sources.counters.coordinator_loads)

@@ -15,13 +15,14 @@ INTRODUCTION = """\
 Written by `make docs` from `src/lamina/broker/metrics/definitions/`; do not edit.
 
 A broker tells its metrics at `/metrics` of its admin listener, in Prometheus's text format, or in OpenMetrics for a
-scraper that asks for it. `packaging/grafana-dashboard.json` shows them. Times are in seconds and sizes in bytes.
+scraper that asks for it. `packaging/grafana-dashboard.json` shows them,
+`packaging/alerts.yml` warns by them. Times are in seconds and sizes in bytes.
 Kafka's rates are counters here: `rate(lamina_topic_in_bytes_total[1m])` is its `BytesInPerSec`, and leaving out a label
 is a `sum`: `sum(rate(lamina_topic_in_bytes_total[1m]))` is the whole broker.
 
 Labels are names of what exists: topics, partitions, listeners, log directories, APIs and error codes, never what a
-client may invent, such as its client id. The series of a topic go with the topic. Histograms have buckets up to
-{bounds} seconds.
+client may invent, such as its client id; only groups are named, in a bounded number of series. The series of a topic go
+with the topic. Histograms have buckets up to {bounds} seconds.
 
 *in Kafka* is the MBean that means the same.
 """

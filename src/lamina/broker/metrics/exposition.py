@@ -13,10 +13,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lamina.broker.metrics.collecting import collect
+from lamina.broker.metrics.collecting import Tallies, collect
+from lamina.broker.metrics.group_lag import find_group_lags
 from lamina.broker.metrics.group_tally import tally_groups
 from lamina.broker.metrics.machine import Machine, measure_machine
 from lamina.broker.metrics.metric import Metric, Sample, Samples
+from lamina.broker.metrics.replication_tally import tally_replication
 from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.threads import giving_way
 
@@ -35,10 +37,15 @@ _END = b"# EOF\n"
 
 async def render(sources: MetricSources, accept: str = "") -> tuple[str, bytes]:
     """The content type and the text, in the format that the ``Accept`` header prefers."""
-    machine, groups = await _measure(sources), await tally_groups(sources.groups)
+    tallies = Tallies(
+        await _measure(sources),
+        await tally_groups(sources.groups),
+        await find_group_lags(sources.groups, sources.partitions, sources.clocks),
+        await tally_replication(sources.metadata, sources.partitions, sources.clocks),
+    )
     encode, content_type = _encoder(accept)
     pieces: list[bytes] = []
-    for metric, samples in collect(sources, machine, groups):
+    for metric, samples in collect(sources, tallies):
         for number, some in enumerate(_slices(samples)):
             text: bytes = encode(_Registry(_family(metric, some)))
             text = text.removesuffix(_END)

@@ -1,11 +1,13 @@
 """The parts of a broker that metrics are read from. Must not change any of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
+from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.network.listening import Listening
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
@@ -22,6 +24,7 @@ class MetricSources:
     clocks: Clocks
     threads: Threads
     counters: Counters
+    metadata: Metadata
     directories: LogDirectories
     partitions: Partitions
     groups: GroupCoordinator
@@ -31,3 +34,7 @@ class MetricSources:
     kernel_loading: KernelLoading
     fetch_sessions: FetchSessions
     listening: Listening
+    replica_max_lag: Callable[[], int]
+    """Offsets behind the leaders, the most of all partitions that are followed here."""
+    is_session_proven: Callable[[], bool]
+    """Whether this broker may act as a member of its cluster."""

@@ -13,6 +13,7 @@ from lamina.broker.metrics.definitions import (
     groups,
     logs,
     process,
+    replication,
     requests,
     topics,
     transactions,
@@ -26,6 +27,7 @@ def _defined_in(section: ModuleType) -> tuple[Metric, ...]:
 
 SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("The broker", _defined_in(broker)),
+    ("The cluster", _defined_in(replication)),
     ("Topics", _defined_in(topics)),
     ("Requests", _defined_in(requests)),
     ("Connections", _defined_in(connections)),

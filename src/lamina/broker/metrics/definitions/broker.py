@@ -15,7 +15,7 @@ UNEXPECTED_EXCEPTIONS = counter(
     "Faults of the broker's own code, by where they were caught; each has a traceback in the log. "
     "`handler`: the request got UNKNOWN_SERVER_ERROR; `records`: so did its batch; `partition`: it went offline; "
     "`timer`: one run was skipped; `connection`: it was closed; `admin`: the HTTP request got 500; "
-    "`coordinator`: the groups of one partition were loaded again; "
+    "`coordinator`: the groups of one partition were loaded again; `replication`: partitions are fetched again later; "
     "`metadata`: the broker goes down.",
     "place",
 )

@@ -28,6 +28,15 @@ GROUP_COMMITTED_OFFSETS = counter(
     "Offsets that were committed, each partition of a request counted.",
     kafka=_GROUPS.format("offset-commit-count"),
 )
+GROUP_LAG = gauge(
+    "lamina_group_lag",
+    "Records between a committed offset and the high watermark, of groups that are coordinated here and partitions "
+    "that are on this broker. At most 1000 series: those with the most lag.",
+    "group",
+    "topic",
+    "partition",
+)
+GROUP_LAG_OMITTED = gauge("lamina_group_lag_omitted", "Series that `lamina_group_lag` would have besides.")
 COORDINATOR_PARTITIONS = gauge(
     "lamina_coordinator_partitions",
     "Partitions of `__consumer_offsets` that are led here. `active`: their groups are served; `loading`: they are "

@@ -1,0 +1,66 @@
+"""The cluster and the copies of partitions, with Kafka's meanings; a broker by itself has them too."""
+
+from lamina.broker.metrics.metric import counter, gauge
+
+_REPLICAS = "kafka.server:type=ReplicaManager,name={}"
+_CONTROLLER = "kafka.controller:type=KafkaController,name={}"
+_ELECTIONS = "kafka.controller:type=ControllerStats,name={}"
+
+ACTIVE_CONTROLLER = gauge(
+    "lamina_active_controller",
+    "1 on the broker that is the controller. The sum over a cluster is 1, and 0 or 2 only while it changes.",
+    kafka=_CONTROLLER.format("ActiveControllerCount"),
+)
+CONTROLLER_OFFLINE_PARTITIONS = gauge(
+    "lamina_controller_offline_partitions",
+    "Partitions of the cluster that nobody leads, as the controller sees it; 0 on all other brokers.",
+    kafka=_CONTROLLER.format("OfflinePartitionsCount"),
+)
+LEADER_PARTITIONS = gauge(
+    "lamina_leader_partitions", "Partitions that this broker leads.", kafka=_REPLICAS.format("LeaderCount")
+)
+UNDER_REPLICATED_PARTITIONS = gauge(
+    "lamina_under_replicated_partitions",
+    "Partitions led here of which not all replicas are in sync.",
+    kafka=_REPLICAS.format("UnderReplicatedPartitions"),
+)
+UNDER_MIN_ISR_PARTITIONS = gauge(
+    "lamina_under_min_isr_partitions",
+    "Partitions led here with fewer replicas in sync than `min.insync.replicas`: writes with `acks=all` are refused.",
+    kafka=_REPLICAS.format("UnderMinIsrPartitionCount"),
+)
+AT_MIN_ISR_PARTITIONS = gauge(
+    "lamina_at_min_isr_partitions",
+    "Partitions led here with exactly as many: one replica less, and such writes are refused.",
+    kafka=_REPLICAS.format("AtMinIsrPartitionCount"),
+)
+ISR_SHRINKS = counter(
+    "lamina_isr_shrinks_total",
+    "How often a leader here took replicas out of an in-sync set.",
+    kafka=_REPLICAS.format("IsrShrinksPerSec"),
+)
+ISR_EXPANDS = counter(
+    "lamina_isr_expands_total",
+    "How often a leader here took one in again.",
+    kafka=_REPLICAS.format("IsrExpandsPerSec"),
+)
+LEADER_ELECTIONS = counter(
+    "lamina_leader_elections_total",
+    "Leaders that were elected while this broker was the controller.",
+    kafka=_ELECTIONS.format("LeaderElectionRateAndTimeMs"),
+)
+UNCLEAN_LEADER_ELECTIONS = counter(
+    "lamina_unclean_leader_elections_total",
+    "Those of them that were not in sync: committed records may be lost.",
+    kafka=_ELECTIONS.format("UncleanLeaderElectionsPerSec"),
+)
+REPLICA_MAX_LAG = gauge(
+    "lamina_replica_max_lag",
+    "Offsets that this broker is behind its leaders, the most of all partitions that it follows.",
+    kafka="kafka.server:type=ReplicaFetcherManager,name=MaxLag,clientId=Replica",
+)
+ZOOKEEPER_SESSION_PROVEN = gauge(
+    "lamina_zookeeper_session_proven",
+    "0 while this broker cannot prove its session: writes with `acks` 0 and 1 are refused. 1 without ZooKeeper.",
+    kafka="kafka.server:type=SessionExpireListener,name=SessionState",
+)
