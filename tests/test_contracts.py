@@ -28,7 +28,7 @@ FORBIDDEN = {
     "rooms": ("lamina.records.varint", "lamina.image.topic"),
     "broker": ("lamina.broker.partitions.partition", "lamina.broker.cleaner.history"),
     "files": ("lamina.log.segment", "os"),
-    "pure": ("lamina.records.batch", "random"),
+    "pure": ("lamina.controller.placement", "random"),
     "clocks": ("lamina.log.segment", "time"),
     "await": ("lamina.log.segment", "asyncio"),
     "spark": ("lamina.log.segment", "pyspark"),
@@ -38,6 +38,7 @@ FORBIDDEN = {
     "job": ("lamina.broker.parts", "lamina.cleaning.clean_log"),
     "schemas": ("lamina.wire.fields", "kio"),
     "peer": ("lamina.peer.routes", "random"),
+    "zookeeper": ("lamina.store.opening", "lamina.store.zookeeper"),
     "kernel": ("lamina.records.validate", "lamina.records.kernel"),
 }
 """By contract, who may not import whom."""

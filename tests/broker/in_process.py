@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from lamina.broker.coordination.broker_batches import AskBroker, nobody_else
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.requests.request import Request, Response
 from lamina.clocks import Clocks
-from lamina.image.image import Broker
+from lamina.image.changes import set_partitions
+from lamina.image.image import Broker, Image
 from lamina.log.lease import Lease
 from lamina.records.record import Record, build_batch
 from lamina.settings.listeners import Listener
@@ -27,6 +29,8 @@ from tests.driven_clock import DrivenClock
 CORRELATION_ID = 7
 PRODUCE = 0
 PRODUCE_VERSION = 9
+CONSUMER = {"replica_id": -1}
+"""Who asks, unless a test says that a broker does."""
 
 
 @dataclass
@@ -40,18 +44,28 @@ class NoSocket:
 
 
 class InProcessBroker:
-    def __init__(self, directory: Path, settings: Mapping[str, str], clocks: Clocks | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str],
+        clocks: Clocks | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        ask_broker: AskBroker = nobody_else,
+    ) -> None:
+        """``loop`` is given where several brokers share one; it stays open then."""
         self._given = {"lamina.data.dir": str(directory), **settings}
+        self._shared_loop = loop
+        self._ask_broker = ask_broker
         self.clock = DrivenClock()
         self._clocks = clocks or self.clock.clocks
         self.parts = self._open()
 
     def _open(self) -> Parts:
-        self._loop = asyncio.new_event_loop()
+        self._loop = self._shared_loop or asyncio.new_event_loop()
         try:
             settings = resolve_broker(sets=self._given)
             storage = open_storage(settings)
-            parts = build_parts(self._loop, settings, storage, self._fatal, self._clocks)
+            parts = build_parts(self._loop, settings, storage, self._fatal, self._clocks, ask_broker=self._ask_broker)
             self._prepare(parts)
             endpoint = Listener("PLAINTEXT", "PLAINTEXT", "broker.test", 9092)
             broker = Broker(parts.metadata.node_id, {"PLAINTEXT": endpoint}, "here")
@@ -62,7 +76,7 @@ class InProcessBroker:
                 storage.release()
                 raise
         except BaseException:
-            self._loop.close()
+            self._close_loop()
             raise
         return parts
 
@@ -73,6 +87,7 @@ class InProcessBroker:
         """In a server, the broker would end here."""
 
     def close(self) -> None:
+        self._loop.run_until_complete(self.parts.verification.close())
         self._loop.run_until_complete(self.parts.transactions.close())
         self.parts.groups.runtime.close()
         self._loop.run_until_complete(self.parts.kernel_loading.stop())
@@ -80,7 +95,11 @@ class InProcessBroker:
             directory.close()
         self.parts.storage.database.close()
         self.parts.threads.close()
-        self._loop.close()
+        self._close_loop()
+
+    def _close_loop(self) -> None:
+        if self._shared_loop is None:
+            self._loop.close()
 
     def restart(self, **settings: str) -> None:
         """Stop cleanly and start again on the same files."""
@@ -114,7 +133,7 @@ class InProcessBroker:
 
     def ask(self, api_key: int, api_version: int, **facts: Any) -> Any:
         """The answer to a request; what its version does not carry is left out, what is not said is empty."""
-        request = build(request_schema(api_key, api_version), facts)
+        request = build(request_schema(api_key, api_version), CONSUMER | facts)
         frame = encode_request(request, CORRELATION_ID, "test")
         answer = self.serve(frame[SIZE_BYTES:])
         assert answer is not None
@@ -124,7 +143,7 @@ class InProcessBroker:
 
     def begin(self, api_key: int, api_version: int, **facts: Any) -> "asyncio.Task[Any]":
         """A request whose answer is waited for later, with :meth:`finish`."""
-        frame = encode_request(build(request_schema(api_key, api_version), facts), CORRELATION_ID, "test")
+        frame = encode_request(build(request_schema(api_key, api_version), CONSUMER | facts), CORRELATION_ID, "test")
         _, served = self.parts.router.serve(NoSocket(), memoryview(frame[SIZE_BYTES:]))
 
         async def answered() -> Any:
@@ -137,6 +156,14 @@ class InProcessBroker:
 
     def finish(self, begun: "asyncio.Task[Any]", seconds: float = 30) -> Any:
         return self._loop.run_until_complete(asyncio.wait_for(begun, seconds))
+
+    def set_partition(self, topic: str, index: int, **state: Any) -> None:
+        """Have the metadata say something else of a partition: its leader, its epoch, its in-sync set."""
+
+        def change(image: Image) -> Image:
+            return set_partitions(image, {(topic, index): replace(image.partition(topic, index), **state)})
+
+        self._loop.run_until_complete(self.parts.metadata.change(change))
 
     def turn(self) -> None:
         """Let the loop go round once."""

@@ -57,8 +57,8 @@ class PowerCutBroker(InProcessBroker):
 
     def _prepare(self, parts: Parts) -> None:
         self._remember_metadata(parts)
-        parts.threads._pool.shutdown()
-        parts.threads._pool = AtOnce()  # type: ignore[assignment]
+        for threads in (parts.threads, *parts.threads._separate):
+            threads._executor = AtOnce()
 
     def _ahead(self, clock: Callable[[], int]) -> Callable[[], int]:
         return lambda: clock() + self.passed_ms * 1_000_000

@@ -31,7 +31,7 @@ def failing(error: Exception) -> Callable[..., Any]:
         (AdminListening, "__init__", RuntimeError("no admin"), "no admin"),
         (server.Server, "_watch_directories", RuntimeError("no watch"), "no watch"),
         (Listening, "start", OSError(24, "Too many open files"), "the listeners cannot be opened: Too many open"),
-        (server.Server, "_start_timers", RuntimeError("no timers"), "no timers"),
+        (server, "start_periodic_work", RuntimeError("no timers"), "no timers"),
     ],
 )
 def test_whatever_fails_leaves_nothing_behind(

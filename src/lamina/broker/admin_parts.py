@@ -18,6 +18,7 @@ def metric_sources(parts: Parts, listening: Listening, started_ms: int) -> Metri
         parts.clocks,
         parts.threads,
         parts.counters,
+        parts.metadata,
         parts.directories,
         parts.partitions,
         parts.groups,
@@ -27,6 +28,8 @@ def metric_sources(parts: Parts, listening: Listening, started_ms: int) -> Metri
         parts.kernel_loading,
         parts.fetch_sessions,
         listening,
+        replica_max_lag=lambda: 0 if parts.fetchers is None else parts.fetchers.max_lag(),
+        is_session_proven=parts.partitions.cluster.lease.is_proven,
     )
 
 

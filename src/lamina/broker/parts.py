@@ -6,42 +6,59 @@ that logs speak of, then this broker registers and leads. Must not listen.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import getrandbits
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.engine import engine_for
+from lamina.broker.cluster_parts import ClusterParts, SessionLease, build_cluster_parts, check_leader_epochs
+from lamina.broker.coordination.broker_batches import AskBroker, nobody_else
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
+from lamina.broker.metadata.alone import Alone
+from lamina.broker.metadata.frozen_heap import FrozenHeap
+from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Publisher, settings_in
 from lamina.broker.metadata.replicas import Replicas
+from lamina.broker.metadata.topic_creation import NewTopic, create_topics
+from lamina.broker.partitions.cluster import Cluster, OwnCluster
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.removal import Removal
+from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.readiness import Readiness
-from lamina.broker.requests.api_table import HandlerParts, table
+from lamina.broker.replication.replica_fetchers import ReplicaFetchers
+from lamina.broker.requests.api_table import FORWARDABLE, HandlerParts, cluster_table, table
 from lamina.broker.requests.fetch_sessions import FetchSessions
+from lamina.broker.requests.follower_waits import FollowerWaits
+from lamina.broker.requests.handlers.envelope import Envelope
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.requests.router import Router
 from lamina.broker.requests.transaction_verification import TransactionVerification
-from lamina.broker.threads import Threads
+from lamina.broker.threads import NewExecutor, Threads
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
-from lamina.errors import StorageError
+from lamina.controller.election import LogEnd
+from lamina.errors import KafkaError, StorageError
 from lamina.image.image import Broker
-from lamina.settings.broker import NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
+from lamina.image.topic import Topic
+from lamina.peer.connector import Connector, PlainConnector
+from lamina.settings.broker import BROKER_ID, NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.definition import SettingError
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
+from lamina.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from lamina.settings.values import BrokerSettings
-from lamina.storage import StartError, Storage
-from lamina.store.producer_ids import ProducerIds
+from lamina.storage import MemberStorage, StartError, Storage
+from lamina.store.producer_ids import LastBlock, ProducerIds
+from lamina.store.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +69,7 @@ SESSION_EVICTION_MS = 120_000
 class Parts:
     loop: asyncio.AbstractEventLoop
     clocks: Clocks
-    storage: Storage
+    storage: Storage | MemberStorage
     threads: Threads
     counters: Counters
     readiness: Readiness
@@ -61,10 +78,15 @@ class Parts:
     removal: Removal
     upkeep: Upkeep
     publisher: Publisher
+    participant: Alone | Member
+    cluster: ClusterParts | None
+    """Of a member of a cluster."""
+    fetchers: ReplicaFetchers | None
     metadata: Metadata
     producer_ids: ProducerIdBlock
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    verification: TransactionVerification
     cleaner: Cleaner
     request_watch: RequestWatch
     kernel_loading: KernelLoading
@@ -82,30 +104,39 @@ class Parts:
             if opened is not None:
                 opened(done, total)
 
-        self.unknown = list((await self.metadata.start(progress)).unknown)
+        self.unknown = list((await self.participant.start(broker, progress)).unknown)
         if not self.directories.online:
             raise StartError(f"no log directory can be used: {self.directories[0].failure}")
         logs = {(partition.topic, partition.index): partition.log for partition in self.partitions}
+        if self.cluster is not None:
+            check_leader_epochs(self.metadata.image, logs)
         self.producer_ids.start_above(max((log.producers.highest_id for log in logs.values()), default=-1))
         for log in logs.values():
             if log.producers.invented_id is not None:
                 logger.warning(
                     "%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id
                 )
-        await self.metadata.lead_alone(broker, {key: log.epochs.latest for key, log in logs.items()})
+        await self.participant.serve({key: LogEnd(log.epochs.latest, log.log_end_offset) for key, log in logs.items()})
 
     async def stop(self) -> None:
         """End what works by itself, and answer whoever waits."""
         self.readiness.is_stopping = True
+        await self.verification.close()
         await self.transactions.close()
         self.groups.runtime.close()
         await self.cleaner.stop()
         await self.kernel_loading.stop()
+        if self.fetchers is not None:
+            await self.fetchers.stop()
         self.partitions.release_all()
+        if self.cluster is not None:
+            self.cluster.member.release_followers()
 
     async def close(self) -> list[str]:
         """Finish changes, flush and close the logs. Returns why the stop was not clean, if it was not."""
-        await self.metadata.finish_changes()
+        await self.participant.finish_changes()
+        if self.cluster is not None:
+            await self.cluster.leave()
         # While the directories are still locked.
         self.removal.stop()
         count = self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
@@ -125,30 +156,68 @@ class Parts:
 def build_parts(
     loop: asyncio.AbstractEventLoop,
     settings: BrokerSettings,
-    storage: Storage,
+    storage: Storage | MemberStorage,
     on_fatal: Callable[[str], None],
     clocks: Clocks = SYSTEM_CLOCKS,
+    new_executor: NewExecutor = ThreadPoolExecutor,
+    ask_broker: AskBroker = nobody_else,
+    connector_for: Callable[[str], Connector] = PlainConnector,
 ) -> Parts:
-    """``on_fatal`` is told why the broker cannot go on. Raises :class:`StartError` and closes the storage."""
-    node_id, image = settings[NODE_ID], storage.metadata.image
-    try:
-        settings = settings_in(image, settings, node_id)
-    except SettingError as error:
-        storage.close()
-        raise StartError(f"with what was set while the broker ran, {error}") from error
-    threads, counters = Threads(loop, clocks), Counters()
+    """``on_fatal`` is told why the broker cannot go on. Raises :class:`StartError` and closes the storage.
+
+    A member reaches other brokers by the connectors of ``connector_for``, each for a client id.
+    """
+    node_id = storage.node_id
+    if isinstance(storage, Storage):
+        try:
+            settings = settings_in(storage.metadata.image, settings, node_id)
+        except SettingError as error:
+            storage.close()
+            raise StartError(f"with what was set while the broker ran, {error}") from error
+    threads, counters = Threads(loop, clocks, new_executor=new_executor), Counters()
     # One is enough: work that keeps the interpreter busy gains nothing by a second thread.
     message_thread = threads.separate("messages")
-    directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters)
+    session = Session(storage.database, clocks) if isinstance(storage, MemberStorage) else None
+    lease = OwnCluster() if session is None else SessionLease(session, clocks)
+    cluster = Cluster(node_id, settings[REPLICA_LAG_TIME_MAX_MS], lease)
+    directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters, cluster)
     removal = Removal(loop, threads)
-    replicas = Replicas(loop, clocks, threads, counters, directories, partitions, removal)
-    publisher = Publisher(node_id, settings, threads, directories, partitions, replicas, removal)
-    metadata = Metadata(node_id, storage.metadata, publisher, threads, counters, on_fatal)
-    producer_ids = ProducerIdBlock(ProducerIds(storage.database), threads)
-    internal_topics = InternalTopics(metadata, directories, clocks)
+    replicas = Replicas(loop, clocks, threads, counters, directories, partitions, removal, cluster)
+    publisher = Publisher(settings, threads, directories, partitions, replicas, removal, cluster, clocks)
+    member_parts: ClusterParts | None = None
+    participant: Alone | Member
+    if isinstance(storage, MemberStorage):
+        assert isinstance(lease, SessionLease)
+        member_parts = build_cluster_parts(
+            loop,
+            clocks,
+            threads,
+            settings,
+            storage,
+            lease,
+            cluster,
+            partitions,
+            publisher,
+            counters,
+            connector_for,
+            on_fatal,
+        )
+        participant, ask_broker = member_parts.member, member_parts.links.ask
+        source = ProducerIds(storage.database, LastBlock(node_id))
+    else:
+        participant = Alone(node_id, storage.metadata, publisher, threads, counters, on_fatal)
+        source = ProducerIds(storage.database)
+    metadata = Metadata(node_id, publisher, participant)
+    producer_ids = ProducerIdBlock(source, threads)
+
+    async def create_here(topics: Sequence[NewTopic]) -> Mapping[str, Topic | KafkaError]:
+        return await create_topics(metadata, directories, topics, clocks)
+
+    create = create_here if member_parts is None else member_parts.topic_requests(create_here).create
+    internal_topics = InternalTopics(metadata, create, is_alone=member_parts is None)
     groups = GroupCoordinator(metadata, internal_topics, partitions, counters, threads, clocks, loop)
     transactions = TransactionCoordinator(
-        metadata, internal_topics, producer_ids, partitions, counters, threads, clocks, loop
+        metadata, internal_topics, producer_ids, partitions, ask_broker, counters, threads, clocks, loop
     )
     cleaner = Cleaner(loop, clocks, threads, counters, metadata, directories, partitions, engine_for(settings))
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
@@ -156,7 +225,10 @@ def build_parts(
     fetch_sessions = FetchSessions(
         settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
     )
-    actual_values: dict[str, str] = {}
+    follower_waits = FollowerWaits(clocks)
+    verification = TransactionVerification(metadata, partitions, transactions, ask_broker, clocks, loop)
+    # That of a member may be one that ZooKeeper gave.
+    actual_values = dict.fromkeys((NODE_ID.name, BROKER_ID.name), str(node_id)) if member_parts is not None else {}
     handlers = HandlerParts(
         loop=loop,
         clocks=clocks,
@@ -171,18 +243,47 @@ def build_parts(
         producer_ids=producer_ids,
         cleaner=cleaner,
         fetch_sessions=fetch_sessions,
+        follower_waits=follower_waits,
         kernel_loading=kernel_loading,
-        verification=TransactionVerification(metadata, partitions, transactions, clocks, loop),
+        verification=verification,
         actual_values=actual_values,
+        create_topics=create,
+        broker_listener=None if member_parts is None else member_parts.listener_name,
     )
-    router = Router(table(handlers), counters, request_watch, message_thread)
-    for listener in (groups, transactions, cleaner, request_watch):
+    if member_parts is None:
+        router = Router(table(handlers), counters, request_watch, message_thread)
+    else:
+        envelope = Envelope(lambda: member_parts.member.is_controller, FORWARDABLE)
+        every = [*table(handlers), *cluster_table(member_parts.member, envelope, clocks)]
+        router = Router(
+            every, counters, request_watch, message_thread, member_parts.forwarding, member_parts.listener_name
+        )
+        envelope.serve = router.serve
+    fetchers: ReplicaFetchers | None = None
+    if member_parts is not None:
+        fetchers = ReplicaFetchers(
+            node_id,
+            lambda: cluster.broker_epoch,
+            lambda: cluster.image,
+            settings,
+            member_parts.links,
+            Truncations(clocks, threads, directories, partitions, cleaner),
+            partitions,
+            counters,
+            clocks,
+            loop,
+        )
+        publisher.add_listener(fetchers)
+    for listener in (groups, transactions, cleaner, request_watch, follower_waits, FrozenHeap()):
         publisher.add_listener(listener)
 
     def went_offline(partition: Partition) -> None:
-        """Nobody coordinates what lives in a log that is offline."""
+        """Nobody coordinates what lives in a log that is offline, nor copies to it."""
         for coordinator in (groups, transactions):
             coordinator.partition_removed(partition.topic, partition.index)
+        if fetchers is not None and member_parts is not None:
+            fetchers.partition_offline(partition)
+            member_parts.member.tell()
 
     partitions.on_offline = went_offline
     return Parts(
@@ -197,10 +298,14 @@ def build_parts(
         removal=removal,
         upkeep=Upkeep(clocks, threads, directories, partitions),
         publisher=publisher,
+        participant=participant,
+        cluster=member_parts,
+        fetchers=fetchers,
         metadata=metadata,
         producer_ids=producer_ids,
         groups=groups,
         transactions=transactions,
+        verification=verification,
         cleaner=cleaner,
         request_watch=request_watch,
         kernel_loading=kernel_loading,

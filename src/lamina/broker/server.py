@@ -1,7 +1,6 @@
 """The broker as a process: start, run, drain.
 
-Owns the order in which a broker comes up and goes down, and every interval at which it does something by itself. The
-parts are built in ``parts``. Must not know requests.
+Owns the order in which a broker comes up and goes down. The parts are built in ``parts``. Must not know requests.
 """
 
 import asyncio
@@ -18,12 +17,14 @@ from dataclasses import dataclass, replace
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
+from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
 from lamina.broker.parts import Parts, build_parts
+from lamina.broker.periodic_work import start_periodic_work
 from lamina.broker.requests.api import API_VERSIONS
 from lamina.broker.requests.warming import warm
 from lamina.broker.service_notice import ServiceNotice
@@ -36,16 +37,10 @@ from lamina.log.directory import LogDirectory
 from lamina.settings.broker import (
     BROKER_RACK,
     LAMINA_DISK_FREE_MIN_BYTES,
-    LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
-    LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
-    LOG_RETENTION_CHECK_INTERVAL_MS,
-    PRODUCER_ID_EXPIRATION_MS,
-    REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS,
 )
+from lamina.settings.cluster import LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS
 from lamina.settings.connection_limits import connection_limits
-from lamina.settings.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from lamina.settings.listeners import Listener, advertised_listeners, listeners
-from lamina.settings.log import LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from lamina.settings.network import (
     ADVERTISED_LISTENERS,
     CONNECTIONS_MAX_IDLE_MS,
@@ -55,16 +50,15 @@ from lamina.settings.network import (
     SOCKET_REQUEST_MAX_BYTES,
 )
 from lamina.settings.values import BrokerSettings
-from lamina.storage import StartError, open_storage
+from lamina.settings.zookeeper_options import zookeeper_options
+from lamina.storage import MemberStorage, StartError, Storage, open_member_storage, open_storage
+from lamina.store.interface import StoreError
+from lamina.store.opening import connect
+from lamina.store.session import SessionProber
 
 logger = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 1.5
-_REMOVAL_INTERVAL_MS = 10_000
-_EXPIRY_INTERVAL_MS = 600_000
-_FLUSH_INTERVAL_MS = 1000
-_FREE_SPACE_INTERVAL_MS = 1000
-_OPENING_INTERVAL_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +85,8 @@ class _Shells:
     admin: AdminListening
     timers: Timers
     loop_lag: LoopLag
+    prober: SessionProber | None
+    """Of a member of a cluster."""
 
 
 class _ConnectionLimits(MetadataListener):
@@ -155,22 +151,30 @@ class Server:
 
         async with AsyncExitStack() as undo:
             undo.callback(_close_sockets, bound, bound_admin)
-            storage = open_storage(self._settings)
+            storage = _open_storage(self._settings, self._clocks)
             parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks)
             undo.callback(storage.release)
             undo.callback(parts.threads.close)
             try:
                 shells = self._shells(loop, parts, bound, bound_admin, undo)
                 self._watch_directories(loop, parts)
+                for_brokers = self._for_brokers_alone(parts, bound)
+                # Other members follow this one while it opens its logs, if it is the controller.
+                shells.listening.start(for_brokers)
+                if shells.prober is not None:
+                    shells.prober.start()
+                    undo.callback(shells.prober.stop)
                 await parts.start(self._broker(parts, bound), opened)
                 # The first thing that any client says; everything else is made ready while it talks.
                 warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
                 await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
-                shells.listening.start(bound)
+                shells.listening.start([one for one in bound if one not in for_brokers])
+            except StoreError as error:
+                raise StartError(str(error)) from error
             except OSError as error:
                 raise StartError(f"the listeners cannot be opened: {error.strerror}") from error
             undo.push_async_callback(shells.timers.stop)
-            self._start_timers(parts, shells.timers)
+            start_periodic_work(parts, shells.timers)
             if threading.current_thread() is threading.main_thread():
                 # Only the main thread hears signals; a broker in another thread is stopped by whoever started it.
                 for number in (signal.SIGTERM, signal.SIGINT):
@@ -211,7 +215,15 @@ class Server:
         subject = admin_subject(parts, listening, token, taken, advertised)
         admin = AdminListening(subject, bound_admin)
         undo.push_async_callback(admin.stop)
-        return _Shells(listening, admin, Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag))
+        prober = None if parts.cluster is None else SessionProber(parts.cluster.lease.session)
+        timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)
+        return _Shells(listening, admin, timers, loop_lag, prober)
+
+    def _for_brokers_alone(self, parts: Parts, bound: list[Bound]) -> list[Bound]:
+        """The listener between brokers, where clients do not use it too."""
+        if parts.cluster is None or len(bound) == 1:
+            return []
+        return [one for one in bound if one.listener.name == parts.cluster.listener_name]
 
     def _broker(self, parts: Parts, bound: list[Bound]) -> Broker:
         endpoints = {listener.name: listener for listener in self._advertised(bound)}
@@ -223,30 +235,6 @@ class Server:
 
         for directory in parts.directories:
             directory.on_failure = failed
-
-    def _start_timers(self, parts: Parts, timers: Timers) -> None:
-        upkeep, cleaner, metadata = parts.upkeep, parts.cleaner, parts.metadata
-        settings = metadata.settings
-
-        async def retain() -> None:
-            await cleaner.retention.expire_others(upkeep.in_turns())
-
-        async def expire_producers() -> None:
-            await upkeep.expire_producers(metadata.settings[PRODUCER_ID_EXPIRATION_MS])
-
-        async def measure_free_space() -> None:
-            await upkeep.measure_free_space(metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
-
-        timers.every(settings[LOG_RETENTION_CHECK_INTERVAL_MS], retain)
-        timers.every(_REMOVAL_INTERVAL_MS, upkeep.remove_due)
-        timers.every(_EXPIRY_INTERVAL_MS, expire_producers)
-        timers.every(settings[OFFSETS_RETENTION_CHECK_INTERVAL_MS], parts.groups.expire_offsets)
-        timers.every(min(settings[LOG_FLUSH_SCHEDULER_INTERVAL_MS], _FLUSH_INTERVAL_MS), upkeep.flush_due)
-        timers.every(settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], upkeep.write_recovery_points)
-        timers.every(settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], upkeep.write_log_starts)
-        timers.every(settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], upkeep.write_high_watermarks)
-        timers.every(_FREE_SPACE_INTERVAL_MS, measure_free_space)
-        timers.every(_OPENING_INTERVAL_MS, metadata.open_waiting)
 
     def _bind(self) -> tuple[list[Bound], list[Bound]]:
         """Take the ports first: a broker that cannot be reached should not touch its logs."""
@@ -291,6 +279,8 @@ class Server:
     async def _drain(self, parts: Parts, shells: _Shells) -> None:
         """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""
         listening, loop = shells.listening, parts.loop
+        if isinstance(parts.participant, Member):
+            await parts.participant.drain(self._settings[LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS] / 1000)
         listening.stop_accepting()
         shells.loop_lag.stop()
         parts.readiness.is_stopping = True
@@ -303,8 +293,21 @@ class Server:
             await asyncio.sleep(0.005)
         listening.close()
         await shells.admin.stop()
+        if shells.prober is not None:
+            shells.prober.stop()
         for failure in await parts.close():
             self._fatal = self._fatal or failure
+
+
+def _open_storage(settings: BrokerSettings, clocks: Clocks) -> Storage | MemberStorage:
+    """Of a broker by itself, or of a member of the cluster that the settings name."""
+    options = zookeeper_options(settings)
+    if options is None:
+        return open_storage(settings)
+    try:
+        return open_member_storage(settings, connect(options, clocks))
+    except StoreError as error:
+        raise StartError(str(error)) from error
 
 
 def _close_sockets(*bound: list[Bound]) -> None:

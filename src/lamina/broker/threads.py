@@ -1,15 +1,16 @@
 """The one door to threads.
 
 What may block for long (fsync, reads that miss the page cache, deletes, recovery, large decompressions, the
-store) goes through here; everything else happens on the loop. Work is a plain function that touches no state
-of the loop. Must not know what the work is.
+store) goes through here; everything else happens on the loop. Work is a plain function that touches no state of the
+loop. Which executor does the work is handed in, so that a simulation can do it in an order of its own. Must not
+know what the work is.
 """
 
 import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -17,6 +18,9 @@ from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
 
 T = TypeVar("T")
+
+NewExecutor = Callable[[int, str], Executor]
+"""Makes one of so many threads, which have a name."""
 
 _SWITCH_SECONDS = 0.0005
 
@@ -57,14 +61,24 @@ def giving_way() -> Iterator[None]:
 
 
 class Threads:
-    def __init__(self, loop: asyncio.AbstractEventLoop, clocks: Clocks, count: int = 4, name: str = "lamina") -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clocks: Clocks,
+        count: int = 4,
+        name: str = "lamina",
+        new_executor: NewExecutor = ThreadPoolExecutor,
+    ) -> None:
         """Threads are started when there is work for them."""
         self._loop = loop
         self._clocks = clocks
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._new_executor = new_executor
+        self._executor = new_executor(count, name)
         self._separate: list[Threads] = []
         self._ends_at_once = False
         self._counting = threading.Lock()
+        self.waiting = 0
+        """Pieces of work that no thread has taken yet."""
         self.busy = 0
         """Threads that are busy."""
         self.busy_ns = 0
@@ -72,14 +86,18 @@ class Threads:
 
     def separate(self, name: str) -> "Threads":
         """One thread more, for work that must not keep these busy. It ends with them, and leaves work undone then."""
-        one = Threads(self._loop, self._clocks, 1, f"lamina-{name}")
+        one = Threads(self._loop, self._clocks, 1, f"lamina-{name}", self._new_executor)
         one._ends_at_once = True
         self._separate.append(one)
         return one
 
+    def more(self, count: int) -> "Threads":
+        """As many threads more, for work that must not keep these busy. Whoever asked for them closes them."""
+        return Threads(self._loop, self._clocks, count, new_executor=self._new_executor)
+
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """The result of ``work``, to be awaited on the loop."""
-        future = self._loop.run_in_executor(self._pool, self._counted, work)
+        future = asyncio.wrap_future(self._submit(work), loop=self._loop)
         waits = WAITS.get()
         if waits is not None:
             began_ns = self._clocks.monotonic_ns()
@@ -90,8 +108,21 @@ class Threads:
             future.add_done_callback(waited)
         return future
 
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        with self._counting:
+            self.waiting += 1
+        future = self._executor.submit(self._counted, work)
+        future.add_done_callback(self._left_undone)
+        return future
+
+    def _left_undone(self, future: Future[T]) -> None:
+        if future.cancelled():
+            with self._counting:
+                self.waiting -= 1
+
     def _counted(self, work: Callable[[], T]) -> T:
         with self._counting:
+            self.waiting -= 1
             self.busy += 1
         began_ns = self._clocks.monotonic_ns()
         try:
@@ -115,14 +146,9 @@ class Threads:
                 error = OSError(f"unexpected: {error!r}")
             self._loop.call_soon_threadsafe(done, error)
 
-        self._pool.submit(self._counted, work).add_done_callback(finished)
-
-    @property
-    def waiting(self) -> int:
-        """Pieces of work that no thread has taken yet."""
-        return self._pool._work_queue.qsize()
+        self._submit(work).add_done_callback(finished)
 
     def close(self) -> None:
         for one in self._separate:
             one.close()
-        self._pool.shutdown(wait=True, cancel_futures=self._ends_at_once)
+        self._executor.shutdown(wait=True, cancel_futures=self._ends_at_once)

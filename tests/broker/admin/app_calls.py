@@ -11,13 +11,12 @@ from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.subject import Subject
 from lamina.broker.admin.token import Token
 from lamina.broker.admin_parts import admin_subject
-from tests.broker.in_process import InProcessBroker
-from tests.broker.no_listening import no_listening
+from tests.broker.no_listening import HasParts, no_listening
 
 TOKEN = "correct-horse-battery-staple"
 
 
-def subject_of(broker: InProcessBroker, scan_pool: ScanPool | None = None) -> Subject:
+def subject_of(broker: HasParts, scan_pool: ScanPool | None = None) -> Subject:
     """A broker as the routes see it; ``TOKEN`` is its token."""
     subject = admin_subject(broker.parts, no_listening(broker), Token(TOKEN), (), ())
     return subject if scan_pool is None else replace(subject, scan_pool=scan_pool)

@@ -55,4 +55,4 @@ def test_a_broker_that_still_opens_logs_says_how_far_it_is(stopped: InProcessBro
 def test_a_broker_that_stops_is_not_ready(stopped: InProcessBroker) -> None:
     stopped.parts.readiness.is_stopping = True
     status, told = asyncio.run(call(subject_of(stopped), "/readyz"))
-    assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"]})
+    assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"], "warnings": []})

@@ -32,7 +32,7 @@ def admin_of(broker: BrokerProcess) -> AdminClient:
 
 def test_a_broker_that_serves_is_alive_and_ready(broker: BrokerProcess) -> None:
     assert get(broker, "/healthz") == {"status": "alive"}
-    assert get(broker, "/readyz") == {"status": "ready", "reasons": []}
+    assert get(broker, "/readyz") == {"status": "ready", "reasons": [], "warnings": []}
 
 
 def test_a_broker_with_a_directory_offline_is_alive_and_not_ready(
@@ -81,7 +81,10 @@ def test_brokers(broker: BrokerProcess) -> None:
     assert one["endpoints"] == [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": broker.port}]
     host, port = admin_address(broker)
     assert (one["admin"], one["version"], one["rack"]) == ([f"{host}:{port}"], __version__, None)
-    assert 0 < one["started_ms"] <= time.time_ns() // 1_000_000
+    assert 0 < one["started_ms"] <= one["replication"]["now_ms"] <= time.time_ns() // 1_000_000
+    assert one["replication"]["leader_partitions"] == one["partitions"]
+    assert one["replication"]["under_replicated_partitions"] == one["replication"]["replica_max_lag"] == 0
+    assert one["replication"]["is_session_proven"]
 
 
 def test_a_topic_its_partitions_and_how_far_they_reach(broker: BrokerProcess, topic: str, raw: RawClient) -> None:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from lamina import __version__
 from lamina.broker.admin.answers import json_answer, page, window
 from lamina.broker.admin.subject import Subject
+from lamina.broker.metrics.replication_tally import ReplicationTally, tally_replication
 from lamina.broker.network.connection import Connection
 from lamina.image.image import Broker
 from lamina.settings.definition import Setting, Update
@@ -16,16 +17,17 @@ from lamina.settings.lists import BROKER_SETTINGS
 
 async def brokers(subject: Subject, _request: Request) -> Response:
     image = subject.metadata.image
+    tally = await tally_replication(subject.metadata, subject.partitions, subject.clocks)
     return json_answer(
         {
             "cluster_id": image.cluster_id,
             "controller_id": image.controller_id,
-            "brokers": [_broker_row(subject, broker) for _, broker in sorted(image.brokers.items())],
+            "brokers": [_broker_row(subject, broker, tally) for _, broker in sorted(image.brokers.items())],
         }
     )
 
 
-def _broker_row(subject: Subject, broker: Broker) -> dict[str, Any]:
+def _broker_row(subject: Subject, broker: Broker, tally: ReplicationTally) -> dict[str, Any]:
     is_this = broker.id == subject.metadata.node_id
     return {
         "node_id": broker.id,
@@ -40,6 +42,22 @@ def _broker_row(subject: Subject, broker: Broker) -> dict[str, Any]:
         "started_ms": subject.started_ms if is_this else None,
         "partitions": len(subject.partitions) if is_this else None,
         "connections": len(subject.connections) if is_this else None,
+        "replication": _replication(subject, tally) if is_this else None,
+    }
+
+
+def _replication(subject: Subject, tally: ReplicationTally) -> dict[str, Any]:
+    topics = list(subject.counters.topics.values())
+    return {
+        "now_ms": subject.clocks.now_ms(),
+        "leader_partitions": tally.led,
+        "under_replicated_partitions": tally.under_replicated,
+        "under_min_isr_partitions": tally.under_min_isr,
+        "offline_partitions": tally.without_leader,
+        "replica_max_lag": subject.metrics.replica_max_lag(),
+        "is_session_proven": subject.metrics.is_session_proven(),
+        "in_bytes": sum(one.in_bytes for one in topics),
+        "out_bytes": sum(one.out_bytes for one in topics),
     }
 
 

@@ -1,6 +1,7 @@
 """``/healthz``, ``/readyz`` and ``/metrics``: what is asked again and again by whoever watches over the broker.
 
-Owns the reasons for not being ready. While logs are opened and recovered at start, both are answered already.
+Owns the reasons for not being ready, and warnings of what a broker bears. While logs are opened and recovered at start,
+both are answered already.
 """
 
 from starlette.requests import Request
@@ -18,7 +19,8 @@ async def alive(_subject: Subject, _request: Request) -> Response:
 
 async def ready(subject: Subject, _request: Request) -> Response:
     reasons = _reasons(subject)
-    return json_answer({"status": "not_ready" if reasons else "ready", "reasons": reasons}, 503 if reasons else 200)
+    told = {"status": "not_ready" if reasons else "ready", "reasons": reasons, "warnings": _warnings(subject)}
+    return json_answer(told, 503 if reasons else 200)
 
 
 def _reasons(subject: Subject) -> list[str]:
@@ -34,6 +36,13 @@ def _reasons(subject: Subject) -> list[str]:
         for directory in subject.directories
         if directory.failure is not None
     ]
+
+
+def _warnings(subject: Subject) -> list[str]:
+    """Clients should come all the same: what all in-sync members have is acknowledged, and read."""
+    if not subject.readiness.is_ready or subject.metrics.is_session_proven():
+        return []
+    return ["ZooKeeper does not answer this broker: writes with acks 0 and 1 are refused, and no metadata changes"]
 
 
 async def metrics(subject: Subject, request: Request) -> Response:

@@ -23,7 +23,7 @@ async def transactions(subject: Subject, request: Request) -> Response:
 
 def _row(coordinator: TransactionCoordinator, transactional_id: str) -> dict[str, Any]:
     try:
-        told = coordinator.describe(transactional_id)
+        told = coordinator.shard_of(transactional_id).look(lambda machine: machine.describe(transactional_id))
     except KafkaError:
         return {"transactional_id": transactional_id, "state": None}
     return {

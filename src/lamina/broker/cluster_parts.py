@@ -1,0 +1,200 @@
+"""What a member of a cluster has beside the parts of every broker.
+
+Owns which of them gets which others: the member that follows the controller and may be it, the links to other brokers,
+the fetchers of followed partitions, the in-sync changes of led ones. Must not listen.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from lamina import __version__
+from lamina.broker.counters import Counters, ReplicationCounters
+from lamina.broker.metadata.following import Answer, Asked, Following
+from lamina.broker.metadata.member import Member
+from lamina.broker.metadata.publisher import Publisher
+from lamina.broker.metadata.reports import OwnFacts
+from lamina.broker.metadata.topic_creation import CreateTopics
+from lamina.broker.partitions.cluster import Cluster
+from lamina.broker.partitions.leader import InSyncProposal
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.replication.broker_links import BrokerLinks, link_limits
+from lamina.broker.replication.controller_link import ControllerLink
+from lamina.broker.replication.in_sync_changes import InSyncChanges, StoredInSync
+from lamina.broker.replication.topic_requests import TopicRequests
+from lamina.broker.requests.forwarding import Forwarding
+from lamina.broker.requests.handlers.follow_metadata import answer_in, follow_call
+from lamina.broker.threads import Threads
+from lamina.clocks import Clocks
+from lamina.controller.election import ElectionFacts
+from lamina.image.features import SUPPORTED
+from lamina.image.image import Broker, Image
+from lamina.log.partition_log import PartitionLog
+from lamina.peer.connector import Connector
+from lamina.settings.cluster import LAMINA_UNCLEAN_RECOVERY_WAIT_MS
+from lamina.settings.listeners import broker_listener_name
+from lamina.settings.topic import UNCLEAN_LEADER_ELECTION_ENABLE
+from lamina.settings.values import BrokerSettings
+from lamina.storage import MemberStorage, StartError
+from lamina.store.membership import Membership
+from lamina.store.registration import Registration
+from lamina.store.session import Session
+from lamina.store.znodes import ZnodeMetadata
+from lamina.topic_partition import TopicPartition
+
+_FOLLOW, _REPORT, _FORWARD, _IN_SYNC, _CREATE = "follow", "report", "forward", "in-sync", "create"
+"""Lanes to the controller."""
+
+
+class SessionLease:
+    """This broker's session with the store, as its partitions ask for it."""
+
+    def __init__(self, session: Session, clocks: Clocks) -> None:
+        self.session = session
+        self._clocks = clocks
+
+    def is_proven(self) -> bool:
+        return self.session.is_proven(self._clocks.boottime_ms())
+
+
+@dataclass(slots=True)
+class ClusterParts:
+    lease: SessionLease
+    member: Member
+    following: Following
+    links: BrokerLinks
+    controller_link: ControllerLink
+    in_sync_changes: InSyncChanges
+    forwarding: Forwarding
+    listener_name: str
+    """The listener between brokers."""
+
+    def topic_requests(self, create_here: CreateTopics) -> TopicRequests:
+        return TopicRequests(
+            lambda: self.member.is_controller,
+            create_here,
+            lambda call: self.controller_link.ask(call, _CREATE),
+            self.following.wait_until,
+            lambda: self.following.decided,
+        )
+
+    async def leave(self) -> None:
+        """Be no member any more: others may lead what this broker led."""
+        await self.in_sync_changes.stop()
+        await self.member.stop()
+        await self.links.close()
+        await self.controller_link.close()
+
+
+def build_cluster_parts(
+    loop: asyncio.AbstractEventLoop,
+    clocks: Clocks,
+    threads: Threads,
+    settings: BrokerSettings,
+    storage: MemberStorage,
+    lease: SessionLease,
+    cluster: Cluster,
+    partitions: Partitions,
+    publisher: Publisher,
+    counters: Counters,
+    connector_for: Callable[[str], Connector],
+    on_fatal: Callable[[str], None],
+) -> ClusterParts:
+    node_id, limits = storage.node_id, link_limits(settings)
+    listener_name = broker_listener_name(settings)
+    assert listener_name is not None, "the settings make this broker a member"
+
+    async def ask_controller(broker_epoch: int, asked: Asked) -> Answer:
+        call = follow_call(node_id, broker_epoch, asked)
+        return answer_in(await controller_link.ask(call, _FOLLOW if asked.max_wait_ms else _REPORT))
+
+    following = Following(
+        OwnFacts(node_id),
+        publisher,
+        lambda: _offline(partitions),
+        lambda asked: member.ask(asked),
+        storage.remembered.cluster_id,
+        on_fatal,
+    )
+    member = Member(
+        node_id,
+        loop,
+        threads,
+        Membership(storage.database, node_id, clocks),
+        lease.session,
+        ZnodeMetadata(storage.database),
+        following,
+        ask_controller,
+        partial(_registration, storage, clocks),
+        ElectionFacts(is_unclean_enabled=settings[UNCLEAN_LEADER_ELECTION_ENABLE]),
+        settings[LAMINA_UNCLEAN_RECOVERY_WAIT_MS],
+        storage.remembered,
+        storage.remember,
+        counters.replication,
+        on_fatal,
+    )
+    controller_link = ControllerLink(
+        node_id, lambda: member.controller_broker, lambda: member.moved, listener_name, limits, connector_for
+    )
+    in_sync_changes = InSyncChanges(
+        node_id, lambda: member.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC)
+    )
+    cluster.change_in_sync = partial(_change_in_sync, in_sync_changes, counters.replication)
+    return ClusterParts(
+        lease,
+        member,
+        following,
+        BrokerLinks(node_id, lambda: cluster.image, listener_name, limits, connector_for),
+        controller_link,
+        in_sync_changes,
+        Forwarding(lambda: member.is_controller, lambda call: controller_link.ask(call, _FORWARD)),
+        listener_name,
+    )
+
+
+def check_leader_epochs(image: Image, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+    """Raise :class:`StartError` if a log is ahead of the metadata: a leader's epoch is stored before it leads.
+
+    From an ensemble that was restored, epochs would be given a second time, and records cut that were committed.
+    """
+    for (name, index), log in logs.items():
+        known = image.partition(name, index).leader_epoch
+        if log.epochs.latest > known:
+            raise StartError(
+                f"{log.name} has records of leader epoch {log.epochs.latest} and ZooKeeper knows no later one than "
+                f"{known}: the ensemble was restored from an old copy, or is another one"
+            )
+
+
+def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker) -> Registration:
+    ids = (directory.identity.directory_id for directory in storage.directories)
+    return Registration(
+        tuple(broker.endpoints.values()),
+        broker.rack,
+        __version__,
+        storage.was_clean,
+        tuple(directory_id for directory_id in ids if directory_id is not None),
+        clocks.now_ms(),
+        SUPPORTED,
+    )
+
+
+def _offline(partitions: Partitions) -> frozenset[TopicPartition]:
+    return frozenset(partitions.all_offline())
+
+
+def _change_in_sync(
+    changes: InSyncChanges, counters: ReplicationCounters, partition: Partition, proposal: InSyncProposal
+) -> None:
+    """Have the controller decide on what a leader wants, and tell the leader."""
+
+    def stored(word: StoredInSync) -> None:
+        if word.error_code == 0:
+            growth = partition.in_sync_committed(proposal, word.in_sync, word.leader_epoch, word.partition_epoch)
+            counters.count_in_sync_change(growth)
+        elif partition.in_sync_refused(proposal, word.error_code):
+            changes.propose(partition.topic_id, partition.index, proposal, stored)
+
+    changes.propose(partition.topic_id, partition.index, proposal, stored)

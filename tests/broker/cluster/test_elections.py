@@ -1,0 +1,121 @@
+"""Who leads after all in-sync members were gone: unclean stops, wiped disks, unclean elections."""
+
+import shutil
+
+import pytest
+
+from lamina.errors import ErrorCode
+from lamina.image.topic import NO_LEADER
+from tests.broker.cluster.conftest import NewMembers
+from tests.broker.cluster.members import INCREMENTAL_ALTER_CONFIGS, METADATA, Members
+
+TOPIC, BROKER = 2, 4
+SET = 0
+
+
+def two_in_sync(new_members: NewMembers, **settings: str) -> Members:
+    """Brokers 1 and 2 with a topic that 1 leads and 2 is in sync with, and broker 3 that has nothing of it."""
+    members = new_members(**settings)
+    for node_id in (1, 2, 3):
+        members.start(node_id)
+    members.create(1, "t", [[1, 2]])
+    members.run_until(lambda: members.leads(1, "t") and members.produce(1, "t") == ErrorCode.NONE)
+    return members
+
+
+def kill_all(members: Members, *node_ids: int) -> None:
+    """Without anybody who could notice one end before the other: as a power cut of all."""
+    for node_id in node_ids:
+        members.kill(node_id, session_ends=False)
+    members.zookeeper.end_all_sessions()
+
+
+def alter(members: Members, node_id: int, resource: int, name: str, config: str, value: str) -> int:
+    configs = [{"name": config, "config_operation": SET, "value": value}]
+    resources = [{"resource_type": resource, "resource_name": name, "configs": configs}]
+    response = members.ask(node_id, INCREMENTAL_ALTER_CONFIGS, 1, resources=resources)
+    return int(response.responses[0].error_code)
+
+
+def test_after_an_unclean_stop_of_all_the_controller_waits_for_all_and_elects_the_furthest(
+    new_members: NewMembers,
+) -> None:
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="60000")
+    kill_all(members, 1, 2, 3)
+    members.start(3)
+    members.start(1)
+    members.run_for(0.2)
+    assert members.state("t").leader == NO_LEADER
+    assert members.state("t").isr == (1, 2)
+    members.start(2)
+    members.run_until(lambda: members.state("t").leader != NO_LEADER)
+    assert members.state("t").isr == (1, 2), "both have all of it"
+    members.run_until(lambda: members.produce(members.state("t").leader, "t") == ErrorCode.NONE)
+
+
+def test_it_waits_no_longer_than_it_may(new_members: NewMembers) -> None:
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="200")
+    kill_all(members, 1, 2, 3)
+    members.start(3)
+    members.start(2)
+    members.run_until(lambda: members.leads(2, "t"))
+    assert members.state("t").isr == (2,)
+
+
+def test_the_next_controller_waits_as_long_and_no_longer(new_members: NewMembers) -> None:
+    """What the one before waited for is not known to it, but told again by those that wait."""
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="1000")
+    kill_all(members, 1, 2, 3)
+    members.start(3)
+    assert members.controller().id == 3
+    members.start(2)
+    assert members.state("t").leader == NO_LEADER
+    members.kill(3)
+    members.run_until(lambda: members.leads(2, "t"))
+
+
+def test_a_cleanly_stopped_member_leads_at_once(new_members: NewMembers) -> None:
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="60000")
+    members.stop(2)
+    assert members.state("t").isr == (1,)
+    members.stop(1)
+    members.kill(3)
+    members.start(1)
+    members.run_until(lambda: members.leads(1, "t"))
+
+
+def test_a_wiped_last_member_leaves_its_partition_offline(new_members: NewMembers) -> None:
+    """Design decision 7: an empty log never stands for one that had what was committed."""
+    members = two_in_sync(new_members)
+    members.kill(2)
+    members.run_until(lambda: members.state("t").isr == (1,))
+    assert members.produce(1, "t") == ErrorCode.NONE
+    members.kill(1)
+    shutil.rmtree(members.directory / "broker-1")
+    members.start(2)
+    members.start(1)
+    members.run_for(0.5)
+    assert members.state("t").leader == NO_LEADER
+    told = members.ask(3, METADATA, 12, topics=[{"name": "t"}]).topics[0].partitions[0]
+    assert (told.error_code, told.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert 1 in told.offline_replicas
+    assert alter(members, 3, TOPIC, "t", "unclean.leader.election.enable", "true") == ErrorCode.NONE
+    members.run_until(lambda: members.leads(2, "t"))
+    # The wiped one is out of the in-sync set now: it makes its replica anew, copies, and joins.
+    members.run_until(lambda: members.state("t").isr == (1, 2))
+
+
+@pytest.mark.parametrize("resource", [(TOPIC, "t"), (BROKER, "")])
+def test_unclean_elections_that_are_allowed_at_run_time_are_held_at_once(
+    new_members: NewMembers, resource: tuple[int, str]
+) -> None:
+    """R46."""
+    members = two_in_sync(new_members)
+    members.kill(2)
+    members.run_until(lambda: members.state("t").isr == (1,))
+    members.kill(1)
+    members.start(2)
+    members.run_for(0.2)
+    assert members.state("t").leader == NO_LEADER
+    assert alter(members, 2, *resource, "unclean.leader.election.enable", "true") == ErrorCode.NONE
+    members.run_until(lambda: members.leads(2, "t"))

@@ -1,0 +1,80 @@
+"""What a broker makes of a controller's answers that cannot be right."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from lamina.broker.metadata.change_stream import ChangeStream, Told
+from lamina.broker.metadata.following import Answer, Asked
+from lamina.broker.metadata.publisher import Applied
+from lamina.errors import NotController
+from lamina.image.image import Image
+from tests.broker.cluster.conftest import NewMembers
+
+JUNK = (b"", b"null", b"[" * 100_000, b'{"brokers": 7}', b'{"partitions": [["unknown", 0, []]]}', b"\xff\xfe")
+
+
+def test_a_change_that_cannot_be_read_is_followed_by_the_whole_image(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = new_members()
+    for node_id in (1, 2):
+        members.start(node_id)
+    assert members.controller().id == 1
+    since, junk = ChangeStream.since, list(JUNK)
+
+    def tampered(stream: ChangeStream, controller_epoch: int, version: int) -> Told:
+        told = since(stream, controller_epoch, version)
+        return told._replace(lines=[junk.pop() for _ in told.lines]) if junk and told.lines else told
+
+    monkeypatch.setattr(ChangeStream, "since", tampered)
+    members.create(1, "t", [[2, 1]])
+    members.run_until(lambda: members.leads(2, "t") and not junk)
+    assert members.up[1].fatal == members.up[2].fatal == []
+
+
+def test_an_older_controller_is_not_believed(new_members: NewMembers) -> None:
+    """R57: whoever was paused and does not know that another is elected."""
+    members = new_members()
+    members.start(1)
+    members.stop(1)
+    process = members.start(1)
+    following = process.parts.cluster.following  # type: ignore[union-attr]
+    image = following.decided
+    assert image.controller_epoch == 2
+    assert not following._take(Answer(1, 99, True, [b"{}"]))
+    assert following.decided is image
+
+
+def test_a_change_is_applied_to_its_end_though_the_question_that_brought_it_is_given_up(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While roles are taken, something new to report may find no controller: half of a change is never resumed."""
+    members = new_members()
+    for node_id in (1, 2):
+        members.start(node_id)
+    assert members.controller().id == 1
+    parts = members.up[2].parts
+    assert parts.cluster is not None
+    following, apply = parts.cluster.following, parts.publisher.apply
+    ask = following._ask
+    interrupted: list[Image] = []
+
+    async def refused(asked: Asked) -> Answer:
+        raise NotController("another controller was elected meanwhile")
+
+    async def slowly(old: Image | None, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
+        if "t" in new.topics and not interrupted:
+            interrupted.append(new)
+            following._ask = refused
+            following.tell()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            following._ask = ask
+        return await apply(old, new, opened)
+
+    monkeypatch.setattr(parts.publisher, "apply", slowly)
+    members.create(1, "t", [[2, 1]])
+    members.run_until(lambda: members.leads(2, "t"))
+    assert interrupted

@@ -1,0 +1,128 @@
+"""Session trouble: what a member does while its session is not proven, and after it was lost (design decision 6)."""
+
+import logging
+
+import pytest
+
+from lamina.errors import ErrorCode
+from tests.broker.admin.app_calls import call, subject_of
+from tests.broker.cluster.conftest import NewMembers
+from tests.broker.cluster.members import Members
+
+REFUSED = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def three(new_members: NewMembers) -> Members:
+    """With a topic that broker 1 leads and all are in sync with. Broker 1 is the controller."""
+    members = new_members()
+    for node_id in (1, 2, 3):
+        members.start(node_id)
+    members.create(2, "t", [[1, 2, 3]])
+    members.run_until(lambda: members.leads(1, "t") and members.produce(1, "t") == ErrorCode.NONE)
+    assert members.state("t").isr == (1, 2, 3)
+    return members
+
+
+def health(members: Members, node_id: int) -> tuple[int, list[str]]:
+    """The status and the warnings of ``/readyz``."""
+    status, told = members.finish(call(subject_of(members.up[node_id]), "/readyz"))
+    return status, told["warnings"]
+
+
+def test_a_killed_leader_is_replaced(new_members: NewMembers) -> None:
+    members = three(new_members)
+    assert members.produce(1, "t", acks=1) == ErrorCode.NONE
+    members.kill(1)
+    members.run_until(lambda: members.leads(2, "t"))
+    assert members.state("t").isr == (2, 3)
+    assert members.produce(2, "t") == ErrorCode.NONE
+
+
+def test_without_zookeeper_only_what_all_in_sync_members_have_is_acknowledged(
+    new_members: NewMembers, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lease is over: acks 0 and 1 are refused, acks=all goes on, and no in-sync set changes."""
+    members = three(new_members)
+    end_offset = members.up[1].parts.partitions.find("t", 0).log.log_end_offset  # type: ignore[union-attr]
+    with caplog.at_level(logging.WARNING):
+        members.set_zookeeper_away(is_away=True)
+        assert members.produce(1, "t", acks=1) == REFUSED
+        assert members.produce(1, "t", acks=-1) == ErrorCode.NONE
+        members.kill(3, session_ends=False)
+        assert members.produce(1, "t", acks=-1, timeout_ms=200) == ErrorCode.REQUEST_TIMED_OUT
+        members.run_for(1.2)
+        members.finish(members.up[1].parts.upkeep.shrink_in_sync())
+        assert members.state("t").isr == (1, 2, 3), "broker 3 has been behind for long, and nobody may say so"
+    told = [line for line in caplog.messages if "ZooKeeper" in line]
+    assert told == ["no longer the controller of epoch 1: ZooKeeper cannot be reached"]
+    assert health(members, 1) == (
+        200,
+        ["ZooKeeper does not answer this broker: writes with acks 0 and 1 are refused, and no metadata changes"],
+    )
+    members.set_zookeeper_away(is_away=False)
+    members.controller()
+    members.run_until(lambda: members.produce(1, "t", acks=1) == ErrorCode.NONE)
+    assert health(members, 1) == (200, [])
+    log = members.up[1].parts.partitions.find("t", 0).log  # type: ignore[union-attr]
+    assert log.log_end_offset == end_offset + 3
+
+
+def test_a_controller_whose_session_outlived_an_outage_goes_on(new_members: NewMembers) -> None:
+    """A server that restarts gives every session its whole time again: nobody else can be elected."""
+    members = three(new_members)
+    (controller,) = [one for one in members.up.values() if one.member.is_controller]
+    sessions = {node_id: process.session.session_id for node_id, process in members.up.items()}
+    members.set_zookeeper_away(is_away=True)
+    controller.member._look_again()
+    members.run_until(lambda: not controller.member.is_controller)
+    members.set_zookeeper_away(is_away=False)
+    members.controller()
+    assert {node_id: process.session.session_id for node_id, process in members.up.items()} == sessions
+    members.create(3, "another", [[3, 2]])
+
+
+def test_a_leader_that_lost_its_session_acknowledges_nothing_alone_before_it_knows_its_roles(
+    new_members: NewMembers,
+) -> None:
+    """Others lead what it led, which it learns only after it has registered anew."""
+    members = three(new_members)
+    members.stop(1)
+    members.start(1)
+    assert members.controller().id != 1
+    leader = members.state("t").leader
+    assert leader != 1
+    process = members.up[leader]
+    old_epoch, old_session = process.member.broker_epoch, process.session.session_id
+    outcomes = []
+    members.expire(leader)
+    while members.leads(leader, "t") and members.state("t").leader == leader:
+        members.run_for(0.002)
+    while members.leads(leader, "t"):
+        outcomes.append(members.produce(leader, "t", acks=1))
+    assert ErrorCode.NONE not in outcomes
+    assert process.member.broker_epoch > old_epoch
+    assert process.session.session_id != old_session
+
+
+def test_a_member_takes_its_roles_again_after_a_lost_session(new_members: NewMembers) -> None:
+    members = three(new_members)
+    for lost in (1, 2, 3):
+        lose_session(members, lost)
+        members.run_until(lambda: members.state("t").isr == (1, 2, 3))
+        leader = members.state("t").leader
+        assert members.produce(leader, "t", acks=1) == ErrorCode.NONE
+        assert members.produce(leader, "t") == ErrorCode.NONE
+        assert members.up[lost].fatal == []
+
+
+def lose_session(members: Members, node_id: int) -> None:
+    """Let a session expire, and wait until its broker is there in another one."""
+    process = members.up[node_id]
+    before = process.member.broker_epoch
+
+    def is_back() -> bool:
+        known = members.controller().image.brokers.get(node_id)
+        return known is not None and before < known.epoch == process.member.broker_epoch
+
+    members.expire(node_id)
+    members.run_until(is_back)
