@@ -1,0 +1,90 @@
+"""A node that is a member of a cluster: registered in the ensemble, reached by the other brokers.
+
+Owns its session and who proves it, and what it remembers of the cluster. Must not know the other nodes.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from random import Random
+
+from lamina.broker.metadata.member import Member
+from lamina.broker.parts import Parts
+from lamina.log.directory import LogDirectory
+from lamina.log.identity import new_id
+from lamina.settings.listeners import OWN_BROKER_LISTENER
+from lamina.settings.listeners import Listener as Endpoint
+from lamina.storage import MemberStorage
+from lamina.store.cluster_identity import cluster_id
+from lamina.store.interface import StoreError
+from lamina.store.member_file import MemberRecord
+from lamina.store.session import PROBES_PER_TIMEOUT
+from tests.simulation.ensemble import TIMEOUT_MS, Ensemble
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.memory_disk import MemoryDisk
+from tests.simulation.network import Network
+from tests.simulation.node import CLIENTS, Node
+from tests.simulation.story import Story
+
+_BROKER_PORT = 9093
+_DRAIN_SECONDS = 3.0
+
+
+class MemberNode(Node):
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        rng: Random,
+        network: Network,
+        story: Story,
+        node_id: int,
+        settings: Mapping[str, str],
+        on_fatal: Callable[[str], None],
+        ensemble: Ensemble,
+    ) -> None:
+        member = {"zookeeper.connect": "zookeeper:2181", **settings}
+        super().__init__(loop, rng, network, story, node_id, member, on_fatal)
+        self._ensemble = ensemble
+        self._remembered: MemberRecord | None = None
+        """Is written and synced in one step, so a power cut leaves it."""
+
+    @property
+    def is_controller(self) -> bool:
+        return self.parts is not None and self.parts.cluster is not None and self.parts.cluster.member.is_controller
+
+    def wipe(self) -> None:
+        """Give the machine an empty disk. It must not be up."""
+        assert not self.is_up
+        self._tell("has an empty disk")
+        self.disk = MemoryDisk(self.clocks.clocks.now_ms)
+        self._remembered = None
+
+    def _open_storage(self) -> MemberStorage:
+        store = self._ensemble.connect(self.machine, self.process)
+        known = None if self._remembered is None else self._remembered.cluster_id
+        stored = cluster_id(store, new_id(), known)
+        self._remembered = self._remembered or MemberRecord(stored)
+        directory = LogDirectory.open("/logs", node_id=self.id, cluster_id=stored, disk=self.disk)
+        return MemberStorage("/data", self.id, [directory], store, self._remembered, self._remember)
+
+    def _remember(self, record: MemberRecord) -> None:
+        self._remembered = record
+
+    def _for_brokers(self) -> list[Endpoint]:
+        return [Endpoint(OWN_BROKER_LISTENER, CLIENTS, self.machine, _BROKER_PORT)]
+
+    def _begin(self, parts: Parts) -> None:
+        self._loop.create_task(self._prove_session(parts))
+
+    async def _prove_session(self, parts: Parts) -> None:
+        """As `SessionProber`, in virtual time."""
+        assert parts.cluster is not None
+        session, thread = parts.cluster.lease.session, parts.threads.separate("prober")
+        while True:
+            await asyncio.sleep(TIMEOUT_MS / PROBES_PER_TIMEOUT / 1000)
+            with suppress(StoreError):
+                await thread.run(session.probe)
+
+    async def _drain(self, parts: Parts) -> None:
+        assert isinstance(parts.participant, Member)
+        await parts.participant.drain(_DRAIN_SECONDS)

@@ -1,0 +1,157 @@
+"""What must hold inside the brokers of a cluster, and in its store, after every step.
+
+Owns these invariants: one leader for each epoch; a leader has everything that was committed, and so has whoever is in
+sync; its high watermark stays within its log and does not go back; replicas agree below their high watermarks, byte for
+byte; states in the store change as their leaders ask. Must not change anything.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from lamina.broker.partitions.leader import Leader
+from lamina.broker.partitions.partition import Partition
+from lamina.image.topic import NO_LEADER
+from lamina.image.topic import Partition as PartitionState
+from tests.simulation.committed_logs import CommittedLogs
+from tests.simulation.ensemble import Ensemble
+from tests.simulation.judge import Judge, TopicPartition
+from tests.simulation.loop import Process
+from tests.simulation.member_node import MemberNode
+from tests.simulation.stored_states import StoredStates, words
+
+
+class MemberWatch:
+    def __init__(self, judge: Judge, nodes: Sequence[MemberNode], ensemble: Ensemble) -> None:
+        self._judge = judge
+        self._nodes = nodes
+        self._ensemble = ensemble
+        self._by_id = {node.id: node for node in nodes}
+        self._states = StoredStates(judge, lambda: ensemble.zookeeper.entries, lambda: ensemble.zookeeper.zxid)
+        self._committed = CommittedLogs(judge)
+        self._leaders: dict[tuple[UUID, int, int], Process] = {}
+        self._seen: dict[Partition, tuple[Leader | None, int, int]] = {}
+        """Each partition's role, high watermark and end at the last look."""
+
+    def look(self) -> None:
+        for key, before, after in self._states.look(self._wanted_in_sync):
+            self._ensemble.tell(f"{key[0]}-{key[1]}: {words(after)}")
+            self._look_at_joined(key, before, after)
+        for node in self._nodes:
+            if node.parts is not None and node.process.has_run:
+                node.process.has_run = False
+                for partition in node.parts.partitions:
+                    found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
+                    if found != self._seen.get(partition):
+                        self._look_at(node, partition, self._seen.get(partition, (None, 0, 0)))
+                        self._seen[partition] = found
+
+    def _look_at(self, node: MemberNode, partition: Partition, before: tuple[Leader | None, int, int]) -> None:
+        log, high_watermark, leader = partition.log, partition.high_watermark, partition.leader
+        key = (partition.topic_id, partition.index)
+        led_before, high_watermark_before, end_before = before
+        is_back = leader is not None and leader is led_before and high_watermark < high_watermark_before
+        if is_back or not log.log_start_offset <= high_watermark <= log.log_end_offset:
+            raise self._judge.violated(
+                f"the high watermark of {log.name} on {node.machine} went from {high_watermark_before} to "
+                f"{high_watermark}, and its log is from {log.log_start_offset} to {log.log_end_offset}"
+            )
+        if high_watermark > high_watermark_before:
+            role = leader or partition.follower
+            if role is not None:
+                self._committed.commit(key, log, high_watermark_before, high_watermark, role.epoch, node.machine)
+        if leader is not None and leader is not led_before:
+            self._look_at_leader(node, partition, leader)
+        if log.log_end_offset < end_before:
+            self._look_at_truncated(node, partition)
+
+    def _look_at_truncated(self, node: MemberNode, partition: Partition) -> None:
+        """Who is in sync may lead next, and keeps what is committed."""
+        stored = self._states.of.get((partition.topic, partition.index))
+        if stored is not None and node.id in stored.state.isr and node.is_serving:
+            who = f"{node.machine}, which is in sync and was truncated,"
+            key = (partition.topic_id, partition.index)
+            self._committed.check(key, partition.log, stored.state.leader_epoch + 1, who)
+
+    def _look_at_leader(self, node: MemberNode, partition: Partition, leader: Leader) -> None:
+        key = (partition.topic_id, partition.index, leader.epoch)
+        if self._leaders.setdefault(key, node.process) is not node.process:
+            raise self._judge.violated(f"{partition.log.name} has two leaders in epoch {leader.epoch}")
+        who = f"its leader in epoch {leader.epoch}, {node.machine},"
+        self._committed.check(key[:2], partition.log, leader.epoch, who)
+
+    # The store
+
+    def _wanted_in_sync(self, key: TopicPartition, state: PartitionState) -> frozenset[int] | None:
+        """What the leader of this epoch has asked for last, if it can be seen."""
+        partition = self._find(state.leader, key)
+        if partition is None or partition.leader is None or partition.leader.epoch != state.leader_epoch:
+            return None
+        proposal = partition.leader.proposal
+        return partition.leader.in_sync if proposal is None else frozenset(proposal.in_sync)
+
+    def _look_at_joined(self, key: TopicPartition, before: PartitionState, after: PartitionState) -> None:
+        """Who joins the in-sync set may lead next: it has all that is committed, and does not stop."""
+        for broker_id in sorted(set(after.isr) - set(before.isr)):
+            if self._is_draining(broker_id):
+                raise self._judge.violated(f"broker {broker_id} is about to stop, and joins {key[0]}-{key[1]}")
+            partition = self._find(broker_id, key)
+            if partition is not None:
+                who = f"broker {broker_id}, which joins the in-sync set,"
+                self._committed.check((partition.topic_id, partition.index), partition.log, after.leader_epoch + 1, who)
+
+    def _is_draining(self, broker_id: int) -> bool:
+        """Whether the controller knows so."""
+        for node in self._nodes:
+            cluster = None if node.parts is None else node.parts.cluster
+            if cluster is not None and cluster.member.controller is not None:
+                broker = cluster.member.controller.stream.image.brokers.get(broker_id)
+                return broker is not None and broker.is_draining
+        return False
+
+    def _find(self, broker_id: int, key: TopicPartition) -> Partition | None:
+        node = self._by_id.get(broker_id)
+        if node is None or node.parts is None or not node.is_serving:
+            return None
+        return node.parts.partitions.find(*key)
+
+    # Being whole
+
+    def is_in_sync(self, node: MemberNode) -> bool:
+        """Whether the store counts a node's replica of anything as in sync."""
+        return any(node.id in stored.state.isr for stored in self._states.of.values())
+
+    def why_not_whole(self) -> str:
+        """Why not every broker serves, and every partition is led with all replicas in sync; empty if so."""
+        for node in self._nodes:
+            if not node.is_serving:
+                return f"{node.machine} does not serve"
+        for key, stored in self._states.of.items():
+            state = stored.state
+            if state.leader == NO_LEADER or len(state.isr) < len(state.replicas):
+                return f"{key[0]}-{key[1]} has leader {state.leader} and {list(state.isr)} in sync"
+        return ""
+
+    def lost_power(self) -> None:
+        """All brokers did: only what was acknowledged had to be synced."""
+        self._judge.lost_power()
+        self._committed.forget()
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return list(self._states.of)
+
+    def leader_of(self, key: TopicPartition) -> MemberNode | None:
+        """Whom the store names."""
+        return self._by_id.get(self._states.of[key].state.leader)
+
+    def followers_of(self, key: TopicPartition) -> list[MemberNode]:
+        state = self._states.of[key].state
+        return [self._by_id[one] for one in state.replicas if one != state.leader]
+
+    def check_logs_agree(self) -> None:
+        """In the end: every replica has all that was committed."""
+        for node in self._nodes:
+            assert node.parts is not None
+            for partition in node.parts.partitions:
+                key = (partition.topic_id, partition.index)
+                self._committed.check(key, partition.log, partition.epoch + 1, node.machine)

@@ -1,0 +1,213 @@
+"""A machine with one broker on it: the very parts that a server runs, without sockets.
+
+Owns the machine's disk and clocks, and the life of its broker: started, stopped, killed, without power, paused. What
+makes it a cluster by itself or a member of one is in `lone_node` and `member_node`. Must not know clients, nor which
+life is asked for when.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from random import Random
+
+from lamina.broker.parts import Parts, build_parts
+from lamina.broker.periodic_work import start_periodic_work
+from lamina.broker.timers import Timers
+from lamina.image.image import Broker
+from lamina.peer.addresses import Address
+from lamina.settings.listeners import Listener as Endpoint
+from lamina.settings.resolve import resolve_broker
+from lamina.storage import MemberStorage, Storage
+from lamina.store.interface import StoreError
+from tests.simulation.clocks import NodeClocks
+from tests.simulation.executor import SimulatedExecutor
+from tests.simulation.loop import Process, VirtualLoop
+from tests.simulation.memory_disk import MemoryDisk
+from tests.simulation.network import Listener, Network, SimulatedConnector
+from tests.simulation.story import Story
+
+CLIENTS = "PLAINTEXT"
+_PORT = 9092
+_DRAIN_SECONDS = 1.5
+_RESTART_SECONDS = 0.7
+_SMALL = {
+    "log.dirs": "/logs",
+    "lamina.data.dir": "/data",
+    "num.recovery.threads.per.data.dir": "1",
+    "log.cleaner.enable": "false",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    # Segments are full after a few batches.
+    "log.index.size.max.bytes": "64",
+    "log.index.interval.bytes": "128",
+    "log.flush.offset.checkpoint.interval.ms": "3000",
+    "replica.high.watermark.checkpoint.interval.ms": "2000",
+}
+"""Few and small files."""
+
+
+class Node:
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        rng: Random,
+        network: Network,
+        story: Story,
+        node_id: int,
+        settings: Mapping[str, str],
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        """``on_fatal`` is told why a broker could not go on."""
+        self.id = node_id
+        self.machine = f"node-{node_id}"
+        self.address = Address(self.machine, _PORT)
+        self.clocks = NodeClocks(loop)
+        self.disk = MemoryDisk(self.clocks.clocks.now_ms)
+        self.parts: Parts | None = None
+        """Of a broker that is there, also while it starts."""
+        self.is_serving = False
+        self._loop = loop
+        self._rng = rng
+        self._network = network
+        self._story = story
+        self._settings = resolve_broker(sets={**_SMALL, "node.id": str(node_id), **settings})
+        self._on_fatal = on_fatal
+        self._process: Process | None = None
+        self._timers: Timers | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self._process is not None
+
+    @property
+    def process(self) -> Process:
+        assert self._process is not None
+        return self._process
+
+    def _tell(self, what: str) -> None:
+        self._story.tell(self.machine, what)
+
+    # What kinds of nodes differ in
+
+    def _open_storage(self) -> Storage | MemberStorage:
+        """Raises :class:`StoreError`; then the process ends, and is started again after a while."""
+        raise NotImplementedError
+
+    def _for_brokers(self) -> list[Endpoint]:
+        """Listeners that other brokers reach this one by."""
+        return []
+
+    def _begin(self, parts: Parts) -> None:
+        """What a process has beside the parts."""
+
+    async def _drain(self, parts: Parts) -> None:
+        """Before a clean stop."""
+
+    # Starting
+
+    def start(self) -> None:
+        """Unless it is up already."""
+        if self._process is None:
+            self._process = self._loop.new_process(self.machine)
+            self._loop.spawn(self._process, self._start(self._process))
+
+    async def _start(self, process: Process) -> None:
+        self._tell("starts")
+        storage: Storage | MemberStorage | None = None
+        try:
+            storage = self._open_storage()
+            await self._serve(process, storage)
+        except StoreError as error:
+            self._tell(f"cannot start: {error}")
+            if storage is not None:
+                storage.release()
+            self._loop.call_later(_RESTART_SECONDS, self.start, context=self._loop.world.context)
+            self.kill()
+
+    async def _serve(self, process: Process, storage: Storage | MemberStorage) -> None:
+        self.parts = parts = build_parts(
+            self._loop,
+            self._settings,
+            storage,
+            self._on_fatal,
+            self.clocks.clocks,
+            self._new_executor,
+            connector_for=lambda client_id: SimulatedConnector(self._network, self.machine, client_id),
+        )
+        for_brokers, for_clients = self._for_brokers(), Endpoint(CLIENTS, CLIENTS, self.machine, _PORT)
+        for endpoint in for_brokers:
+            self._listen(process, endpoint)
+        self._begin(parts)
+        await parts.start(Broker(self.id, {endpoint.name: endpoint for endpoint in (for_clients, *for_brokers)}))
+        self._listen(process, for_clients)
+        self._timers = Timers(parts.counters)
+        start_periodic_work(parts, self._timers)
+        parts.readiness.is_ready = self.is_serving = True
+        self._tell(f"serves {len(parts.partitions)} partitions")
+
+    def _listen(self, process: Process, endpoint: Endpoint) -> None:
+        assert self.parts is not None
+        listener = Listener(process, endpoint.name, self.parts.router)
+        self._network.listen(Address(endpoint.host, endpoint.port), listener)
+
+    def _new_executor(self, count: int, _name: str) -> SimulatedExecutor:
+        return SimulatedExecutor(self._loop, self._rng, count)
+
+    # Ending
+
+    def stop(self) -> "asyncio.Task[None]":
+        """A clean stop; to be awaited."""
+        return self._loop.spawn(self.process, self._stop())
+
+    async def _stop(self) -> None:
+        """As a server drains."""
+        parts, timers, process = self.parts, self._timers, self.process
+        assert parts is not None
+        assert timers is not None
+        self._tell("stops")
+        self.is_serving = False
+        await self._drain(parts)
+        self._network.stop_listening(process)
+        await timers.stop()
+        await parts.stop()
+        for connection in self._network.served(process):
+            connection.drain()
+        deadline = self._loop.time() + _DRAIN_SECONDS
+        while self._network.served(process) and self._loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        self._network.end_connections(process)
+        for failure in await parts.close():
+            self._on_fatal(failure)
+        self._tell("has stopped")
+        self._end()
+
+    def kill(self) -> None:
+        """As ``kill -9``: what was written stays."""
+        self._tell("is killed")
+        self._network.stop_listening(self.process)
+        self._network.end_connections(self.process)
+        self._end()
+
+    def cut_power(self) -> None:
+        """What was not synced may be lost."""
+        self._tell("loses its power")
+        self._network.stop_listening(self.process)
+        self._network.lose_power(self.machine, self.process)
+        self._end()
+        self.disk = self.disk.after_power_cut(self._rng)
+
+    def _end(self) -> None:
+        self._loop.kill(self.process)
+        self._process = self.parts = self._timers = None
+        self.is_serving = False
+        self.disk.unlock()
+
+    # Pausing
+
+    def pause(self) -> None:
+        """As ``SIGSTOP``."""
+        self._tell("is paused")
+        self._loop.pause(self.process)
+
+    def resume(self) -> None:
+        self._tell("goes on")
+        self._loop.resume(self.process)
