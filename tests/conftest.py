@@ -3,7 +3,7 @@
 Property tests draw the same examples on every run of ``make test``. ``make faults`` draws new ones; one that fails is
 kept in ``.hypothesis`` and comes first the next time. The directories of tests are in memory where there is room, so
 nobody waits for a disk: that files are durable is shown by power cuts on a recorded disk, which a real one cannot show.
-One broker serves all tests of a worker that leave it as it was; others start their own.
+One broker serves all tests of a worker that leave it as it was; others start their own. So does one ZooKeeper.
 """
 
 import gc
@@ -19,7 +19,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from lamina.cluster.zookeeper_server import ZooKeeperServer
+from lamina.pipeline.java import find_java
 from tests.broker.process import BrokerProcess
+from tests.peers.ports import free_ports
 
 settings.register_profile("lamina", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("faults", derandomize=False, deadline=None, print_blob=True)
@@ -82,6 +85,14 @@ def own_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
     yield start
     for process in started:
         process.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """Shared: each test uses a path of its own in it, and leaves the server running."""
+    directory = str(tmp_path_factory.mktemp("zookeeper"))
+    with ZooKeeperServer(directory, free_ports(1)[0], find_java().path) as server:
+        yield server
 
 
 @pytest.fixture

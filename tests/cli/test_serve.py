@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from lamina import __version__
+from lamina.cli import serve as serve_command
+from lamina.settings.definition import SettingError
 from tests.broker.process import COMMAND, SOURCES, BrokerProcess
 from tests.broker.raw import METADATA, METADATA_VERSION, RawClient, metadata_request
-from tests.cli.running import Outcome
+from tests.cli.running import Lamina, Outcome
 
 
 def serve(*args: str | Path, cwd: Path | None = None) -> Outcome:
@@ -101,6 +103,20 @@ def test_a_file_a_flag_and_a_setting(tmp_path: Path) -> None:
     facts = json.loads(outcome.out.splitlines()[0])
     assert facts["node_id"] == 5
     assert facts["log_dirs"] == [f"{tmp_path}/a", f"{tmp_path}/b"]
+
+
+def test_zookeeper_is_a_short_form_of_a_setting(lamina: Lamina, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, str | None] = {}
+
+    def resolve(*_: object, **flags: str | None) -> None:
+        given.update(flags)
+        raise SettingError("that is all")
+
+    monkeypatch.setattr(serve_command, "settings_from", resolve)
+    assert lamina("serve", "--zookeeper", "zk1:2181,zk2:2181/lamina").status == 2
+    assert given["zookeeper.connect"] == "zk1:2181,zk2:2181/lamina"
+    assert lamina("serve").status == 2
+    assert given["zookeeper.connect"] is None
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from lamina.cli.usage import CommandGroup
 SECTIONS = {
     "Run a broker": {
         "serve": "Run a broker.",
+        "cluster": "Run a cluster on this machine: a ZooKeeper and some brokers.",
         "doctor": "Look for what would stop a broker, and say what to do.",
     },
     "Topics and records": {
@@ -48,7 +49,7 @@ SECTIONS = {
 
 COMMANDS = {name: line for commands in SECTIONS.values() for name, line in commands.items()}
 
-NOT_ON_WINDOWS = frozenset({"adopt", "backup", "compact", "doctor", "dump", "restore", "serve", "verify"})
+NOT_ON_WINDOWS = frozenset({"adopt", "backup", "cluster", "compact", "doctor", "dump", "restore", "serve", "verify"})
 """Commands that touch a broker's files or run one; a client's work anywhere."""
 
 

@@ -13,15 +13,17 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interruption:
     """Whether somebody wants the command to end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *also: signal.Signals) -> None:
+        """``also`` are signals that this command takes for the same wish."""
         self._is_wanted = False
+        self._signals = (*_SIGNALS, *also)
         self._before: dict[signal.Signals, object] = {}
 
     def __call__(self) -> bool:
         return self._is_wanted
 
     def __enter__(self) -> "Interruption":
-        for number in _SIGNALS:
+        for number in self._signals:
             self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -31,5 +33,5 @@ class Interruption:
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._is_wanted = True
-        for number in _SIGNALS:
+        for number in self._signals:
             signal.signal(number, signal.default_int_handler)

@@ -28,13 +28,19 @@ Exit status: 0 stopped by SIGTERM or Ctrl-C, 1 could not start or could not go o
 Examples:
   lamina serve
   lamina serve --data-dir /var/lib/lamina --listen 127.0.0.1:0
-  lamina serve --config server.properties --set log.retention.hours=24""",
+  lamina serve --config server.properties --set log.retention.hours=24
+  lamina serve --node-id 2 --zookeeper zk1:2181,zk2:2181,zk3:2181/lamina""",
 )
 @settings_options
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     help="The address to listen on; port 0 takes a free one.  [default: 127.0.0.1:9092]",
+)
+@click.option(
+    "--zookeeper",
+    metavar="HOST:PORT,…/CHROOT",
+    help="The ZooKeeper ensemble of the cluster to join; the same as --set zookeeper.connect=….  [default: none]",
 )
 @click.option("--json-logs", is_flag=True, help="Log in JSON, one object per line.")
 def command(
@@ -43,6 +49,7 @@ def command(
     node_id: str | None,
     sets: tuple[str, ...],
     listen: str | None,
+    zookeeper: str | None,
     json_logs: bool,
 ) -> int:
     """Run a broker."""
@@ -50,7 +57,8 @@ def command(
 
     listeners = listeners_from(listen)
     try:
-        settings = settings_from(file, data_dir, node_id, sets, listeners=listeners)
+        flags = {"listeners": listeners, "zookeeper.connect": zookeeper}
+        settings = settings_from(file, data_dir, node_id, sets, **flags)
     except (SettingError, PropertiesError) as error:
         click.echo(f"lamina: {error}", err=True)
         return BAD_INPUT

@@ -15,7 +15,7 @@ import click
 from lamina import __version__
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
-from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, listeners
+from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, broker_listener_name, listeners
 from lamina.settings.values import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,8 @@ def warn(settings: BrokerSettings) -> None:
     """Say what deserves attention before anything is opened."""
     for warning in settings.warnings:
         logger.warning("%s", warning)
-    for listener in listeners(settings):
+    between_brokers, opened = broker_listener_name(settings), listeners(settings)
+    for listener in opened:
         if not listener.is_for_this_machine:
             logger.warning(
                 "OPEN TO OTHERS: %s listens on %s without authentication or encryption: anyone who reaches that "
@@ -33,6 +34,12 @@ def warn(settings: BrokerSettings) -> None:
                 listener.name,
                 listener.host or "every address",
             )
+    if between_brokers is not None and len(opened) == 1:
+        logger.warning(
+            "%s is the listener of clients and of brokers: without security, any client there can pose as a replica; "
+            "without inter.broker.listener.name brokers have a listener of their own",
+            between_brokers,
+        )
     for listener in admin_listeners(settings):
         if not listener.is_for_this_machine:
             logger.warning(

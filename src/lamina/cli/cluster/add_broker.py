@@ -1,0 +1,25 @@
+"""``lamina cluster add-broker``: one more."""
+
+import click
+
+from lamina.cli.cluster.directory import local_cluster_option
+from lamina.cli.outcome import FINE
+from lamina.cluster.local_cluster import LocalCluster
+
+
+@click.command(
+    "add-broker",
+    epilog="""\b
+Examples:
+  lamina cluster add-broker
+  lamina cluster add-broker --data-dir /var/lib/lamina-cluster""",
+)
+@local_cluster_option
+def add_broker(cluster: LocalCluster) -> int:
+    """Add a broker with the next id and port to a cluster that runs.
+
+    New topics use it; the partitions that exist stay where they are.
+    """
+    added = cluster.add_broker()
+    click.echo(f"Broker {added.id} is ready on {added.address} (process {added.pid}).")
+    return FINE

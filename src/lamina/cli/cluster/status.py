@@ -1,0 +1,47 @@
+"""``lamina cluster status``: how a cluster on this machine is."""
+
+import click
+
+from lamina.cli.cluster.directory import local_cluster_option
+from lamina.cli.cluster.rows import HEADINGS, broker_row, cells, cluster_row, troubles
+from lamina.cli.options.cluster import as_json_option
+from lamina.cli.outcome import FINE, SOMETHING_WRONG
+from lamina.cli.printing.tables import print_json, print_table
+from lamina.cluster.broker_figures import BrokerWatch
+from lamina.cluster.local_cluster import LocalCluster
+
+
+@click.command(
+    "status",
+    epilog="""\b
+Exit status: 0 the cluster runs, 1 it does not.
+
+\b
+Examples:
+  lamina cluster status
+  lamina cluster status --data-dir /var/lib/lamina-cluster --json""",
+)
+@as_json_option
+@local_cluster_option
+def status(cluster: LocalCluster, as_json: bool) -> int:
+    """Show the processes of a cluster, and what each broker says of itself.
+
+    Of the partitions that a broker leads, those in sync have all their replicas. The lag is how many offsets the broker
+    is behind its leaders.
+    """
+    with BrokerWatch() as watch:
+        views = watch.look(cluster.brokers())
+    is_running = cluster.is_running()
+    if as_json:
+        print_json(cluster_row(cluster))
+        for view in views:
+            print_json(broker_row(view))
+        return FINE if is_running else SOMETHING_WRONG
+    print_table(HEADINGS, map(cells, views))
+    if not is_running:
+        click.echo(f"The cluster in {cluster.directory} does not run.")
+        return SOMETHING_WRONG
+    click.echo(f"Clients connect to {cluster.bootstrap_servers()}; ZooKeeper is at {cluster.zookeeper_address()}.")
+    for trouble in troubles(cluster, views):
+        click.echo(trouble)
+    return FINE

@@ -1,0 +1,70 @@
+"""How one broker of a cluster on this machine is: what its process and the files beside it say.
+
+Must not ask the broker itself.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class BrokerState(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """Somebody stopped it."""
+    DEAD = "dead"
+    """Nobody did: it was killed, or ended by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a broker said when clients could connect."""
+
+    pid: int
+    admin_address: str | None
+    """Where it answers HTTP."""
+    version: str
+    cluster_id: str
+    recovered_partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    id: int
+    address: str
+    """Where clients connect."""
+    state: BrokerState
+    pid: int | None = None
+    started: Started | None = None
+    """``None`` until clients can connect."""
+
+
+def read_started(path: Path, pid: int) -> Started | None:
+    """``None`` as long as this process has not said so; what an earlier one said does not count."""
+    try:
+        first, newline, _ = path.read_text(encoding="utf-8").partition("\n")
+    except FileNotFoundError:
+        return None
+    if not newline:
+        return None
+    facts = json.loads(first)
+    if facts["pid"] != pid:
+        return None
+    admin = next((one["url"].removeprefix("http://") for one in facts["admin"]), None)
+    return Started(pid, admin, facts["version"], facts["cluster_id"], facts["recovered_partitions"])
+
+
+def last_words(log: Path) -> str:
+    """The last sentence of a broker that ended: what it says for a person, else its last line."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+    except FileNotFoundError:
+        return "it said nothing"
+    said = [line.removeprefix(_SENTENCE) for line in lines if line.startswith(_SENTENCE)]
+    return said[-1] if said else lines[-1] if lines else "it said nothing"
+
+
+_SENTENCE = "lamina: "
+_LAST_LINES = 50

@@ -1,0 +1,232 @@
+"""The cluster of one directory: started, changed and stopped, by this process or by any other that knows the directory.
+
+Owns the order of it: ZooKeeper first and last. One process changes a cluster at a time; whoever comes second waits. No
+process is the cluster's master: all that is known is in the directory. Must not ask brokers anything, nor print.
+"""
+
+import fcntl
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.cluster.broker_command import ProgramOf, lamina_program
+from lamina.cluster.broker_status import BrokerStatus
+from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
+from lamina.cluster.layout import SUPERVISOR, ZOOKEEPER, Layout, broker_name
+from lamina.cluster.plan import plan
+from lamina.cluster.ports import free_port, is_free
+from lamina.cluster.processes import Processes
+from lamina.cluster.refusals import does_not_run, no_broker, no_cluster, no_zookeeper, runs_already
+from lamina.cluster.state import BrokerPlace, ClusterState, read_state, write_state
+from lamina.cluster.zookeeper_server import HOST
+
+Progress = Callable[[str], None]
+"""Told one step after the other."""
+
+
+class LocalCluster:
+    def __init__(self, directory: Path, clocks: Clocks = SYSTEM_CLOCKS, program_of: ProgramOf = lamina_program) -> None:
+        self.directory = directory.absolute()
+        self.layout = Layout(self.directory)
+        self._processes = Processes(self.layout, clocks, program_of)
+
+    # Looking
+
+    def state(self) -> ClusterState:
+        found = read_state(self.layout.state)
+        if found is None:
+            raise no_cluster(self.directory)
+        return found
+
+    def zookeeper_pid(self) -> int | None:
+        return guarded_pid(self.layout.guard(ZOOKEEPER))
+
+    def zookeeper_address(self) -> str:
+        return f"{HOST}:{self.state().zookeeper_port}"
+
+    def supervisor_pid(self) -> int | None:
+        """The `lamina cluster up` that stops the cluster when it ends."""
+        return guarded_pid(self.layout.guard(SUPERVISOR))
+
+    def brokers(self) -> list[BrokerStatus]:
+        self._processes.reap()
+        return [self._processes.status(broker_id, place) for broker_id, place in self.state().brokers.items()]
+
+    def is_running(self) -> bool:
+        """Whether anything of it is."""
+        return self.zookeeper_pid() is not None or any(one.pid is not None for one in self.brokers())
+
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{HOST}:{place.port}" for place in self.state().brokers.values())
+
+    # The whole
+
+    @contextmanager
+    def supervised(self) -> Iterator[None]:
+        """By this process: nobody else brings the cluster up meanwhile."""
+        self.layout.run.mkdir(parents=True, exist_ok=True)
+        pid = self.supervisor_pid()
+        if pid is not None:
+            raise runs_already(self.directory, f"`lamina cluster up`, process {pid}")
+        guard = hold_guard(self.layout.guard(SUPERVISOR))
+        try:
+            yield
+        finally:
+            os.close(guard)
+
+    def up(
+        self,
+        brokers: int | None,
+        base_port: int | None,
+        settings: Mapping[str, str],
+        progress: Progress = lambda _: None,
+    ) -> None:
+        """Start all of it, on what the directory holds. When one cannot start, none is left running."""
+        with self._changing():
+            self._refuse_if_running()
+            state = plan(read_state(self.layout.state), brokers, base_port, settings)
+            write_state(self.layout.state, state)
+            try:
+                progress("starting ZooKeeper")
+                self._processes.start_zookeeper(state)
+                progress(f"starting {len(state.brokers)} {'broker' if len(state.brokers) == 1 else 'brokers'}")
+                for broker_id in state.brokers:
+                    self._processes.start_broker(state, broker_id)
+                for broker_id, place in state.brokers.items():
+                    self._processes.await_start(broker_id, place)
+                    progress(f"broker {broker_id} is ready")
+            except BaseException:
+                self._processes.stop_all(state)
+                raise
+
+    def stop(self) -> None:
+        """Brokers first, so that each can say good-bye; then ZooKeeper."""
+        with self._changing():
+            state = self.state()
+            for broker_id, place in state.brokers.items():
+                state = state.with_broker(broker_id, replace(place, is_stopped=True))
+            write_state(self.layout.state, state)
+            self._processes.stop_all(state)
+
+    def kill(self) -> None:
+        """Everything at once, as if the machine lost its power."""
+        for name in (*map(broker_name, self.state().brokers), ZOOKEEPER):
+            send_signal(self.layout.guard(name), signal.SIGKILL)
+
+    # One broker
+
+    def kill_broker(self, broker_id: int) -> int:
+        """SIGKILL; returns the process that is no more."""
+        pid = self._running_pid(broker_id)
+        send_signal(self._guard(broker_id), signal.SIGKILL)
+        self._processes.await_end(broker_name(broker_id))
+        return pid
+
+    def stop_broker(self, broker_id: int) -> None:
+        with self._changing():
+            self._running_pid(broker_id)
+            self._mark(broker_id, is_stopped=True)
+            send_signal(self._guard(broker_id), signal.SIGTERM)
+            self._processes.await_end(broker_name(broker_id))
+
+    def restart_broker(self, broker_id: int) -> BrokerStatus:
+        """Stop it if it runs, and start it on what it left."""
+        with self._changing():
+            self._place(broker_id)
+            self._require_zookeeper()
+            if send_signal(self._guard(broker_id), signal.SIGTERM):
+                self._processes.await_end(broker_name(broker_id))
+            return self._start_and_await(broker_id)
+
+    def add_broker(self) -> BrokerStatus:
+        """One more, with the next id; the replicas that exist stay where they are."""
+        with self._changing():
+            state = self.state()
+            self._require_zookeeper()
+            next_port = max(place.port for place in state.brokers.values()) + 1
+            place = BrokerPlace(next_port if is_free(next_port) else free_port())
+            broker_id = max(state.brokers) + 1
+            write_state(self.layout.state, state.with_broker(broker_id, place))
+            return self._start_and_await(broker_id)
+
+    # ZooKeeper
+
+    def kill_zookeeper(self) -> int:
+        """SIGKILL; returns the process that is no more."""
+        pid = self.zookeeper_pid()
+        self.state()
+        if pid is None:
+            raise does_not_run("ZooKeeper", ZOOKEEPER, self.directory)
+        send_signal(self.layout.guard(ZOOKEEPER), signal.SIGKILL)
+        self._processes.await_end(ZOOKEEPER)
+        return pid
+
+    def restart_zookeeper(self) -> int:
+        """Stop it if it runs, and start it where the brokers look for it; returns its process."""
+        with self._changing():
+            state = self.state()
+            if send_signal(self.layout.guard(ZOOKEEPER), signal.SIGTERM):
+                self._processes.await_end(ZOOKEEPER)
+            self._processes.start_zookeeper(state)
+            pid = self.zookeeper_pid()
+            assert pid is not None
+            return pid
+
+    # Steps
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        self.layout.run.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.layout.change_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _start_and_await(self, broker_id: int) -> BrokerStatus:
+        self._mark(broker_id, is_stopped=False)
+        state = self.state()
+        self._processes.start_broker(state, broker_id)
+        return self._processes.await_start(broker_id, state.brokers[broker_id])
+
+    # Refusing
+
+    def _refuse_if_running(self) -> None:
+        if read_state(self.layout.state) is None:
+            return
+        running = [f"broker {one.id}, process {one.pid}" for one in self.brokers() if one.pid is not None]
+        if (pid := self.zookeeper_pid()) is not None:
+            running.append(f"ZooKeeper, process {pid}")
+        if running:
+            raise runs_already(self.directory, "; ".join(running))
+
+    def _require_zookeeper(self) -> None:
+        if self.zookeeper_pid() is None:
+            raise no_zookeeper(self.directory, has_brokers=any(one.pid is not None for one in self.brokers()))
+
+    def _place(self, broker_id: int) -> BrokerPlace:
+        brokers = self.state().brokers
+        if broker_id not in brokers:
+            raise no_broker(broker_id, brokers)
+        return brokers[broker_id]
+
+    def _running_pid(self, broker_id: int) -> int:
+        self._place(broker_id)
+        pid = guarded_pid(self._guard(broker_id))
+        if pid is None:
+            raise does_not_run(f"broker {broker_id}", str(broker_id), self.directory)
+        return pid
+
+    def _guard(self, broker_id: int) -> Path:
+        return self.layout.guard(broker_name(broker_id))
+
+    def _mark(self, broker_id: int, *, is_stopped: bool) -> None:
+        state = self.state()
+        write_state(
+            self.layout.state, state.with_broker(broker_id, replace(self._place(broker_id), is_stopped=is_stopped))
+        )

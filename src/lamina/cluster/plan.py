@@ -1,0 +1,57 @@
+"""What a cluster is started as: what its directory holds, and what is asked for now.
+
+Must not start anything, nor write it down.
+"""
+
+from collections.abc import Mapping
+
+from lamina.cluster.broker_command import usual_settings
+from lamina.cluster.errors import ClusterError
+from lamina.cluster.ports import free_port, is_free
+from lamina.cluster.state import BrokerPlace, ClusterState
+
+DEFAULT_BROKERS = 3
+DEFAULT_BASE_PORT = 9092
+
+
+def plan(
+    before: ClusterState | None, brokers: int | None, base_port: int | None, settings: Mapping[str, str]
+) -> ClusterState:
+    """``None`` is as before; ``settings`` are added to those of before, and win."""
+    if before is None:
+        brokers = DEFAULT_BROKERS if brokers is None else brokers
+        base_port = DEFAULT_BASE_PORT if base_port is None else base_port
+        before = ClusterState(free_port(), {}, usual_settings(brokers))
+    count = len(before.brokers) if brokers is None else brokers
+    if count < len(before.brokers):
+        raise ClusterError(
+            f"this cluster has {len(before.brokers)} brokers, and their data is not given up: leave out "
+            f"--brokers {count}, or start a new cluster with another --data-dir DIR"
+        )
+    # Nothing runs: nobody knows the old port, so another one is as good.
+    zookeeper_port = before.zookeeper_port if is_free(before.zookeeper_port) else free_port()
+    places = {broker_id: BrokerPlace(port) for broker_id, port in _ports(before, count, base_port).items()}
+    _check_ports(places)
+    return ClusterState(zookeeper_port, places, {**before.settings, **settings})
+
+
+def _ports(before: ClusterState, count: int, base_port: int | None) -> dict[int, int]:
+    """From the base on; a base of 0 takes free ones. Without a base the ports that the brokers had."""
+    ids = range(1, count + 1)
+    if base_port == 0:
+        return {broker_id: free_port() for broker_id in ids}
+    if base_port is not None:
+        return {broker_id: base_port + broker_id - 1 for broker_id in ids}
+    ports = {broker_id: place.port for broker_id, place in before.brokers.items()}
+    for broker_id in ids:
+        ports.setdefault(broker_id, max(ports.values()) + 1)
+    return ports
+
+
+def _check_ports(places: Mapping[int, BrokerPlace]) -> None:
+    for broker_id, place in places.items():
+        if not is_free(place.port):
+            raise ClusterError(
+                f"port {place.port}, which broker {broker_id} would get, is taken by another program: stop that, "
+                "or choose other ports with --base-port P (0 takes free ones)"
+            )

@@ -1,0 +1,28 @@
+"""Ports of this machine's loopback: free ones, and whether one is free. Must not keep any."""
+
+import random
+import socket
+
+from lamina.cluster.zookeeper_server import HOST
+
+_LISTENING = range(20000, 32768)
+"""Below those that systems give to outgoing connections: none of these takes a broker's port while the broker is down."""
+
+
+def free_port() -> int:
+    """One that was free a moment ago."""
+    for port in random.sample(_LISTENING, len(_LISTENING)):
+        if is_free(port):
+            return port
+    raise OSError(f"no port from {_LISTENING.start} to {_LISTENING.stop - 1} is free")
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        # As a broker binds: what lingers of a closed connection does not count.
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((HOST, port))
+        except OSError:
+            return False
+    return True

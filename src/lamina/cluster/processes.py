@@ -1,0 +1,117 @@
+"""The processes of a cluster on this machine: one after the other started, waited for and stopped.
+
+Owns how long is waited, and notice of the end of what this process started. Must not write the cluster's state, nor
+know who changes it.
+"""
+
+import signal
+import subprocess
+from collections.abc import Iterable
+
+from lamina.clocks import Clocks, pause
+from lamina.cluster.broker_command import ProgramOf, broker_command
+from lamina.cluster.broker_status import BrokerState, BrokerStatus, last_words, read_started
+from lamina.cluster.errors import ClusterError
+from lamina.cluster.guarded_process import guarded_pid, send_signal, start_guarded
+from lamina.cluster.layout import ZOOKEEPER, Layout, broker_name
+from lamina.cluster.state import BrokerPlace, ClusterState
+from lamina.cluster.zookeeper_server import HOST, ZooKeeperFailed, ZooKeeperServer
+from lamina.pipeline.java import NoJava, find_java
+
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+
+
+class Processes:
+    def __init__(self, layout: Layout, clocks: Clocks, program_of: ProgramOf) -> None:
+        self._layout = layout
+        self._program_of = program_of
+        self._clocks = clocks
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        """Brokers that this process started: it has to take notice when they end."""
+        self._zookeeper: ZooKeeperServer | None = None
+        """Where this process started it."""
+
+    def status(self, broker_id: int, place: BrokerPlace) -> BrokerStatus:
+        name, address = broker_name(broker_id), f"{HOST}:{place.port}"
+        pid = guarded_pid(self._layout.guard(name))
+        if pid is None:
+            return BrokerStatus(broker_id, address, BrokerState.STOPPED if place.is_stopped else BrokerState.DEAD)
+        started = read_started(self._layout.started(name), pid)
+        state = BrokerState.STARTING if started is None else BrokerState.RUNNING
+        return BrokerStatus(broker_id, address, state, pid, started)
+
+    # Starting
+
+    def start_zookeeper(self, state: ClusterState) -> None:
+        """Returns once it answers."""
+        self.reap()
+        try:
+            java = find_java().path
+            self._zookeeper = ZooKeeperServer(str(self._layout.data(ZOOKEEPER)), state.zookeeper_port, java)
+            self._zookeeper.start()
+        except (ZooKeeperFailed, NoJava) as error:
+            raise ClusterError(str(error)) from error
+
+    def start_broker(self, state: ClusterState, broker_id: int) -> None:
+        """Returns at once."""
+        self.reap()
+        name, layout, zookeeper = broker_name(broker_id), self._layout, f"{HOST}:{state.zookeeper_port}"
+        program, port = self._program_of(broker_id), state.brokers[broker_id].port
+        command = broker_command(program, broker_id, port, layout.data(name), zookeeper, state.settings)
+        self._children[name] = start_guarded(
+            command, layout.guard(name), out=layout.started(name), log=layout.log(name)
+        )
+
+    def await_start(self, broker_id: int, place: BrokerPlace) -> BrokerStatus:
+        """Until clients can connect."""
+        log = self._layout.log(broker_name(broker_id))
+        deadline = self._clocks.monotonic_seconds() + START_SECONDS
+        while self._clocks.monotonic_seconds() < deadline:
+            status = self.status(broker_id, place)
+            if status.state is BrokerState.RUNNING:
+                return status
+            if status.state is not BrokerState.STARTING:
+                raise ClusterError(f"broker {broker_id} did not start: {last_words(log)} (its log is {log})")
+            pause(_POLL_SECONDS)
+        raise ClusterError(f"broker {broker_id} was not ready within {START_SECONDS:.0f} s: see {log}")
+
+    # Ending
+
+    def stop_all(self, state: ClusterState) -> None:
+        """Brokers first, all at once; then ZooKeeper. Raises for the first that does not end."""
+        names = [broker_name(broker_id) for broker_id in state.brokers]
+        late = self._stop(names) + self._stop([ZOOKEEPER])
+        if late:
+            raise late[0]
+
+    def await_end(self, name: str) -> None:
+        deadline = self._clocks.monotonic_seconds() + STOP_SECONDS
+        while guarded_pid(self._layout.guard(name)) is not None:
+            if self._clocks.monotonic_seconds() > deadline:
+                raise ClusterError(f"{name} did not end within {STOP_SECONDS:.0f} s: see {self._layout.log(name)}")
+            pause(_POLL_SECONDS)
+        self.reap()
+
+    def _stop(self, names: Iterable[str]) -> list[ClusterError]:
+        """One that does not end must not keep the others."""
+        names, late = list(names), []
+        for name in names:
+            send_signal(self._layout.guard(name), signal.SIGTERM)
+        for name in names:
+            try:
+                self.await_end(name)
+            except ClusterError as error:
+                late.append(error)
+        return late
+
+    def reap(self) -> None:
+        """Take notice of the end of what this process started, whoever ended it. A guard is free a moment before."""
+        for name, child in list(self._children.items()):
+            if guarded_pid(self._layout.guard(name)) is None:
+                child.wait()
+                del self._children[name]
+        if self._zookeeper is not None and guarded_pid(self._layout.guard(ZOOKEEPER)) is None:
+            self._zookeeper.stop()
+            self._zookeeper = None

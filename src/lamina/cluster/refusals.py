@@ -1,0 +1,38 @@
+"""Why a cluster on this machine cannot do what is asked, each in one sentence that says what to type instead."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lamina.cluster.errors import ClusterError
+
+
+def no_cluster(directory: Path) -> ClusterError:
+    return ClusterError(
+        f"there is no cluster in {directory}: name its directory with --data-dir DIR, or start one with "
+        "`lamina cluster up`"
+    )
+
+
+def runs_already(directory: Path, what: str) -> ClusterError:
+    return ClusterError(
+        f"the cluster in {directory} runs already ({what}): look at it with `lamina cluster status --data-dir "
+        f"{directory}`, end it with `lamina cluster stop --data-dir {directory}`"
+    )
+
+
+def no_zookeeper(directory: Path, *, has_brokers: bool) -> ClusterError:
+    if has_brokers:
+        return ClusterError(
+            f"ZooKeeper does not run: start it with `lamina cluster restart zookeeper --data-dir {directory}`"
+        )
+    return ClusterError(
+        f"the cluster in {directory} does not run: start it with `lamina cluster up --data-dir {directory}`"
+    )
+
+
+def no_broker(broker_id: int, known: Iterable[int]) -> ClusterError:
+    return ClusterError(f"there is no broker {broker_id}: there are {', '.join(map(str, known))}")
+
+
+def does_not_run(what: str, name: str, directory: Path) -> ClusterError:
+    return ClusterError(f"{what} does not run: start it with `lamina cluster restart {name} --data-dir {directory}`")

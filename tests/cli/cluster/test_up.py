@@ -1,0 +1,130 @@
+"""``lamina cluster up`` in one terminal, the other commands in a second one: real processes, by the directory alone."""
+
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from lamina.cluster.errors import ClusterError
+from lamina.cluster.local_cluster import LocalCluster
+from tests.broker.process import SOURCES, eventually
+from tests.cli.running import COMMAND, Lamina, run_process
+from tests.docs.screen import Screen
+
+UP = ("--base-port", "0", "--set", "lamina.spark.master=none")
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Nothing that works there is left in the end."""
+    monkeypatch.setenv("PYTHONPATH", str(SOURCES))
+    yield tmp_path / "cluster"
+    with suppress(ClusterError):
+        LocalCluster(tmp_path / "cluster").kill()
+
+
+def test_a_second_terminal_finds_the_cluster_by_its_directory_and_ctrl_c_ends_it(
+    lamina: Lamina, directory: Path
+) -> None:
+    where = ("--data-dir", directory)
+    command = [*COMMAND, "cluster", "up", "--brokers", "2", "--json", *UP, *map(str, where)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert (ready["type"], ready["brokers"], ready["supervisor_pid"]) == ("cluster", 2, process.pid)
+
+        shown = lamina("cluster", "status", "--json", *where).objects
+        assert [row["type"] for row in shown] == ["cluster", "cluster_broker", "cluster_broker"]
+        assert shown[0]["bootstrap_servers"] == ",".join(row["address"] for row in shown[1:])
+        assert [(row["id"], row["state"]) for row in shown[1:]] == [(1, "running"), (2, "running")]
+        refused = lamina("cluster", "up", *where)
+        assert refused.status == 1
+        assert f"runs already (`lamina cluster up`, process {process.pid})" in refused.err
+        assert refused.err.count("\n") == 1
+
+        killed = lamina("cluster", "kill", "1", *where)
+        assert killed.out == f"Killed broker 1 (process {shown[1]['pid']}).\n"
+        told = json.loads(process.stdout.readline())
+        assert (told["type"], told["id"], told["state"], told["pid"]) == ("cluster_broker", 1, "dead", None)
+        plain = lamina("cluster", "status", *where)
+        assert plain.status == 0
+        assert "broker 1 is dead" in plain.out
+        assert all(len(line) <= 80 for line in plain.out.splitlines() if not line.startswith(("Clients", "broker")))
+
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    ended = lamina("cluster", "status", *where)
+    assert ended.status == 1
+    assert f"The cluster in {directory} does not run.\n" in ended.out
+
+
+class Terminal:
+    """`lamina cluster up` for a person, on 80 columns."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen([*COMMAND, "cluster", "up", *arguments], stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        self._written = ""
+
+    @property
+    def lines(self) -> list[str]:
+        screen = Screen()
+        screen.write(self._written.replace("\x1b]", ""))
+        return screen.lines
+
+    def await_lines(self, is_shown: Callable[[list[str]], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not is_shown(self.lines):
+            assert time.monotonic() < deadline, self.lines
+            if select.select([self._ours], [], [], 1)[0]:
+                self._written += os.read(self._ours, 65536).decode()
+
+    def end(self) -> int:
+        """What it ends with, while it is read: a full terminal would keep it from ending."""
+        while self.process.poll() is None:
+            if select.select([self._ours], [], [], 0.05)[0]:
+                with suppress(OSError):
+                    self._written += os.read(self._ours, 65536).decode()
+        os.close(self._ours)
+        return self.process.returncode
+
+
+def test_on_a_terminal_there_is_a_table_and_a_stop_elsewhere_ends_it(lamina: Lamina, directory: Path) -> None:
+    terminal = Terminal("--brokers", "1", *UP, "--data-dir", str(directory))
+    terminal.await_lines(lambda lines: any("controller" in line for line in lines))
+    assert any(line.startswith("lamina cluster of 1 broker is ready") for line in terminal.lines)
+    assert any(line.startswith("id") and line.endswith("out/s") for line in terminal.lines)
+    [broker] = LocalCluster(directory).brokers()
+    assert broker.pid is not None
+    os.kill(broker.pid, signal.SIGKILL)
+    terminal.await_lines(lambda lines: any("broker 1 is dead" in line for line in lines))
+    assert run_process("cluster", "restart", "1", "--data-dir", directory).status == 0
+    terminal.await_lines(lambda lines: not any("broker 1 is dead" in line for line in lines))
+    assert lamina("cluster", "stop", "--data-dir", directory).out == "Stopped the cluster.\n"
+    assert terminal.end() == 0
+    eventually(lambda: LocalCluster(directory).supervisor_pid() is None)
+
+
+def test_refusals_are_one_sentence(lamina: Lamina, directory: Path) -> None:
+    for args in (("status",), ("kill", "1"), ("stop",), ("restart", "1"), ("add-broker",)):
+        outcome = lamina("cluster", *args, "--data-dir", directory)
+        assert outcome.status == 1
+        assert outcome.err.startswith(f"lamina: there is no cluster in {directory}: name its directory with --data-dir")
+        assert outcome.err.count("\n") == 1
+    assert lamina("cluster", "up", "--brokers", "0").status == 2
+    assert lamina("cluster", "kill", "first").status == 2
