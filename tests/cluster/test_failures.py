@@ -1,0 +1,112 @@
+"""Three real brokers under load, and what may happen to them on any day: nothing that was acknowledged is lost."""
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.cluster.exactly_once_copy import ExactlyOnceCopy
+from tests.cluster.three_brokers import ALL, SESSION_MS, WAIT_SECONDS, ThreeBrokers
+from tests.cluster.verifiable import VerifiableConsumer, VerifiableProducer, read_all, verify
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_a_leader_that_is_killed_under_load_is_replaced_and_copies_when_it_is_back(
+    brokers: ThreeBrokers, topic: str
+) -> None:
+    brokers.create_topic(topic, 3)
+    killed = brokers.leader(topic)
+    with (
+        VerifiableConsumer(brokers.bootstrap, topic, 3) as consumer,
+        VerifiableProducer(brokers.bootstrap, topic, 3) as producer,
+    ):
+        producer.await_acked(300)
+        brokers.kill(killed)
+        producer.await_acked(300)
+        brokers.restart(killed)
+        brokers.await_in_sync(topic)
+        producer.await_acked(300)
+        producer.stop()
+    verify(producer, read_all(brokers.bootstrap, topic, 3), consumer)
+    print(f"longest wait after a kill: {producer.longest_wait_seconds():.2f} s, of which the session {SESSION_MS} ms")
+
+
+def test_all_that_is_acknowledged_is_there_after_all_were_killed_at_once(brokers: ThreeBrokers, topic: str) -> None:
+    brokers.create_topic(topic, 3)
+    with (
+        VerifiableConsumer(brokers.bootstrap, topic, 3) as consumer,
+        VerifiableProducer(brokers.bootstrap, topic, 3) as producer,
+    ):
+        producer.await_acked(300)
+        brokers.kill_everything()
+        brokers.start_again()
+        producer.await_acked(300)
+        producer.stop()
+    brokers.await_in_sync(topic)
+    verify(producer, read_all(brokers.bootstrap, topic, 3), consumer)
+
+
+def test_a_rolling_restart_costs_clients_no_error_and_little_time(brokers: ThreeBrokers, topic: str) -> None:
+    brokers.create_topic(topic, 3)
+    with (
+        VerifiableConsumer(brokers.bootstrap, topic, 3) as consumer,
+        VerifiableProducer(brokers.bootstrap, topic, 3) as producer,
+    ):
+        producer.await_acked(300)
+        for broker_id in ALL:
+            brokers.restart(broker_id)
+            brokers.await_in_sync(topic)
+            producer.await_acked(100)
+        producer.stop()
+    verify(producer, read_all(brokers.bootstrap, topic, 3), consumer)
+    print(f"longest wait in a rolling restart: {producer.longest_wait_seconds():.2f} s")
+
+
+def test_with_one_of_three_left_nothing_is_accepted_what_was_committed_is_readable_and_it_goes_on_by_itself(
+    brokers: ThreeBrokers, topic: str
+) -> None:
+    """R11, R14: the in-sync set is smaller than ``min.insync.replicas``, which is 2 here."""
+    brokers.create_topic(topic)
+    left = brokers.leader(topic)
+    others = [one for one in ALL if one != left]
+    with VerifiableProducer(brokers.bootstrap, topic) as producer:
+        producer.await_acked(300)
+        brokers.kill(*others)
+        brokers.await_in_sync(topic, {left})
+        assert error_of_one_try(brokers, topic) == "NOT_ENOUGH_REPLICAS"
+        committed = list(producer.acked)
+        found = read_all(brokers.bootstrap, topic)
+        assert [one.value for one in committed] == [found[one.place] for one in committed]
+        brokers.restart(*others)
+        producer.await_acked(300)
+        producer.stop()
+    verify(producer, read_all(brokers.bootstrap, topic))
+    brokers.await_in_sync(topic)
+
+
+def error_of_one_try(brokers: ThreeBrokers, topic: str) -> str | None:
+    """What a producer is told that does not try again."""
+    outcome: list[str | None] = []
+    producer = Producer({"bootstrap.servers": brokers.bootstrap, "retries": 0, "log_level": 0})
+    producer.produce(topic, b"-1", on_delivery=lambda error, _: outcome.append(None if error is None else error.name()))
+    producer.flush(WAIT_SECONDS)
+    return outcome[0]
+
+
+def test_a_copy_is_exact_while_the_coordinator_of_its_transactions_is_killed(brokers: ThreeBrokers, topic: str) -> None:
+    source, target = f"{topic}-source", f"{topic}-target"
+    brokers.create_topic(source, 2)
+    brokers.create_topic(target, 2)
+    with (
+        VerifiableProducer(brokers.bootstrap, source, 2) as producer,
+        ExactlyOnceCopy(brokers.bootstrap, source, target) as copy,
+    ):
+        copy.await_copied(200)
+        killed = brokers.leader("__transaction_state")
+        brokers.kill(killed)
+        brokers.restart(killed)
+        producer.await_acked(200)
+        producer.stop()
+        copy.await_copied(producer.sent)
+    given, copied = read_all(brokers.bootstrap, source, 2), read_all(brokers.bootstrap, target, 2)
+    verify(producer, given)
+    assert [value for _, value in sorted(copied.items())] == [value for _, value in sorted(given.items())]
