@@ -3,12 +3,14 @@
 import json
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from lamina.client.cluster import Cluster
+from lamina.client.replicas import Replicas
 from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina, Outcome, run_process
 from tests.cli.terminal import run_on_terminal
@@ -48,7 +50,8 @@ def test_topics_are_made_listed_and_described(topics: Topics, topic: str) -> Non
     }
     (described,) = topics("describe", topic, "--json").objects
     described.pop("id")
-    partition = {"leader": 1, "replicas": [1], "isr": [1], "earliest": 0, "latest": 0}
+    partition = {"leader": 1, "replicas": [1], "isr": [1], "offline_replicas": [], "replica_lag": {}}
+    partition |= {"earliest": 0, "latest": 0}
     assert described == row | {
         "configs": {"retention.ms": "5000"},
         "partitions": [{"partition": number} | partition for number in range(2)],
@@ -65,6 +68,23 @@ def test_tables_for_people(topics: Topics, topic: str) -> None:
     assert lines[1] == "  cleanup.policy = compact"
     assert lines[2].split() == ["partition", "leader", "replicas", "isr", "earliest", "latest"]
     assert lines[3].split() == ["0", "1", "1", "1", "0", "0"]
+
+
+def test_offline_replicas_and_lag_are_shown_where_there_are_any(
+    topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics("create", topic, "--partitions", "2")
+    found = Replicas({(topic, 0): (3,)}, {(topic, 0): {1: 0, 2: 15}})
+    # By its name: the package has the command of the same name.
+    module = import_module("lamina.cli.topics.describe")
+    monkeypatch.setattr(module, "find_replicas", lambda _cluster, _names: found)
+    lines = topics("describe", topic).out.splitlines()
+    assert lines[1].split() == ["partition", "leader", "replicas", "isr", "offline", "lag", "earliest", "latest"]
+    assert lines[2].split() == ["0", "1", "1", "1", "3", "1:0", "2:15", "0", "0"]
+    assert lines[3].split() == ["1", "1", "1", "1", "0", "0"]
+    (described,) = topics("describe", topic, "--json").objects
+    assert described["partitions"][0]["replica_lag"] == {"1": 0, "2": 15}
+    assert described["partitions"][0]["offline_replicas"] == [3]
 
 
 def test_the_id_is_written_as_the_broker_writes_it(topics: Topics, broker: BrokerProcess, topic: str) -> None:

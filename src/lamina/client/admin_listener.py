@@ -37,9 +37,19 @@ class Token:
 
 
 class AdminListener:
-    def __init__(self, address: str, token: Token | None = None, token_place: str = "its data directory") -> None:
-        """``token_place`` is where the broker keeps its token, for the message when the token is missing or wrong."""
+    def __init__(
+        self,
+        address: str,
+        token: Token | None = None,
+        token_place: str = "its data directory",
+        seconds: float = _SECONDS,
+    ) -> None:
+        """``token_place`` is where the broker keeps its token, for the message when the token is missing or wrong.
+
+        An answer is waited for ``seconds`` long.
+        """
         self.address = address
+        self._seconds = seconds
         self._token = token
         self._token_place = token_place
 
@@ -73,7 +83,7 @@ class AdminListener:
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.text}"}
         data = None if body is None else json.dumps(body).encode()
         try:
-            with _open(Request(url, data, headers, method=method), timeout=_SECONDS) as answer:
+            with _open(Request(url, data, headers, method=method), timeout=self._seconds) as answer:
                 found: dict[str, Any] = json.load(answer)
                 return found
         except HTTPError as error:

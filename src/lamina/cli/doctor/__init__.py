@@ -13,8 +13,9 @@ from lamina.cli.doctor.bundle import CONTENTS, gather, write_bundle
 from lamina.cli.doctor.examination import examine
 from lamina.cli.doctor.finding import Finding, State
 from lamina.cli.doctor.probe import probe
+from lamina.cli.options.cluster import cluster_from
 from lamina.cli.options.settings import listeners_from, settings_from, settings_options
-from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
@@ -32,11 +33,18 @@ Examples:
   lamina doctor
   lamina doctor --config /etc/lamina/server.properties --data-dir /var/lib/lamina
   lamina doctor --json | jq 'select(.state == "problem")'
+  lamina doctor --set zookeeper.connect=zk1:2181,zk2:2181,zk3:2181
+  lamina doctor --bootstrap-server broker1:9092
   lamina doctor --bundle report.tar.gz --log broker.log
   lamina doctor --ping 127.0.0.1:9092""",
 )
 @settings_options
 @click.option("--listen", metavar="HOST:PORT", help="The address to check.  [default: 127.0.0.1:9092]")
+@click.option(
+    "--bootstrap-server",
+    metavar="HOST:PORT,…",
+    help="Also check the brokers of a cluster that runs: ids, versions, clocks.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line: every finding, then a summary.")
 @click.option("--bundle", metavar="FILE", help="Also write a .tar.gz for a bug report; it holds no records.")
 @click.option("--log", "log_file", metavar="FILE", help="The broker's log; its last lines go into the bundle.")
@@ -47,6 +55,7 @@ def command(
     node_id: str | None,
     sets: tuple[str, ...],
     listen: str | None,
+    bootstrap_server: str | None,
     as_json: bool,
     bundle: str | None,
     log_file: str | None,
@@ -54,8 +63,8 @@ def command(
 ) -> int:
     """Look for what would stop a broker, and say what to do.
 
-    Checks Python, Java, the Spark engine, memory, file descriptors, settings, the data directory, the disk, the port
-    and the clock. Changes nothing.
+    Checks Python, Java, the Spark engine, memory, file descriptors, settings, the data directory, the disk, the port,
+    the ZooKeeper ensemble and the clock. Changes nothing.
     """
     if ping is not None:
         return _ping(ping)
@@ -65,7 +74,8 @@ def command(
     if log_file is not None and bundle is None:
         raise click.UsageError("--log needs --bundle FILE.")
     settings, refusal = _settings(file, data_dir, node_id, sets, listen)
-    findings = list(examine(settings, refusal))
+    cluster = None if bootstrap_server is None else cluster_from(bootstrap_server, None, warn)
+    findings = list(examine(settings, refusal, cluster))
     (_print_json if as_json else _print_table)(findings)
     if bundle is not None:
         _bundle(bundle, findings, settings, log_file)

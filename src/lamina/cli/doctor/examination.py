@@ -9,11 +9,17 @@ from lamina.broker.admin.listening import admin_gives_way
 from lamina.cli.doctor import clock, engine, machine
 from lamina.cli.doctor.directory import check_directory
 from lamina.cli.doctor.disk import check_disk
+from lamina.cli.doctor.ensemble import check_ensemble
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
+from lamina.cli.doctor.members import check_members
 from lamina.cli.doctor.port import check_admin_port, check_port
+from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
+from lamina.settings.definition import SettingError
 from lamina.settings.listeners import admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
+from lamina.settings.zookeeper_options import zookeeper_options
 from lamina.storage import storage_paths
 
 
@@ -25,7 +31,7 @@ def judge_settings(settings: BrokerSettings | None, refusal: str | None) -> Find
     return fine("settings", "all known and possible")
 
 
-def examine(settings: BrokerSettings | None, refusal: str | None) -> Iterator[Finding]:
+def examine(settings: BrokerSettings | None, refusal: str | None, cluster: Cluster | None) -> Iterator[Finding]:
     """One finding after the other. Without settings that can be used, nothing is said of files and ports."""
     since = clock.began()
     yield machine.check_python()
@@ -41,6 +47,15 @@ def examine(settings: BrokerSettings | None, refusal: str | None) -> Iterator[Fi
     if settings is not None:
         yield from _examine_broker(settings)
     yield clock.check_clock(since)
+    if cluster is not None:
+        yield from _examine_cluster(cluster)
+
+
+def _examine_cluster(cluster: Cluster) -> Iterator[Finding]:
+    try:
+        yield from check_members(cluster)
+    except ClientError as error:
+        yield problem("brokers", str(error), "start the cluster, or correct --bootstrap-server")
 
 
 def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
@@ -56,3 +71,10 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
         yield check_port(listener, is_at_work=at_work is not None)
     for listener in admin_listeners(settings):
         yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
+    try:
+        options = zookeeper_options(settings)
+    except SettingError as error:
+        yield problem("zookeeper", str(error), "correct it; docs/settings.md names every setting")
+    else:
+        if options is not None:
+            yield check_ensemble(options)

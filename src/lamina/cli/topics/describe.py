@@ -20,11 +20,14 @@ from lamina.cli.topics.lookup import (
 )
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
+from lamina.client.replicas import Replicas, find_replicas
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
 _COMPACTION = "lamina.compaction"
+_OF_SEVERAL = {"offline": "offline_replicas", "lag": "replica_lag"}
+"""Columns that a table has only where there is something to show; by heading."""
 
 
 @click.command(
@@ -40,14 +43,15 @@ Examples:
 def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
     """Show the partitions and settings of topics.
 
-    All topics except internal ones if none is named.
+    All topics except internal ones if none is named. The lag of a replica is how many offsets it is behind the leader.
     """
     attempts = Attempts(cluster)
     found = describe_all(cluster, topics or all_names(cluster), attempts)
     shown = [topic for topic in found if topics or not topic.is_internal]
+    replicas = find_replicas(cluster, [topic.name for topic in shown]) if shown else Replicas()
     for number, topic in enumerate(shown):
         configs = _configs(cluster, topic.name, attempts)
-        partitions = _partitions(cluster, topic, attempts)
+        partitions = _partitions(cluster, topic, replicas, attempts)
         if as_json:
             print_json(
                 {
@@ -86,7 +90,9 @@ def _configs(cluster: Cluster, topic: str, attempts: Attempts) -> dict[str, Valu
     return {name: entry.value for name, entry in sorted(entries.items()) if entry.source == own or name == _COMPACTION}
 
 
-def _partitions(cluster: Cluster, topic: "TopicDescription", attempts: Attempts) -> list[dict[str, Value]]:
+def _partitions(
+    cluster: Cluster, topic: "TopicDescription", replicas: Replicas, attempts: Attempts
+) -> list[dict[str, Value]]:
     earliest = find_offsets(cluster, topic, EARLIEST, attempts)
     latest = find_offsets(cluster, topic, LATEST, attempts)
     return [
@@ -95,6 +101,8 @@ def _partitions(cluster: Cluster, topic: "TopicDescription", attempts: Attempts)
             "leader": None if partition.leader is None or partition.leader.id < 0 else partition.leader.id,
             "replicas": [node.id for node in partition.replicas],
             "isr": [node.id for node in partition.isr],
+            "offline_replicas": [*replicas.offline.get((topic.name, partition.id), ())],
+            "replica_lag": {str(id_): lag for id_, lag in replicas.lags.get((topic.name, partition.id), {}).items()},
             "earliest": earliest[partition.id].offset if partition.id in earliest else None,
             "latest": latest[partition.id].offset if partition.id in latest else None,
         }
@@ -106,9 +114,13 @@ def _print(topic: "TopicDescription", configs: dict[str, Value], partitions: lis
     click.echo(f"{topic.name}  (id {id_text(topic)}{', internal' if topic.is_internal else ''})")
     for name, value in configs.items():
         click.echo(f"  {name} = {cell(value)}")
-    columns = ("partition", "leader", "replicas", "isr", "earliest", "latest")
-    print_table(columns, [tuple(_cell(partition[name]) for name in columns) for partition in partitions])
+    columns = {"partition": "partition", "leader": "leader", "replicas": "replicas", "isr": "isr"}
+    columns |= {heading: name for heading, name in _OF_SEVERAL.items() if any(one[name] for one in partitions)}
+    columns |= {"earliest": "earliest", "latest": "latest"}
+    print_table(tuple(columns), [tuple(_cell(one[name]) for name in columns.values()) for one in partitions])
 
 
 def _cell(value: Value) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{broker}:{lag}" for broker, lag in value.items())
     return ",".join(map(str, value)) if isinstance(value, list) else cell(value)

@@ -1,0 +1,65 @@
+"""The ZooKeeper ensemble that a broker's settings name: which of its servers answer.
+
+Every server is asked by a connection of its own, with ZooKeeper's four-letter word ``ruok``; a server that does not
+allow the word, or wants TLS, is believed to work when it accepts the connection. Must not open a session.
+"""
+
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from lamina.cli.doctor.finding import Finding, fine, problem, warning
+from lamina.settings.zookeeper_options import ZooKeeperOptions
+
+_SECONDS = 3.0
+_WORD, _WELL = b"ruok", b"imok"
+_ANSWER_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """``refusal`` is why nobody is there; ``is_well`` is ``None`` where the server does not say."""
+
+    address: str
+    refusal: str | None = None
+    is_well: bool | None = None
+
+
+def judge_ensemble(servers: Sequence[ServerFacts]) -> Finding:
+    """A majority has to work together; with fewer nothing is decided."""
+    name = "zookeeper"
+    away = [server for server in servers if server.refusal is not None or server.is_well is False]
+    working = len(servers) - len(away)
+    what = f"{working} of {len(servers)} servers answer"
+    if away:
+        what += ": " + ", ".join(f"{one.address} {one.refusal or 'is not well'}" for one in away)
+    if working <= len(servers) // 2:
+        return problem(name, what, "start the ensemble, or correct zookeeper.connect: a majority has to answer")
+    if away:
+        return warning(name, what, "start the others: one more failure may stop all elections")
+    if len(servers) % 2 == 0:
+        return warning(name, what, "name an odd number of servers: an even one bears no more failures than one less")
+    return fine(name, what)
+
+
+def check_ensemble(options: ZooKeeperOptions) -> Finding:
+    with ThreadPoolExecutor(len(options.hosts)) as threads:
+        return judge_ensemble(list(threads.map(lambda host: _ask(host, is_plain=options.tls is None), options.hosts)))
+
+
+def _ask(address: str, *, is_plain: bool) -> ServerFacts:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _SECONDS) as connection:
+            if not is_plain:
+                return ServerFacts(address)
+            connection.settimeout(_SECONDS)
+            connection.sendall(_WORD)
+            answer = connection.recv(_ANSWER_BYTES)
+    except TimeoutError:
+        return ServerFacts(address, "does not answer")
+    except OSError as error:
+        return ServerFacts(address, (error.strerror or str(error)).lower())
+    # Nothing, or a sentence: the word is not on the server's list.
+    return ServerFacts(address, is_well=True if answer == _WELL else None)
