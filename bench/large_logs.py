@@ -32,9 +32,9 @@ from rich.table import Table
 from bench.family import await_end, family_of, parents
 from bench.known_log import KEY_BYTES, KnownLog, Survivors, Tell, WrongLog, check_survivors, write_segments
 from bench.peak_memory import ROLES, PeakMemory
+from lamina.cluster.ports import free_port
 from tests.broker.process import COMMAND
 from tests.peers.lamina import Lamina
-from tests.peers.ports import free_ports
 
 MEBIBYTE, GIGABYTE = 1 << 20, 10**9
 TOPIC = "large"
@@ -112,7 +112,7 @@ class Soak:
     def __init__(self, story: Story, directory: Path, progress: Progress) -> None:
         self._story = story
         self._progress = progress
-        self._admin = f"127.0.0.1:{free_ports(1)[0]}"
+        self._admin = f"127.0.0.1:{free_port()}"
         settings = {
             "lamina.spark.master": f"local[{SLOTS}]",
             "lamina.admin.listeners": self._admin,

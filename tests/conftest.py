@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from lamina.cluster.ports import free_port
 from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.pipeline.java import find_java
 from tests.broker.process import BrokerProcess
-from tests.peers.ports import free_ports
 
 settings.register_profile("lamina", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("faults", derandomize=False, deadline=None, print_blob=True)
@@ -91,7 +91,7 @@ def own_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
     """Shared: each test uses a path of its own in it, and leaves the server running."""
     directory = str(tmp_path_factory.mktemp("zookeeper"))
-    with ZooKeeperServer(directory, free_ports(1)[0], find_java().path) as server:
+    with ZooKeeperServer(directory, free_port(), find_java().path) as server:
         yield server
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from lamina.cluster.ports import free_port
 from lamina.cluster.zookeeper_server import ZooKeeperFailed, ZooKeeperServer, is_answering
 from lamina.pipeline.java import find_java
-from tests.peers.ports import free_ports
 
 
 def connected(server: ZooKeeperServer) -> KazooClient:
@@ -25,7 +25,7 @@ def closed(client: KazooClient) -> None:
 
 
 def test_a_server_stops_and_starts_again_on_what_its_directory_holds(tmp_path: Path) -> None:
-    with ZooKeeperServer(str(tmp_path / "zookeeper"), free_ports(1)[0], find_java().path) as server:
+    with ZooKeeperServer(str(tmp_path / "zookeeper"), free_port(), find_java().path) as server:
         _stop_and_start(server)
 
 
@@ -60,7 +60,7 @@ def test_it_is_small(zookeeper: ZooKeeperServer) -> None:
 
 
 def test_a_second_server_on_the_same_directory_is_refused(zookeeper: ZooKeeperServer) -> None:
-    second = ZooKeeperServer(str(zookeeper.directory), free_ports(1)[0], find_java().path)
+    second = ZooKeeperServer(str(zookeeper.directory), free_port(), find_java().path)
     with pytest.raises(ZooKeeperFailed, match=rf"^a ZooKeeper already runs on .*: process {zookeeper.pid}$"):
         second.start()
 
@@ -77,5 +77,5 @@ def test_a_server_that_exits_at_once_is_told_with_its_log(tmp_path: Path) -> Non
     java.write_text("#!/bin/sh\necho no\nexit 3\n")
     os.chmod(java, 0o755)
     with pytest.raises(ZooKeeperFailed, match=r"^ZooKeeper exited with status 3 at its start: see .*/zookeeper\.log$"):
-        ZooKeeperServer(str(tmp_path / "zookeeper"), free_ports(1)[0], str(java)).start()
+        ZooKeeperServer(str(tmp_path / "zookeeper"), free_port(), str(java)).start()
     assert (tmp_path / "zookeeper" / "zookeeper.log").read_text() == "no\n"

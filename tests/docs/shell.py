@@ -57,8 +57,7 @@ class Shell:
         """Also returns when time is over, or the shell has gone."""
         data, deadline = b"", time.monotonic() + _SECONDS
         while not is_enough(data.decode(errors="replace")):
-            ready, _, _ = select.select([self._ours], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            if not is_readable(self._ours, max(0.0, deadline - time.monotonic())):
                 break
             try:
                 data += os.read(self._ours, 65536)
@@ -75,6 +74,13 @@ class Shell:
         self._process.kill()
         self._process.wait()
         os.close(self._ours)
+
+
+def is_readable(descriptor: int, seconds: float) -> bool:
+    """Waits for it. A descriptor may be any number: ``select.select`` would refuse those above 1,023."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))
 
 
 def _lines(text: str) -> list[str]:

@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 
+from lamina.cluster.ports import free_port
 from tests.peers.driver import Driver
-from tests.peers.ports import free_ports
 
 VERSION = "4.1.0"
 JAVA_DIRECTORY = Path(__file__).parent / "java"
@@ -134,7 +134,7 @@ class Kafka:
         self.data_directory = root / "data"
         self._log = root / "log.txt"
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, controller_port = free_ports(2)
+        self._port, controller_port = free_port(), free_port()
         self._properties = root / "server.properties"
         root.mkdir(parents=True, exist_ok=True)
         defaults = {

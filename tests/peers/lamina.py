@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from lamina.cluster.ports import free_port
 from tests.broker.process import COMMAND
-from tests.peers.ports import free_ports
 
 STOP_SECONDS = 30
 
@@ -28,7 +28,7 @@ class Lamina:
         self.root = root
         self.data_directory = root / "data"
         self._log = root / "log.txt"
-        self._port = free_ports(1)[0]
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         root.mkdir(parents=True, exist_ok=True)
         given = {"lamina.admin.listeners": "127.0.0.1:0", **(settings or {})}

@@ -2,24 +2,17 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 from types import TracebackType
 
+from lamina.cluster.ports import free_port
 from lamina.pipeline.gateway import spark_home
 from lamina.pipeline.java import find_java
 from tests.broker.process import SOURCES
 from tests.pipeline.engines import processes_of, wait_until
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 class Cluster:

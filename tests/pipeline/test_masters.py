@@ -14,10 +14,11 @@ from confluent_kafka import Producer
 
 from lamina.cleaning.contract import Manifest
 from lamina.cleaning.engine_messages import Failure
+from lamina.cluster.ports import free_port
 from tests.broker.admin.asking import get
 from tests.broker.process import COMMAND, SOURCES, BrokerProcess
 from tests.broker.test_compaction import make_topic
-from tests.pipeline.cluster import Cluster, free_port
+from tests.pipeline.cluster import Cluster
 from tests.pipeline.engines import a_plan, an_engine, clean_all, processes_of, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

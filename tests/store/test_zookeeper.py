@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from lamina.clocks import SYSTEM_CLOCKS
+from lamina.cluster.ports import free_port
 from lamina.cluster.zookeeper_server import HOST, ZooKeeperServer
 from lamina.settings.zookeeper_options import Tls, ZooKeeperOptions
 from lamina.store.interface import Create, Entry, Operation, OutcomeUnknown, SessionLost, Set, StoreError
 from lamina.store.opening import connect
 from lamina.store.zookeeper import LARGEST_BYTES, ZooKeeperStore
-from tests.peers.ports import free_ports
 from tests.store.ensembles import TIMEOUT_MS, WAIT_SECONDS, RealEnsemble, wait_until
 from tests.store.gate import Gate
 
@@ -140,7 +140,7 @@ def test_what_changed_while_there_was_no_connection_is_told(gated: Gated) -> Non
 
 
 def test_no_server_is_one_sentence_within_the_given_time() -> None:
-    address = f"{HOST}:{free_ports(1)[0]}"
+    address = f"{HOST}:{free_port()}"
     began = SYSTEM_CLOCKS.monotonic_seconds()
     with pytest.raises(StoreError, match=rf"^ZooKeeper at {address} does not answer within 200 ms$"):
         connect(ZooKeeperOptions((address,), session_timeout_ms=1000, connection_timeout_ms=200))

@@ -6,7 +6,7 @@ import socket
 from lamina.cluster.zookeeper_server import HOST
 
 _LISTENING = range(20000, 32768)
-"""Below those that systems give to outgoing connections: none of these takes a broker's port while the broker is down."""
+"""Below those that systems give to outgoing connections: none of them takes the port of a broker that is down."""
 
 
 def free_port() -> int:

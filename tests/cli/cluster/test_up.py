@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import select
 import signal
 import struct
 import subprocess
@@ -21,6 +20,7 @@ from lamina.cluster.local_cluster import LocalCluster
 from tests.broker.process import SOURCES, eventually
 from tests.cli.running import COMMAND, Lamina, run_process
 from tests.docs.screen import Screen
+from tests.docs.shell import is_readable
 
 UP = ("--base-port", "0", "--set", "lamina.spark.master=none")
 
@@ -91,13 +91,13 @@ class Terminal:
         deadline = time.monotonic() + 60
         while not is_shown(self.lines):
             assert time.monotonic() < deadline, self.lines
-            if select.select([self._ours], [], [], 1)[0]:
+            if is_readable(self._ours, 1):
                 self._written += os.read(self._ours, 65536).decode()
 
     def end(self) -> int:
         """What it ends with, while it is read: a full terminal would keep it from ending."""
         while self.process.poll() is None:
-            if select.select([self._ours], [], [], 0.05)[0]:
+            if is_readable(self._ours, 0.05):
                 with suppress(OSError):
                     self._written += os.read(self._ours, 65536).decode()
         os.close(self._ours)

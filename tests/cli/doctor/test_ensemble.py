@@ -9,9 +9,9 @@ import pytest
 
 from lamina.cli.doctor.ensemble import ServerFacts, check_ensemble, judge_ensemble
 from lamina.cli.doctor.finding import State
+from lamina.cluster.ports import free_port
 from lamina.settings.zookeeper_options import Tls, ZooKeeperOptions
 from tests.cli.running import Lamina
-from tests.peers.ports import free_ports
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def server(answer: bytes) -> Iterator[str]:
 
 
 def test_servers_that_are_well_or_do_not_say_count_and_one_that_is_away_is_named() -> None:
-    away = f"127.0.0.1:{free_ports(1)[0]}"
+    away = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         answers = (b"imok", b"ruok is not executed because it is not in the whitelist.\n")
         hosts = tuple(stack.enter_context(server(answer)) for answer in answers)
@@ -63,7 +63,7 @@ def test_an_even_number_is_warned_of() -> None:
 
 
 def test_the_doctor_looks_where_the_settings_say(lamina: Lamina, tmp_path_factory: pytest.TempPathFactory) -> None:
-    port = free_ports(1)[0]
+    port = free_port()
     arguments = ("--json", "--data-dir", tmp_path_factory.mktemp("data"), "--listen", "127.0.0.1:0")
     rows = lamina("doctor", *arguments, "--set", f"zookeeper.connect=127.0.0.1:{port}/lamina").objects
     (found,) = (row for row in rows if row.get("name") == "zookeeper")

@@ -9,9 +9,9 @@ from lamina.cli.doctor.finding import State
 from lamina.cli.doctor.members import MemberFacts, ask_member, judge_members
 from lamina.client.admin_listener import AdminListener
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.cluster.ports import free_port
 from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
-from tests.peers.ports import free_ports
 
 ONE = MemberFacts(1, own_id=1, cluster_id="c", version="1.0", clock_error_ms=1.0)
 TWO = replace(ONE, id=2, own_id=2)
@@ -62,7 +62,7 @@ def test_the_doctor_asks_a_cluster_that_is_named(
     assert told["brokers"] == "1 of 1 answer on their admin listeners"
     assert told["ids"] == f"1 in cluster {broker.facts['cluster_id']}"
     assert told["versions"] == f"lamina {__version__} everywhere"
-    nobody = f"127.0.0.1:{free_ports(1)[0]}"
+    nobody = f"127.0.0.1:{free_port()}"
     outcome = lamina("doctor", *arguments, "--bootstrap-server", nobody)
     assert outcome.status == 1
     assert any(row.get("name") == "brokers" and row["state"] == "problem" for row in outcome.objects)
