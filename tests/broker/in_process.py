@@ -10,7 +10,7 @@ import pytest
 
 from lamina.broker.coordination.broker_batches import AskBroker, nobody_else
 from lamina.broker.parts import Parts, build_parts
-from lamina.broker.requests.request import Request, Response
+from lamina.broker.requests.request import ANONYMOUS, Request, Response
 from lamina.clocks import Clocks
 from lamina.image.changes import set_partitions
 from lamina.image.image import Broker, Image
@@ -40,6 +40,7 @@ class NoSocket:
     id: int = 0
     peer: str = "a test"
     listener_name: str = "PLAINTEXT"
+    principal: str = ANONYMOUS
     client_software: str = ""
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, cast
 
-from lamina.broker.requests.request import Client, CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response
 from lamina.log.lease import Lease
 from lamina.wire.codec import SIZE_BYTES
 from lamina.wire.primitives import MalformedRequest
@@ -23,6 +23,7 @@ class Service(Protocol):
 
 
 class ServedConnection:
+    principal = ANONYMOUS
     client_software = ""
 
     def __init__(

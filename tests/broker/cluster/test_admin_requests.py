@@ -2,11 +2,12 @@
 
 import logging
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from lamina.broker.requests.request import CloseConnection
+from lamina.broker.requests.request import CloseConnection, Request
 from lamina.errors import ErrorCode
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.store.interface import StoreAway
@@ -22,6 +23,7 @@ from tests.broker.cluster.members import (
     MemberProcess,
     Members,
 )
+from tests.broker.in_process import NoSocket
 
 FIND_COORDINATOR, API_VERSIONS, WRITE_TXN_MARKERS, CREATE_PARTITIONS = 10, 18, 27, 37
 ALTER_CONFIGS, ALTER_PARTITION, UPDATE_FEATURES, ENVELOPE, FOLLOW_METADATA = 33, 56, 57, 58, 10_000
@@ -67,6 +69,23 @@ def test_any_broker_creates_grows_and_deletes_topics(members: Members) -> None:
     members.run_until(lambda: all(len(one.image.topics["a"].partitions) == 4 for one in members.up.values()))
     members.delete(2, "a")
     assert set(members.up[3].image.topics) == {"b"}
+
+
+def test_a_forwarded_request_is_served_as_its_own_principals(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, str]] = []
+    router = members.up[1].parts.router
+    api, handle = router._apis[CREATE_TOPICS]
+
+    def noted(request: Request, message: Any) -> Any:
+        seen.append((request.principal, request.client.peer))
+        return handle(request, message)
+
+    for (api_key, version), (_, _, counters) in list(router._offered.items()):
+        if api_key == CREATE_TOPICS:
+            monkeypatch.setitem(router._offered, (api_key, version), (api, noted, counters))
+    monkeypatch.setattr("tests.broker.cluster.members.NoSocket", partial(NoSocket, principal="User:alice"))
+    assert create(members, 2, new_topic("a")) == [0]
+    assert seen == [("User:alice", "a test")]
 
 
 def test_errors_are_those_of_the_controller(members: Members) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import PlainChannel, drop
 from lamina.broker.network.hang_ups import HangUps
-from lamina.broker.requests.request import Client, CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response
 from lamina.clocks import Clocks
 from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
 from lamina.wire.primitives import MalformedRequest
@@ -92,6 +92,7 @@ class Connection:
         "listener_name",
         "opened_at_ms",
         "peer",
+        "principal",
         "request",
         "requests",
     )
@@ -114,6 +115,7 @@ class Connection:
         self.peer = peer
         self.listener_name = listener_name
         self.client_software = ""
+        self.principal = ANONYMOUS
         self.client_id: str | None = None
         """What the last request said."""
         self.opened_at_ms = clocks.now_ms()

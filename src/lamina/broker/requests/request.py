@@ -13,6 +13,7 @@ Response = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no response."""
 
 ANONYMOUS = "User:ANONYMOUS"
+"""Everybody on a listener without authentication."""
 
 
 class CloseConnection(Exception):
@@ -30,6 +31,9 @@ class Client(Protocol):
 
     @property
     def listener_name(self) -> str: ...
+    @property
+    def principal(self) -> str:
+        """Who this is, in Kafka's words."""
 
     client_software: str
 
@@ -51,7 +55,6 @@ class Request:
         "ended_ns",
         "error_code",
         "holds_frame",
-        "principal",
         "received_ns",
         "size_bytes",
         "throttle_ms",
@@ -80,8 +83,6 @@ class Request:
         self.client_id = client_id
         self.client = client
         self.counters = counters
-        self.principal = ANONYMOUS
-        """Who asks, in Kafka's words. Every listener is plain: everybody is anonymous."""
         self.throttle_ms = 0
         """How long the client is told to wait before it asks again. Written where responses are encoded: by the router,
         by ``encoded_entries``, and by Produce, Fetch and Metadata, which encode their own."""
@@ -95,6 +96,11 @@ class Request:
     @property
     def listener_name(self) -> str:
         return self.client.listener_name
+
+    @property
+    def principal(self) -> str:
+        """Who asks: also where another broker has forwarded the request."""
+        return self.client.principal
 
     def park(self, stop_waiting: Callable[[], None]) -> None:
         """It waits for news, and changes nothing meanwhile: ``stop_waiting`` is called when its client is gone."""

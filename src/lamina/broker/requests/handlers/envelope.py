@@ -10,7 +10,7 @@ from typing import Any
 
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.forwarding import ENVELOPE
-from lamina.broker.requests.request import CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, NotController
 from lamina.wire.building import response_shape
 from lamina.wire.headers import parse_request_header
@@ -26,6 +26,7 @@ class ForwardingClient:
     id: int
     peer: str
     listener_name: str
+    principal: str
     client_software: str = ""
 
 
@@ -45,7 +46,8 @@ class Envelope:
             raise NotController("this broker is not the controller")
         frame = memoryview(bytes(message.request_data))
         peer = bytes(message.client_host_address).decode(errors="replace")
-        client = ForwardingClient(request.client.id, peer, request.listener_name)
+        principal = bytes(message.request_principal or b"").decode(errors="replace") or ANONYMOUS
+        client = ForwardingClient(request.client.id, peer, request.listener_name, principal)
         try:
             if parse_request_header(frame).api_key not in self._forwardable:
                 raise InvalidRequest("what is in the envelope is not for the controller")
