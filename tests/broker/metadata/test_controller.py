@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import pytest
+
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.threads import Threads
@@ -48,7 +50,7 @@ def elected(leader: int, isr: tuple[int, ...]) -> Callable[[Image], Image]:
     return change
 
 
-def test_elections_are_counted_and_unclean_ones_apart() -> None:
+def test_elections_are_counted_and_unclean_ones_apart_and_named(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(controller: Controller, counters: ReplicationCounters) -> None:
         await controller.change(lambda image: create_topic(image, "t", topic_id(1), [(1, 2, 3)]))
         assert counters.leader_elections == 0, "a topic's first leader is not elected over another"
@@ -59,3 +61,5 @@ def test_elections_are_counted_and_unclean_ones_apart() -> None:
         assert (counters.leader_elections, counters.unclean_leader_elections) == (2, 1)
 
     run(scenario)
+    [told] = [message for message in caplog.messages if message.startswith("unclean election")]
+    assert "t-0 is now led by broker 1" in told

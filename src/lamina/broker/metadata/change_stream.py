@@ -9,7 +9,7 @@ from collections import deque
 from typing import NamedTuple
 
 from lamina.broker.metadata.change_messages import encode_changes
-from lamina.image.diff import diff
+from lamina.image.diff import Changes, diff
 from lamina.image.image import Image
 
 _KEPT_CHANGES = 2000
@@ -38,9 +38,9 @@ class ChangeStream:
         self._is_ended = False
         self._is_released = False
 
-    def append(self, new: Image) -> None:
-        """The image is another from now on: wake all who wait for it."""
-        line = encode_changes(diff(self.image, new))
+    def append(self, new: Image, changes: Changes) -> None:
+        """The image is another from now on, by these changes: wake all who wait for it."""
+        line = encode_changes(changes)
         self.image = new
         self.version += 1
         self._lines.append(line)

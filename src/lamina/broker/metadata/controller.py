@@ -147,7 +147,7 @@ class Controller:
                 raise NotController(f"the metadata cannot be written: {error}") from error
             self._require_active()
             _count_elections(self._counters, changes)
-            self.stream.append(new)
+            self.stream.append(new, changes)
             self._facts = self._facts.unresolved_in(new, self._arriving(new))
             self._wait_for_absent()
             return self.stream.version
@@ -197,7 +197,7 @@ class Controller:
                 if broker.id not in registered or registered[broker.id].epoch != broker.epoch
             ]
             if gone:
-                logger.info("gone: brokers %s", gone)
+                logger.info("brokers %s have left the cluster", gone)
             return brokers_gone(image, gone, self._facts) if gone else image
 
         await self.change(without_gone)
@@ -323,4 +323,11 @@ def _count_elections(counters: ReplicationCounters, changes: Changes) -> None:
     for change in changes.leaders_moved:
         if change.new.leader != NO_LEADER and change.old.isr:
             counters.leader_elections += 1
-            counters.unclean_leader_elections += change.new.leader not in change.old.isr
+            if change.new.leader not in change.old.isr:
+                counters.unclean_leader_elections += 1
+                logger.warning(
+                    "unclean election: %s-%d is now led by broker %d, which may lack committed records",
+                    change.topic.name,
+                    change.index,
+                    change.new.leader,
+                )
