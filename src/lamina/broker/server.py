@@ -151,7 +151,8 @@ class Server:
 
         async with AsyncExitStack() as undo:
             undo.callback(_close_sockets, bound, bound_admin)
-            storage = _open_storage(self._settings, self._clocks)
+            # ZooKeeper may take its time to answer.
+            storage = await loop.run_in_executor(None, _open_storage, self._settings, self._clocks)
             parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks)
             undo.callback(storage.release)
             undo.callback(parts.threads.close)
