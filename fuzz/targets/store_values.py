@@ -84,4 +84,4 @@ def _check(image: Image) -> None:
             numbers = (partition.leader, partition.leader_epoch, *partition.replicas, *partition.isr)
             assert all(type(number) is int for number in (*numbers, *partition.made_on))
     for broker in image.brokers.values():
-        assert broker.endpoint_for("ANY").port in range(65536)
+        assert all(endpoint.port in range(65536) for endpoint in broker.endpoints.values())

@@ -47,10 +47,6 @@ class Broker:
     offline: frozenset[TopicPartition] = frozenset()
     """Its replicas that it cannot use, because their log directory has failed or is not there."""
 
-    def endpoint_for(self, listener_name: str) -> Listener:
-        """Where clients of this listener find the broker; a listener that it does not have stands for its first."""
-        return self.endpoints.get(listener_name) or next(iter(self.endpoints.values()))
-
 
 @dataclass(frozen=True, slots=True)
 class Features:

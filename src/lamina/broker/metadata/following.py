@@ -218,11 +218,6 @@ class Following:
         async with self._followed:
             await self._followed.wait_for(lambda: self._has_applied and holds(self._publisher.image))
 
-    async def wait_for_version(self, controller_epoch: int, version: int) -> None:
-        """Until a change is applied here, or another controller's changes are."""
-        async with self._followed:
-            await self._followed.wait_for(lambda: self._applied >= (controller_epoch, version))
-
     async def make_waiting(self) -> None:
         """Open new partitions for which descriptors were missing, as far as there are some now."""
         async with self._applying:

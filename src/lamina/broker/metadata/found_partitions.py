@@ -23,9 +23,6 @@ class FoundPartitions:
     deleted: dict[bytes, list[tuple[LogDirectory, TopicPartition]]] = field(default_factory=dict)
     """By topic id, partitions of topics that were deleted while this broker was away."""
 
-    def in_directory(self, directory: LogDirectory) -> list[TopicPartition]:
-        return [partition for partition, place in self.places.items() if place is directory]
-
 
 def find_partitions(directories: LogDirectories, image: Image) -> FoundPartitions:
     """A directory that cannot be read goes offline, and nothing is found in it."""

@@ -142,7 +142,7 @@ class Publisher:
                 await self._configure(new, name, turns)
         found = await self._find(new) if old is None else FoundPartitions()
         if found.deleted:
-            await self._delete_found(found, new)
+            await self._delete_found(found)
         gone = [topic for topic in changes.topics_deleted if self._has_any(topic)]
         if gone:
             # Before others come under their names.
@@ -159,7 +159,7 @@ class Publisher:
         self._cluster.image = new
         for listener in self._listeners:
             listener.image_changed(changes)
-        return Applied(made, lost, [*deleted, *gone], found.unknown, self._gone_before(new, found, old))
+        return Applied(made, lost, [*deleted, *gone], found.unknown, self._gone_before(new, old))
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
@@ -179,7 +179,7 @@ class Publisher:
             self.settings = settings_in(image, self.settings, self._node_id)
         except SettingError as error:
             # Whoever took it compared it with another broker's own settings.
-            logger.error("what was set at run time does not go with this broker's own settings, which hold: %s", error)
+            logger.error("dynamic configs conflict with this broker's own settings and are ignored: %s", error)
             return
         for listener in self._listeners:
             listener.settings_changed(self.settings)
@@ -211,14 +211,14 @@ class Publisher:
                 directory.fail(error)
         return found
 
-    async def _delete_found(self, found: FoundPartitions, image: Image) -> None:
+    async def _delete_found(self, found: FoundPartitions) -> None:
         """Remove what was deleted while this broker was away: the deletion of its id is recorded."""
         for directory in self._directories.online:
             keys = [key for some in found.deleted.values() for place, key in some if place is directory]
             if keys:
                 await self._replicas.delete_directories(directory, keys)
 
-    def _gone_before(self, image: Image, found: FoundPartitions, old: Image | None) -> list[bytes]:
+    def _gone_before(self, image: Image, old: Image | None) -> list[bytes]:
         """Deletions that wait for this broker, of which it has nothing now."""
         if old is not None:
             return []

@@ -39,7 +39,6 @@ from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity, encode_response_around
 
 API_KEY = 3
-_FIRST_WITH_AUTO_CREATION_FLAG = 4
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_BY_ID = 12
 _TOPICS_AT_A_TIME = 256
