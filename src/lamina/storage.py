@@ -99,7 +99,7 @@ def open_storage(settings: BrokerSettings) -> Storage:
         metadata = MetadataStore(database, _cluster_id(log_directories) or new_id())
         node_id = settings[NODE_ID]
         if node_id == NO_ID:
-            raise StartError(f"{NODE_ID.name} = {NO_ID}: nobody gives a broker without a cluster an id: choose one")
+            raise StartError(f"{NODE_ID.name} = {NO_ID}: a broker without a cluster needs an id: set --node-id")
         directories = _open_directories(log_directories, node_id, metadata.image.cluster_id, undo)
         undo.pop_all()
         return Storage(data_directory, node_id, directories, database, metadata)
@@ -112,7 +112,9 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
         undo.callback(store.close)
         check_data_directory(data_directory)
         if os.path.exists(os.path.join(data_directory, METADATA_DB)):
-            raise StartError(f"{data_directory} is that of a broker without a cluster: choose another for this one")
+            raise StartError(
+                f"{data_directory} is the directory of a broker without a cluster: choose another --data-dir"
+            )
         _make_data_directory(data_directory)
         remembered = read_member_file(data_directory)
         known = _cluster_id(log_directories) if remembered is None else remembered.cluster_id

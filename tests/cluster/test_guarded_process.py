@@ -60,7 +60,7 @@ def test_a_process_is_gone_for_others_before_its_parent_notices(
 
 
 def test_a_second_process_under_the_same_guard_is_refused(guard: Path, process: "subprocess.Popen[bytes]") -> None:
-    with pytest.raises(ClusterError, match=rf"^sleep runs already \(process {process.pid}\)$"):
+    with pytest.raises(ClusterError, match=rf"^sleep is already running \(process {process.pid}\)$"):
         start(guard)
     assert guarded_pid(guard) == process.pid
 

@@ -33,7 +33,7 @@ def test_a_cluster_lives_and_is_changed_by_whoever_knows_its_directory(cluster: 
     # One that is killed is dead, the other goes on; one that is stopped is stopped.
     assert elsewhere.kill_broker(1) == first.pid
     assert states(cluster) == [BrokerState.DEAD, BrokerState.RUNNING]
-    with pytest.raises(ClusterError, match=r"^broker 1 does not run: start it with `lamina cluster restart 1"):
+    with pytest.raises(ClusterError, match=r"^broker 1 is not running: start it with `lamina cluster restart 1"):
         elsewhere.kill_broker(1)
     elsewhere.stop_broker(2)
     assert states(cluster) == [BrokerState.DEAD, BrokerState.STOPPED]
@@ -50,7 +50,7 @@ def test_a_cluster_lives_and_is_changed_by_whoever_knows_its_directory(cluster: 
     # ZooKeeper goes and comes back where it was.
     pid, address = elsewhere.zookeeper_pid(), elsewhere.zookeeper_address()
     assert elsewhere.kill_zookeeper() == pid
-    with pytest.raises(ClusterError, match=r"^ZooKeeper does not run: start it with `lamina cluster restart zookeeper"):
+    with pytest.raises(ClusterError, match=r"^ZooKeeper is not running: start it with `lamina cluster restart zoo"):
         elsewhere.add_broker()
     assert elsewhere.restart_zookeeper() != pid
     assert elsewhere.zookeeper_address() == address
@@ -96,7 +96,7 @@ def test_nobody_starts_a_broker_without_a_zookeeper(cluster: LocalCluster) -> No
     pid = cluster.zookeeper_pid()
     assert pid is not None
     cluster.stop()
-    with pytest.raises(ClusterError, match="does not run: start it with `lamina cluster up"):
+    with pytest.raises(ClusterError, match="is not running: start it with `lamina cluster up"):
         cluster.restart_broker(1)
     with pytest.raises(ClusterError, match="there is no broker 4: there are 1"):
         cluster.kill_broker(4)

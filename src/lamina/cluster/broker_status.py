@@ -61,9 +61,9 @@ def last_words(log: Path) -> str:
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
     except FileNotFoundError:
-        return "it said nothing"
+        return "its log is empty"
     said = [line.removeprefix(_SENTENCE) for line in lines if line.startswith(_SENTENCE)]
-    return said[-1] if said else lines[-1] if lines else "it said nothing"
+    return said[-1] if said else lines[-1] if lines else "its log is empty"
 
 
 _SENTENCE = "lamina: "

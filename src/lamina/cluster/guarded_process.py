@@ -85,5 +85,5 @@ def _open_locked(guard: Path) -> int:
     except BlockingIOError:
         os.close(guard_fd)
         pid = guarded_pid(guard)
-        raise ClusterError(f"{guard.stem} runs already{f' (process {pid})' if pid else ''}") from None
+        raise ClusterError(f"{guard.stem} is already running{f' (process {pid})' if pid else ''}") from None
     return guard_fd

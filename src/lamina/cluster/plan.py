@@ -25,8 +25,8 @@ def plan(
     count = len(before.brokers) if brokers is None else brokers
     if count < len(before.brokers):
         raise ClusterError(
-            f"this cluster has {len(before.brokers)} brokers, and their data is not given up: leave out "
-            f"--brokers {count}, or start a new cluster with another --data-dir DIR"
+            f"this cluster has {len(before.brokers)} brokers, and `up` removes none: leave out --brokers {count}, "
+            "or start a new cluster with another --data-dir DIR"
         )
     # Nothing runs: nobody knows the old port, so another one is as good.
     zookeeper_port = before.zookeeper_port if is_free(before.zookeeper_port) else free_port()

@@ -15,7 +15,7 @@ def no_cluster(directory: Path) -> ClusterError:
 
 def runs_already(directory: Path, what: str) -> ClusterError:
     return ClusterError(
-        f"the cluster in {directory} runs already ({what}): look at it with `lamina cluster status --data-dir "
+        f"the cluster in {directory} is already running ({what}): look at it with `lamina cluster status --data-dir "
         f"{directory}`, end it with `lamina cluster stop --data-dir {directory}`"
     )
 
@@ -23,10 +23,10 @@ def runs_already(directory: Path, what: str) -> ClusterError:
 def no_zookeeper(directory: Path, *, has_brokers: bool) -> ClusterError:
     if has_brokers:
         return ClusterError(
-            f"ZooKeeper does not run: start it with `lamina cluster restart zookeeper --data-dir {directory}`"
+            f"ZooKeeper is not running: start it with `lamina cluster restart zookeeper --data-dir {directory}`"
         )
     return ClusterError(
-        f"the cluster in {directory} does not run: start it with `lamina cluster up --data-dir {directory}`"
+        f"the cluster in {directory} is not running: start it with `lamina cluster up --data-dir {directory}`"
     )
 
 
@@ -35,4 +35,4 @@ def no_broker(broker_id: int, known: Iterable[int]) -> ClusterError:
 
 
 def does_not_run(what: str, name: str, directory: Path) -> ClusterError:
-    return ClusterError(f"{what} does not run: start it with `lamina cluster restart {name} --data-dir {directory}`")
+    return ClusterError(f"{what} is not running: start it with `lamina cluster restart {name} --data-dir {directory}`")

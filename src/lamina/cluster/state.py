@@ -43,7 +43,7 @@ def read_state(path: Path) -> ClusterState | None:
     except ValueError as error:
         raise ClusterError(f"{path} cannot be read ({error}): start the cluster on another directory") from error
     if found["format"] > FORMAT:
-        raise ClusterError(f"{path} was written by a newer Lamina: use that")
+        raise ClusterError(f"{path} was written by a newer Lamina: upgrade this one")
     return ClusterState(
         found["zookeeper_port"],
         {one["id"]: BrokerPlace(one["port"], one["is_stopped"]) for one in found["brokers"]},

@@ -91,7 +91,7 @@ def _altered(
     """The partition as its leader wants it; the same one if it is so already."""
     what = f"{topic.name}-{index}"
     if request.leader_epoch > current.leader_epoch or request.partition_epoch > current.partition_epoch:
-        raise NotController(f"{what} is newer to its leader than to this controller: another one may be in office")
+        raise NotController(f"{what} is in a later epoch at its leader: this controller may have been replaced")
     if request.leader_epoch < current.leader_epoch:
         raise FencedLeaderEpoch(f"{what} is in leader epoch {current.leader_epoch}, not {request.leader_epoch}")
     if broker_id != current.leader:

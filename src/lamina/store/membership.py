@@ -138,8 +138,8 @@ class Membership:
         for broker_id, registration, _ in self._registrations():
             if registration is None:
                 raise StoreError(
-                    f"broker {broker_id} in this ZooKeeper is one of Kafka's own, and Lamina's cannot be in one "
-                    "cluster with it: give zookeeper.connect another path at its end"
+                    f"broker {broker_id} in this ZooKeeper is a Kafka broker, and Lamina's cannot join its cluster: "
+                    "give zookeeper.connect another chroot"
                 )
 
     def _registrations(self) -> Iterator[tuple[int, Registration | None, Entry]]:

@@ -145,7 +145,7 @@ def test_a_chroot_with_brokers_of_kafkas_own_is_refused(new_members: NewMembers)
     for path in ("/brokers", BROKER_IDS):
         kafka.transact([Create(path, b"")])
     kafka.transact([Create(f"{BROKER_IDS}/7", b'{"version":5,"endpoints":[]}', is_ephemeral=True)])
-    with pytest.raises(StoreError, match=r"^broker 7 in this ZooKeeper is one of Kafka's own"):
+    with pytest.raises(StoreError, match=r"^broker 7 in this ZooKeeper is a Kafka broker"):
         members.start(1)
 
 
@@ -162,7 +162,7 @@ def test_a_members_directory_is_not_taken_without_its_cluster_nor_a_lone_brokers
         open_storage(resolve_broker(sets={"lamina.data.dir": str(directory)}))
     alone = members.directory / "broker-2"
     open_storage(resolve_broker(sets={"lamina.data.dir": str(alone)})).close()
-    with pytest.raises(StartError, match=rf"^{alone} is that of a broker without a cluster: choose another"):
+    with pytest.raises(StartError, match=rf"^{alone} is the directory of a broker without a cluster: choose another"):
         members.begin_start(2)
     assert members.start(1).id == 1, "neither refusal has changed anything"
 

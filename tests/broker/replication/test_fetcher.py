@@ -405,7 +405,7 @@ def test_r32_only_what_is_refused_for_long_is_logged_and_that_once(
         for _ in range(4):
             await broker.until(lambda: follower.state is FollowerState.WAITING)
             await broker.until(lambda: follower.state is FollowerState.FETCHING)
-        assert len([one for one in caplog.messages if "is fetched again after a while" in one]) == lines
+        assert len([one for one in caplog.messages if "fetch failed, retrying" in one]) == lines
 
     with caplog.at_level("INFO"):
         run(tmp_path, scenario, replica_fetch_backoff_ms=str(backoff_ms))

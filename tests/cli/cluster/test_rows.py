@@ -40,7 +40,7 @@ def test_what_is_not_known_is_left_empty() -> None:
     [
         (BrokerView(BrokerStatus(2, "", BrokerState.DEAD)), "broker 2 is dead: `lamina cluster restart 2` starts it"),
         (replace(VIEW, figures=None), "broker 1 (process 4711) runs and does not answer"),
-        (replace(VIEW, figures=replace(FIGURES, is_session_proven=False)), "broker 1 has lost sight of ZooKeeper"),
+        (replace(VIEW, figures=replace(FIGURES, is_session_proven=False)), "broker 1 cannot reach ZooKeeper"),
         (replace(VIEW, figures=replace(FIGURES, offline_partitions=2)), "2 partitions without a leader"),
         (replace(VIEW, figures=replace(FIGURES, under_min_isr_partitions=1)), "1 partition below min.insync.replicas"),
     ],

@@ -50,7 +50,7 @@ def test_a_second_terminal_finds_the_cluster_by_its_directory_and_ctrl_c_ends_it
         assert [(row["id"], row["state"]) for row in shown[1:]] == [(1, "running"), (2, "running")]
         refused = lamina("cluster", "up", *where)
         assert refused.status == 1
-        assert f"runs already (`lamina cluster up`, process {process.pid})" in refused.err
+        assert f"is already running (`lamina cluster up`, process {process.pid})" in refused.err
         assert refused.err.count("\n") == 1
 
         killed = lamina("cluster", "kill", "1", *where)
@@ -68,7 +68,7 @@ def test_a_second_terminal_finds_the_cluster_by_its_directory_and_ctrl_c_ends_it
         assert process.stderr.read() == ""
     ended = lamina("cluster", "status", *where)
     assert ended.status == 1
-    assert f"The cluster in {directory} does not run.\n" in ended.out
+    assert f"The cluster in {directory} is not running.\n" in ended.out
 
 
 class Terminal:

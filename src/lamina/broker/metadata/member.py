@@ -180,13 +180,13 @@ class Member:
         if controller is not None:
             controller.resign("this broker stops")
         if not self._session.is_answered:
-            logger.warning("ZooKeeper does not answer: the registration goes with its session")
+            logger.warning("ZooKeeper does not answer: the registration ends when its session expires")
             return
         try:
             tenure = None if controller is None else controller.tenure
             await self._thread.run(lambda: self._membership.leave(tenure))
         except StoreError as error:
-            logger.warning("the registration goes with its session: %s", error)
+            logger.warning("the registration ends when its session expires: %s", error)
 
     async def open_waiting(self) -> None:
         await self._following.make_waiting()
@@ -261,7 +261,7 @@ class Member:
             except (StoreError, KafkaError) as error:
                 # Again and again until it passes, and once in the log. An outage is told by whoever probes the session.
                 level = logging.DEBUG if isinstance(error, StoreAway) or str(error) == told else logging.WARNING
-                logger.log(level, "the membership is looked at again: %s", error)
+                logger.log(level, "cannot read the cluster's membership, retrying: %s", error)
                 told = str(error)
                 if isinstance(error, StoreError):
                     self._resign(told)

@@ -280,14 +280,14 @@ class Fetcher:
     def _fail(self, one: _Followed, reason: str, level: int = logging.WARNING) -> None:
         one.follower.fail(reason)
         self._drop(one)
-        logger.log(level, "%s is not followed before its next leader epoch: %s", one.partition.log.name, reason)
+        logger.log(level, "%s: replication stopped until its next leader epoch: %s", one.partition.log.name, reason)
 
     def _wait(self, one: _Followed, reason: str) -> None:
         """Fetch again after a while. What passes within instants is as in every election, and not worth a line."""
         was_longest = one.backoff.is_longest
         seconds = one.backoff.failed()
         if one.backoff.is_longest and not was_longest:
-            logger.info("%s is fetched again after a while: %s", one.partition.log.name, reason)
+            logger.info("%s: fetch failed, retrying: %s", one.partition.log.name, reason)
         one.follower.wait(reason)
         self._drop(one)
         self._loop.call_later(seconds, partial(self._want, one))

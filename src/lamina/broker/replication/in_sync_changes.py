@@ -75,10 +75,6 @@ class InSyncChanges:
         if self._sending is None and not self._is_stopped:
             self._sending = asyncio.create_task(self._send())
 
-    def withdraw(self, topic_id: UUID, index: int) -> None:
-        """Give a change up: the role is gone. It may be on its way, and be stored all the same."""
-        self._pending.pop((topic_id, index), None)
-
     async def stop(self) -> None:
         self._is_stopped = True
         self._pending.clear()
@@ -98,7 +94,7 @@ class InSyncChanges:
                 except KafkaError as error:
                     if str(error) != told:
                         told = str(error)
-                        logger.info("%d changes of in-sync sets are tried again: %s", len(sent), told)
+                        logger.info("AlterPartition for %d partitions failed, retrying: %s", len(sent), told)
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 if not self._answered(sent, response):
@@ -136,7 +132,7 @@ class InSyncChanges:
             for one in topic.partitions
         }
         for key, pending in sent.items():
-            # What was withdrawn or replaced meanwhile is nobody's business any more.
+            # What was replaced meanwhile concerns only whoever replaced it.
             if self._pending.get(key) is not pending:
                 continue
             del self._pending[key]

@@ -39,7 +39,7 @@ def status(cluster: LocalCluster, as_json: bool) -> int:
         return FINE if is_running else SOMETHING_WRONG
     print_table(HEADINGS, map(cells, views))
     if not is_running:
-        click.echo(f"The cluster in {cluster.directory} does not run.")
+        click.echo(f"The cluster in {cluster.directory} is not running.")
         return SOMETHING_WRONG
     click.echo(f"Clients connect to {cluster.bootstrap_servers()}; ZooKeeper is at {cluster.zookeeper_address()}.")
     for trouble in troubles(cluster, views):

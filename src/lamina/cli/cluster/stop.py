@@ -25,7 +25,7 @@ def stop(cluster: LocalCluster, broker_id: int | None) -> int:
     if broker_id is None:
         was_running = cluster.is_running()
         cluster.stop()
-        click.echo("Stopped the cluster." if was_running else f"The cluster in {cluster.directory} does not run.")
+        click.echo("Stopped the cluster." if was_running else f"The cluster in {cluster.directory} is not running.")
         return FINE
     cluster.stop_broker(broker_id)
     click.echo(f"Stopped broker {broker_id}.")

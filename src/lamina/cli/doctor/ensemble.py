@@ -39,7 +39,7 @@ def judge_ensemble(servers: Sequence[ServerFacts]) -> Finding:
     if away:
         return warning(name, what, "start the others: one more failure may stop all elections")
     if len(servers) % 2 == 0:
-        return warning(name, what, "name an odd number of servers: an even one bears no more failures than one less")
+        return warning(name, what, "use an odd number of servers: one more than that survives no more failures")
     return fine(name, what)
 
 
