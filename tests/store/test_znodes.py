@@ -22,7 +22,17 @@ from lamina.image.image import NO_CONTROLLER, ConfigResource, Image, ResourceTyp
 from lamina.image.topic import Partition
 from lamina.store import interface
 from lamina.store.cluster_identity import cluster_id
-from lamina.store.interface import ClusterStore, Create, Delete, OutcomeUnknown, Set, StoreConflict, StoreError
+from lamina.store.interface import (
+    LARGEST_BYTES,
+    ClusterStore,
+    Create,
+    Delete,
+    OutcomeUnknown,
+    Set,
+    StoreConflict,
+    StoreError,
+    TooLarge,
+)
 from lamina.store.membership import CONTROLLER_EPOCH, Membership, Tenure
 from lamina.store.znodes import ControllerMoved, ZnodeMetadata
 from tests.examples import examples
@@ -304,6 +314,18 @@ def test_a_large_change_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(session.transactions) > 5
     assert max(session.transactions) < 5000 + 200
     assert load(session) == stored(controller.image)
+
+
+def test_what_no_transaction_takes_is_refused_before_anything_is_written(ensemble: Ensemble) -> None:
+    controller = Controller(ensemble.connect())
+    controller.save(create_topic(controller.image, "t", topic_id(1), [(1,)]))
+    small = set_configs(controller.image, TOPIC, {"a": "1"})
+    large = set_configs(create_topic(controller.image, "s", topic_id(2), [(1,)]), TOPIC, {"a": "1" * LARGEST_BYTES})
+    with pytest.raises(TooLarge, match=r"^/config/topics/t would take \d+ bytes in ZooKeeper, and 500000"):
+        controller.save(large)
+    assert load(controller.store) == stored(controller.image)
+    controller.save(small)
+    assert load(controller.store) == stored(small)
 
 
 @pytest.mark.parametrize("transactions", range(5))

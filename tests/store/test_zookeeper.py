@@ -16,9 +16,9 @@ from lamina.clocks import SYSTEM_CLOCKS
 from lamina.cluster.ports import free_port
 from lamina.cluster.zookeeper_server import HOST, ZooKeeperServer
 from lamina.settings.zookeeper_options import Tls, ZooKeeperOptions
-from lamina.store.interface import Create, Entry, Operation, OutcomeUnknown, SessionLost, Set, StoreError
+from lamina.store.interface import LARGEST_BYTES, Create, Entry, Operation, OutcomeUnknown, SessionLost, Set, StoreError
 from lamina.store.opening import connect
-from lamina.store.zookeeper import LARGEST_BYTES, ZooKeeperStore
+from lamina.store.zookeeper import ZooKeeperStore
 from tests.store.ensembles import TIMEOUT_MS, WAIT_SECONDS, RealEnsemble, wait_until
 from tests.store.gate import Gate
 

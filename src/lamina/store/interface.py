@@ -6,7 +6,7 @@ does, and what has returned survives a crash. Nothing here is a cluster's metada
 membership.py and producer_ids.py give the paths their meaning. Must not know any of them.
 
 Two limits are ZooKeeper's, and kept on one node too: an ephemeral entry has none below it, and a value stays
-under a mebibyte. A third is ZooKeeper's alone: an entry is made only where the one above it is there already.
+under ``LARGEST_BYTES``. A third is ZooKeeper's alone: an entry is made only where the one above it is there already.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +17,11 @@ TRANSACTION_BYTES = 32_000
 """Whoever writes much divides it into transactions of this size.
 
 ZooKeeper takes thirty times as much, but keeps its last 500 transactions in memory, which is small beside our brokers.
+"""
+LARGEST_BYTES = 500_000
+"""What belongs into one transaction is refused if it takes more.
+
+A ZooKeeper server closes the connection of whoever sends a mebibyte, and says nothing.
 """
 
 _OVERHEAD_BYTES = 64
@@ -37,6 +42,10 @@ class StoreConflict(StoreError):
         super().__init__(message)
         self.path = path
         """Where it was."""
+
+
+class TooLarge(StoreError):
+    """A change that no transaction takes: nothing of it was sent, and the store is as it was."""
 
 
 class OutcomeUnknown(StoreError):

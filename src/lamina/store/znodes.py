@@ -15,6 +15,7 @@ from lamina.store import values, znode_values
 from lamina.store.cluster_identity import CLUSTER_ID, stored_cluster_id
 from lamina.store.entries import create_path, parsed
 from lamina.store.interface import (
+    LARGEST_BYTES,
     TRANSACTION_BYTES,
     Check,
     Entry,
@@ -22,6 +23,7 @@ from lamina.store.interface import (
     Store,
     StoreConflict,
     StoreError,
+    TooLarge,
     size_bytes,
 )
 from lamina.store.membership import CONTROLLER_EPOCH, Tenure
@@ -79,14 +81,16 @@ class ZnodeMetadata:
     def write(self, old: Image, new: Image, tenure: Tenure) -> Changes:
         """Write what differs from the image that was read or written last.
 
-        Raises :class:`ControllerMoved` when another controller is in office. After any error the image in the store may
-        be neither the old one nor the new one: it has to be loaded again before anything is written.
+        Raises :class:`TooLarge` before anything is written, and :class:`ControllerMoved` when another controller is in
+        office. After any other error the image in the store may be neither the old one nor the new one: it has to be
+        loaded again before anything is written.
         """
         if not self._is_loaded:
             raise StoreError("the metadata has to be loaded again before it is written")
-        changes = diff(old, new)
-        groups = ZnodeChanges(changes, new, self._versions, tenure.controller_epoch).groups()
-        self._is_loaded = False
+        changes, versions = diff(old, new), dict(self._versions)
+        groups = list(ZnodeChanges(changes, new, versions, tenure.controller_epoch).groups())
+        _check_sizes(groups)
+        self._is_loaded, self._versions = False, versions
         for operations in _transactions(groups):
             self._transact(operations, tenure)
         self._is_loaded = True
@@ -165,6 +169,14 @@ class ZnodeMetadata:
     def _remember(self, found: dict[str, Entry]) -> list[tuple[str, Entry]]:
         self._versions |= {path: entry.version for path, entry in found.items()}
         return list(found.items())
+
+
+def _check_sizes(groups: Iterable[Group]) -> None:
+    for group in groups:
+        size = sum(map(size_bytes, [Check(CONTROLLER_EPOCH, 0), *group]))
+        if size > LARGEST_BYTES:
+            largest = max(group, key=size_bytes)
+            raise TooLarge(f"{largest.path} would take {size} bytes in ZooKeeper, and {LARGEST_BYTES} are the most")
 
 
 def _transactions(groups: Iterable[Group]) -> Iterable[list[Operation]]:

@@ -29,6 +29,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.settings.zookeeper_options import ZooKeeperOptions
 from lamina.store.interface import (
+    LARGEST_BYTES,
     Check,
     Create,
     Delete,
@@ -40,6 +41,7 @@ from lamina.store.interface import (
     StoreAway,
     StoreConflict,
     StoreError,
+    TooLarge,
     Watcher,
     size_bytes,
 )
@@ -49,8 +51,6 @@ from lamina.store.zookeeper_watches import ZooKeeperWatches
 
 T = TypeVar("T")
 
-LARGEST_BYTES = 1_000_000
-"""A server closes the connection of whoever sends more than a mebibyte, and says nothing."""
 
 PIPELINED = 500
 """Requests that are on their way at once; more would stall kazoo's threads, and this process with them."""
@@ -172,7 +172,7 @@ class ZooKeeperStore:
     def transact(self, operations: Sequence[Operation]) -> None:
         size = sum(map(size_bytes, operations))
         if size > LARGEST_BYTES:
-            raise StoreError(f"{operations[0].path}: a transaction of {size} bytes is too large for {self._name}")
+            raise TooLarge(f"{operations[0].path}: a transaction of {size} bytes is too large for {self._name}")
         deadline = self._deadline()
         self._await_connection(deadline)
         session_id = self.session_id

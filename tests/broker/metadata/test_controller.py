@@ -11,9 +11,11 @@ from lamina.broker.metadata.controller import Controller
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.controller.election import ElectionFacts
-from lamina.image.changes import create_topic, set_partitions
-from lamina.image.image import Image
+from lamina.errors import PolicyViolation
+from lamina.image.changes import create_topic, set_configs, set_partitions
+from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.store.cluster_identity import cluster_id
+from lamina.store.interface import LARGEST_BYTES
 from lamina.store.znodes import ZnodeMetadata
 from tests.image.steps import CLUSTER_ID, topic_id
 from tests.store.memory_zookeeper import MemoryZooKeeper
@@ -63,3 +65,16 @@ def test_elections_are_counted_and_unclean_ones_apart_and_named(caplog: pytest.L
     run(scenario)
     [told] = [message for message in caplog.messages if message.startswith("unclean election")]
     assert "t-0 is now led by broker 1" in told
+
+
+def test_a_change_too_large_for_the_store_is_refused_and_the_controller_stays_in_office() -> None:
+    async def scenario(controller: Controller, _: ReplicationCounters) -> None:
+        await controller.change(lambda image: create_topic(image, "t", topic_id(1), [(1,)]))
+        topic = ConfigResource(ResourceType.TOPIC, "t")
+        with pytest.raises(PolicyViolation, match="too large"):
+            await controller.change(lambda image: set_configs(image, topic, {"a": "1" * LARGEST_BYTES}))
+        assert controller.is_active
+        await controller.change(lambda image: set_configs(image, topic, {"a": "1"}))
+        assert controller.stream.image.configs_of(topic) == {"a": "1"}
+
+    run(scenario)

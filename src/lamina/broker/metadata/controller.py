@@ -31,12 +31,12 @@ from lamina.controller.brokers import (
 from lamina.controller.deletion import deletion_reported
 from lamina.controller.election import ElectionFacts
 from lamina.controller.in_sync import InSyncRequests, alter_partitions
-from lamina.errors import KafkaError, NotController, StaleBrokerEpoch
+from lamina.errors import KafkaError, NotController, PolicyViolation, StaleBrokerEpoch
 from lamina.image.diff import Changes
 from lamina.image.features import finalize_new
 from lamina.image.image import Broker, Image
 from lamina.image.topic import NO_LEADER, Partition
-from lamina.store.interface import StoreError
+from lamina.store.interface import StoreError, TooLarge
 from lamina.store.membership import Tenure
 from lamina.store.znodes import ZnodeMetadata
 from lamina.topic_partition import TopicPartition
@@ -142,6 +142,8 @@ class Controller:
                 return self.stream.version
             try:
                 changes = await self._store_thread.run(lambda: self._store.write(old, new, self.tenure))
+            except TooLarge as error:
+                raise PolicyViolation(f"this change is too large: {error}") from error
             except StoreError as error:
                 self.resign(str(error))
                 raise NotController(f"the metadata cannot be written: {error}") from error
