@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster.conftest import brokers, three_brokers
 from tests.peers.kafka import KafkaMissingError, jars
 from tests.peers.lamina import Lamina
+
+__all__ = ["brokers", "three_brokers"]
+"""Fixtures of `tests/cluster`."""
 
 
 @pytest.fixture(scope="session", autouse=True)
