@@ -7,7 +7,7 @@ import org.apache.kafka.streams.kstream.Produced;
 
 /**
  * Counts the words of one topic into another, exactly once, until it is killed. Arguments: the brokers, the state
- * directory, the topic of lines, the topic of counts.
+ * directory, the topic of lines, the topic of counts, and any number of settings, each NAME=VALUE.
  */
 public class WordCount {
     public static void main(String[] arguments) throws Exception {
@@ -21,6 +21,9 @@ public class WordCount {
         settings.put("default.key.serde", Serdes.String().getClass());
         settings.put("default.value.serde", Serdes.String().getClass());
         settings.put("replication.factor", "1");
+        for (String setting : Arrays.asList(arguments).subList(4, arguments.length)) {
+            settings.put(setting.split("=", 2)[0], setting.split("=", 2)[1]);
+        }
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[2])
             .flatMapValues(line -> Arrays.asList(line.split(" ")))
