@@ -135,7 +135,8 @@ bench-tables: venv
 soak-cleaner: venv
 	$(BIN)/python -m bench.large_logs $(ARGS)
 
-# Other people's clients and tools against a Lamina broker, and all of peers-files; compat/README.md says what works.
+# Other people's clients and tools against a Lamina broker and against three, and all of peers-files; compat/README.md
+# says what works.
 # Needs Java 17+, Maven, Go 1.26+ and kcat (Debian: apt-get install kcat); fetches the rest itself.
 peers: venv
 	$(PYTEST) -m kafka tests/peers

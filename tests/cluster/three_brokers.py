@@ -5,13 +5,14 @@ Must not know what clients send.
 
 import os
 import signal
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
+from lamina.cluster.broker_command import ProgramOf, lamina_program
 from lamina.cluster.broker_status import BrokerState
 from lamina.cluster.layout import broker_name
 from lamina.cluster.local_cluster import LocalCluster
@@ -31,14 +32,17 @@ ALL = (1, 2, 3)
 
 
 class ThreeBrokers:
-    def __init__(self, directory: Path) -> None:
-        self.cluster = LocalCluster(directory)
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, program_of: ProgramOf = lamina_program
+    ) -> None:
+        self.cluster = LocalCluster(directory, program_of=program_of)
+        self._settings = {**SETTINGS, **(settings or {})}
         self.expected_complaints: set[str] = set()
         """Parts of lines that tests provoke."""
         self._admin: AdminClient | None = None
 
     def start(self) -> None:
-        self.cluster.up(len(ALL), 0, SETTINGS)
+        self.cluster.up(len(ALL), 0, self._settings)
 
     def start_again(self) -> None:
         """All of it, where clients look for it."""
