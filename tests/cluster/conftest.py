@@ -28,16 +28,9 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCl
 
 @pytest.fixture(scope="module")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
-    """Shared by the tests of a module. What the brokers log is looked at in the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(SOURCES))
-        brokers = ThreeBrokers(tmp_path_factory.mktemp("cluster"))
-        brokers.start()
-        try:
-            yield brokers
-        finally:
-            brokers.close()
-    assert brokers.complaints() == []
+    """Shared by the tests of a module."""
+    with ThreeBrokers(tmp_path_factory.mktemp("cluster")).running() as brokers:
+        yield brokers
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ Must not know what clients send.
 
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
@@ -16,7 +18,7 @@ from lamina.cluster.broker_command import ProgramOf, lamina_program
 from lamina.cluster.broker_status import BrokerState
 from lamina.cluster.layout import broker_name
 from lamina.cluster.local_cluster import LocalCluster
-from tests.broker.process import eventually
+from tests.broker.process import SOURCES, eventually
 
 WAIT_SECONDS = 60.0
 SESSION_MS = 2000
@@ -40,6 +42,18 @@ class ThreeBrokers:
         self.expected_complaints: set[str] = set()
         """Parts of lines that tests provoke."""
         self._admin: AdminClient | None = None
+
+    @contextmanager
+    def running(self) -> Iterator["ThreeBrokers"]:
+        """From this source, as long as the context lasts. What they logged is looked at in the end."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(SOURCES))
+            self.start()
+            try:
+                yield self
+            finally:
+                self.close()
+        assert self.complaints() == []
 
     def start(self) -> None:
         self.cluster.up(len(ALL), 0, self._settings)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.broker.process import SOURCES, eventually
+from tests.broker.process import eventually
 from tests.cluster.three_brokers import ALL, WAIT_SECONDS, ThreeBrokers
 from tests.peers.driver import Driver, Record
 from tests.peers.kafka import driver_of
@@ -32,15 +32,8 @@ def program_in_a_rack(broker_id: int) -> Sequence[str]:
 
 @pytest.fixture(scope="module")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(SOURCES))
-        brokers = ThreeBrokers(tmp_path_factory.mktemp("cluster"), SELECTOR, program_in_a_rack)
-        brokers.start()
-        try:
-            yield brokers
-        finally:
-            brokers.close()
-    assert brokers.complaints() == []
+    with ThreeBrokers(tmp_path_factory.mktemp("cluster"), SELECTOR, program_in_a_rack).running() as brokers:
+        yield brokers
 
 
 @pytest.fixture(scope="module")
