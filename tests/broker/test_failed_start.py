@@ -11,6 +11,7 @@ import pytest
 from lamina.broker import server
 from lamina.broker.admin.listening import AdminListening
 from lamina.broker.network.listening import Bound, Listening
+from lamina.broker.parts import Parts
 from lamina.broker.server import Server
 from lamina.settings.resolve import resolve_broker
 from lamina.storage import StartError, open_storage
@@ -21,6 +22,20 @@ def failing(error: Exception) -> Callable[..., Any]:
         raise error
 
     return fail
+
+
+def test_what_ends_a_broker_while_it_starts_ends_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def goes_down(*_: object) -> None:
+        broker._go_down("its id was taken")
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Parts, "start", goes_down)
+    sets = {"lamina.data.dir": str(tmp_path / "data"), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    settings = resolve_broker(sets={**sets, "lamina.admin.listeners": ""})
+    broker = Server(settings)
+    with pytest.raises(StartError, match=r"^its id was taken$"):
+        asyncio.run(broker.run(failing(AssertionError("it has not started"))))
+    open_storage(settings).release()
 
 
 @pytest.mark.parametrize(

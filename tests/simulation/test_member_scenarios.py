@@ -1,6 +1,7 @@
 """What happened once in a simulated cluster and was wrong, told again as a short scenario; nothing else goes wrong."""
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
@@ -57,6 +58,13 @@ def controllers(members: Members) -> list[int]:
     ]
 
 
+def stored_states(members: Members) -> dict[str, tuple[int, list[int]]]:
+    """The leader and the in-sync set of each partition."""
+    entries = members.ensemble.zookeeper.entries
+    states = {path: json.loads(entry.value) for path, entry in entries.items() if path.endswith("/state")}
+    return {path: (state["leader"], state["isr"]) for path, state in states.items()}
+
+
 def are_ready(members: Members) -> bool:
     entries = members.ensemble.zookeeper.entries
     return all(b'"ready":true' in entries[f"{BROKER_IDS}/{node.id}"].value for node in members.members)
@@ -104,6 +112,20 @@ def test_brokers_that_all_lost_their_sessions_register_and_lead_again() -> None:
         members.ensemble.come_back(chance_of_loss=1.0)
         await asyncio.sleep(LONGER_THAN_A_SESSION_S)
         assert are_ready(members), "the next controller waits for their reports"
+
+    live(script)
+
+
+def test_brokers_that_all_lost_their_sessions_keep_their_leaders_and_in_sync_sets() -> None:
+    """Whoever is elected first waits a moment for the others: they have not failed, and come back with it."""
+
+    async def script(members: Members) -> None:
+        before = stored_states(members)
+        members.ensemble.go_away()
+        await asyncio.sleep(1.0)
+        members.ensemble.come_back(chance_of_loss=1.0)
+        await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+        assert stored_states(members) == before
 
     live(script)
 

@@ -10,9 +10,10 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.token import find_token
@@ -165,7 +166,7 @@ class Server:
                 if shells.prober is not None:
                     shells.prober.start()
                     undo.callback(shells.prober.stop)
-                await parts.start(self._broker(parts, bound), opened)
+                await self._unless_fatal(parts.start(self._broker(parts, bound), opened))
                 # The first thing that any client says; everything else is made ready while it talks.
                 warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
                 await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
@@ -186,6 +187,20 @@ class Server:
             parts.threads.run_then(lambda: warm(parts.router.apis, lambda: parts.readiness.is_stopping), _warmed)
             undo.pop_all()
         return parts, shells
+
+    async def _unless_fatal(self, starting: Coroutine[Any, Any, None]) -> None:
+        """What can no longer serve does not go on starting."""
+        assert self._stopping is not None, "run comes first"
+        start, end = asyncio.ensure_future(starting), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((start, end), return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                raise StartError(self._fatal or "the broker was stopped while it started")
+            await start
+        finally:
+            start.cancel()
+            end.cancel()
+            await asyncio.gather(start, end, return_exceptions=True)
 
     def _shells(
         self,

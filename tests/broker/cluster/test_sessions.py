@@ -1,10 +1,12 @@
 """Session trouble: what a member does while its session is not proven, and after it was lost (design decision 6)."""
 
 import logging
+from errno import ENOSPC
 
 import pytest
 
 from lamina.errors import ErrorCode
+from lamina.store.member_file import MemberRecord
 from tests.broker.admin.app_calls import call, subject_of
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
@@ -36,6 +38,23 @@ def test_a_killed_leader_is_replaced(new_members: NewMembers) -> None:
     members.run_until(lambda: members.leads(2, "t"))
     assert members.state("t").isr == (2, 3)
     assert members.produce(2, "t") == ErrorCode.NONE
+
+
+def test_a_full_disk_keeps_no_member_from_following_the_next_controller(
+    new_members: NewMembers, caplog: pytest.LogCaptureFixture
+) -> None:
+    members = three(new_members)
+
+    def full(_: MemberRecord) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    for process in members.up.values():
+        process.member._remember = full
+    members.kill(1)
+    members.run_until(lambda: members.leads(2, "t"))
+    assert members.produce(2, "t") == ErrorCode.NONE
+    assert [process.fatal for process in members.up.values()] == [[], []]
+    assert "controller epoch 2 cannot be remembered: No space left on device" in caplog.messages
 
 
 def test_without_zookeeper_only_what_all_in_sync_members_have_is_acknowledged(
@@ -86,19 +105,18 @@ def test_a_leader_that_lost_its_session_acknowledges_nothing_alone_before_it_kno
 ) -> None:
     """Others lead what it led, which it learns only after it has registered anew."""
     members = three(new_members)
-    members.stop(1)
-    members.start(1)
-    assert members.controller().id != 1
-    leader = members.state("t").leader
-    assert leader != 1
+    leader = 2
+    assert members.controller().id != leader, "a controller in office sees that the session was lost"
+    members.create(1, "led", [[leader, 1, 3]])
+    members.run_until(lambda: members.leads(leader, "led"))
     process = members.up[leader]
     old_epoch, old_session = process.member.broker_epoch, process.session.session_id
     outcomes = []
     members.expire(leader)
-    while members.leads(leader, "t") and members.state("t").leader == leader:
+    while members.leads(leader, "led") and members.state("led").leader == leader:
         members.run_for(0.002)
-    while members.leads(leader, "t"):
-        outcomes.append(members.produce(leader, "t", acks=1))
+    while members.leads(leader, "led"):
+        outcomes.append(members.produce(leader, "led", acks=1))
     assert ErrorCode.NONE not in outcomes
     assert process.member.broker_epoch > old_epoch
     assert process.session.session_id != old_session
@@ -109,9 +127,8 @@ def test_a_member_takes_its_roles_again_after_a_lost_session(new_members: NewMem
     for lost in (1, 2, 3):
         lose_session(members, lost)
         members.run_until(lambda: members.state("t").isr == (1, 2, 3))
-        leader = members.state("t").leader
-        assert members.produce(leader, "t", acks=1) == ErrorCode.NONE
-        assert members.produce(leader, "t") == ErrorCode.NONE
+        members.run_until(lambda: members.produce(members.state("t").leader, "t", acks=1) == ErrorCode.NONE)
+        assert members.produce(members.state("t").leader, "t") == ErrorCode.NONE
         assert members.up[lost].fatal == []
 
 

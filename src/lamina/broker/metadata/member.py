@@ -8,6 +8,7 @@ its own. Must not know what a change means.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +42,7 @@ Registered = Mapping[int, tuple[Registration, int]]
 
 _RETRY_SECONDS = 0.25
 _EVERYWHERE_SECONDS = 1.0
+_RETURN_SECONDS = 1.0
 
 
 class Member:
@@ -226,8 +228,10 @@ class Member:
     # Membership
 
     async def _register(self) -> None:
-        registration = self._registration
-        assert registration is not None, "start comes first"
+        assert self._registration is not None, "start comes first"
+        facts = self._following.facts
+        # One that serves has nothing to tell that a controller has to wait for.
+        registration = replace(self._registration, is_ready=facts.is_ready and facts.ends is None)
         timeout_ms = self._session.negotiated_timeout_ms
         self._epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._following.registered(self._epoch)
@@ -278,11 +282,11 @@ class Member:
         self._loop.call_soon_threadsafe(self._changed.set)
 
     async def _look(self) -> None:
-        registered = await self._thread.run(self._membership.brokers)
+        registered: Registered = await self._thread.run(self._membership.brokers)
         mine = registered.get(self._node_id)
         if mine is None or mine[1] != self._epoch:
             await self._register_again()
-            registered = await self._thread.run(self._membership.brokers)
+            registered = await self._await_others()
         elected = await self._thread.run(self._membership.controller)
         if elected is None or (elected[0] == self._node_id and self.controller is None):
             # What an earlier tenure left keeps everybody else out of the office.
@@ -290,8 +294,7 @@ class Member:
             registered = await self._thread.run(self._membership.brokers)
             elected = await self._thread.run(self._membership.controller)
         if elected is not None and elected[1] > self._remembered.controller_epoch:
-            self._remembered = replace(self._remembered, controller_epoch=elected[1])
-            await self._thread.run(lambda: self._remember(self._remembered))
+            await self._remember_epoch(elected[1])
         brokers = _brokers(registered)
         self._set_controller(None if elected is None else brokers.get(elected[0]))
         controller = self.controller
@@ -313,6 +316,33 @@ class Member:
         self._resign("its session was lost")
         await self._register()
         self._following.tell()
+
+    async def _await_others(self) -> Registered:
+        """Who is registered, once those are back that this broker knew, or a moment has passed.
+
+        Their sessions have often ended with this one's, and whoever is elected first would take them for dead.
+        """
+        known = self._following.decided.brokers.keys()
+        deadline = self._loop.time() + _RETURN_SECONDS
+        while True:
+            self._changed.clear()
+            registered = await self._thread.run(self._membership.brokers)
+            elected = await self._thread.run(self._membership.controller)
+            if elected is not None or known <= registered.keys() or self._loop.time() >= deadline:
+                return registered
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    await self._changed.wait()
+
+    async def _remember_epoch(self, controller_epoch: int) -> None:
+        """It tells an older ensemble at the next start. A disk that is full keeps nobody from serving."""
+        remembered = replace(self._remembered, controller_epoch=controller_epoch)
+        try:
+            await self._thread.run(lambda: self._remember(remembered))
+        except OSError as error:
+            logger.warning("controller epoch %d cannot be remembered: %s", controller_epoch, error.strerror)
+            return
+        self._remembered = remembered
 
     # Being the controller
 
