@@ -261,13 +261,14 @@ def build_parts(
         envelope.serve = router.serve
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
+        publisher.truncations = Truncations(clocks, threads, directories, partitions, cleaner)
         fetchers = ReplicaFetchers(
             node_id,
             lambda: cluster.broker_epoch,
             lambda: cluster.image,
             settings,
             member_parts.links,
-            Truncations(clocks, threads, directories, partitions, cleaner),
+            publisher.truncations,
             partitions,
             counters,
             clocks,

@@ -1,16 +1,26 @@
 """Partitions that come and go, on disks that fail meanwhile or hold what nobody knows."""
 
+import asyncio
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lamina.broker.partitions import removal
+from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.truncations import Truncations
 from lamina.errors import ErrorCode, StorageError
+from lamina.image.changes import set_partitions
+from lamina.image.image import Image
+from lamina.log import offset_checkpoints
 from lamina.log.files import Disk
+from lamina.log.flushing import flush
+from lamina.log.truncation import Truncation
 from tests.broker.broken_disk import break_paths
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
 
@@ -315,3 +325,109 @@ def test_a_topic_of_many_partitions_is_deleted_with_a_fixed_number_of_syncs(
         counts.append(len(synced))
     assert counts[0] == counts[1]
     broker.close()
+
+
+# Elected while the log is cut
+
+
+def a_follower(broker: InProcessBroker) -> Partition:
+    """A partition with two batches of three records, which broker 2 leads."""
+    parts = broker.parts
+    parts.publisher.truncations = Truncations(
+        parts.clocks, parts.threads, parts.directories, parts.partitions, parts.cleaner
+    )
+    broker.create("t")
+    for _ in range(2):
+        broker.produce("t", 3)
+    partition = parts.partitions.get("t", 0)
+    broker.set_partition("t", 0, replicas=(1, 2), leader=2, leader_epoch=partition.epoch + 1, isr=(1,))
+    return partition
+
+
+def elect(broker: InProcessBroker, partition: Partition) -> "asyncio.Task[None]":
+    epoch = partition.epoch + 1
+
+    def change(image: Image) -> Image:
+        state = replace(image.partition("t", 0), leader=1, leader_epoch=epoch)
+        return set_partitions(image, {("t", 0): state})
+
+    async def elected() -> None:
+        await broker.parts.metadata.change(change)
+
+    return broker._loop.create_task(elected())
+
+
+def test_r20_who_is_elected_while_its_log_is_cut_leads_from_the_end_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cut is inside of a batch, all of which goes: the log ends lower than was asked for."""
+    broker, may_cut, cut_file = InProcessBroker(tmp_path, {}), threading.Event(), Truncation.cut_file
+    partition = a_follower(broker)
+
+    def wait_and_cut(self: Truncation) -> None:
+        may_cut.wait(30)
+        cut_file(self)
+
+    monkeypatch.setattr(Truncation, "cut_file", wait_and_cut)
+    truncations = broker.parts.publisher.truncations
+    assert truncations is not None
+    truncating = broker._loop.create_task(truncations.truncate(partition, 5))
+    broker.run_until(lambda: partition.log.is_truncating)
+    epoch, electing = partition.epoch + 1, elect(broker, partition)
+    broker.run_until(lambda: partition.follower is None)
+    assert partition.leader is None, "it does not lead what is being cut"
+    may_cut.set()
+    broker.finish(electing)
+    broker.finish(truncating)
+    assert partition.leader_epoch == epoch
+    assert partition.log.epochs.entries[-1] == (epoch, 3)
+    assert broker.produce("t", 1) == partition.require_leader().start_offset == 3
+    broker.close()
+
+
+def test_who_is_elected_after_a_full_disk_interrupted_a_truncation_finishes_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = InProcessBroker(tmp_path, {})
+    partition = a_follower(broker)
+    interrupt_truncation(broker, partition, monkeypatch)
+    broker.finish(elect(broker, partition))
+    assert not partition.log.is_truncating
+    assert broker.produce("t", 1) == 3
+    broker.close()
+
+
+def test_a_log_whose_truncation_cannot_be_finished_goes_offline_instead_of_being_led(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = InProcessBroker(tmp_path, {})
+    partition = a_follower(broker)
+    with monkeypatch.context() as patch:
+        interrupt_truncation(broker, partition, patch)
+        no_checkpoints(patch)
+        broker.finish(elect(broker, partition))
+    assert partition.leader is None
+    assert list(broker.parts.partitions.all_offline()) == [("t", 0)]
+    assert partition.log.failure is not None
+    assert "No space left" in partition.log.failure
+    broker.close()
+
+
+def no_checkpoints(patch: pytest.MonkeyPatch) -> None:
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    patch.setattr(offset_checkpoints, "write_offsets", write)
+
+
+def interrupt_truncation(broker: InProcessBroker, partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full when the checkpoints are to be lowered: the log ends at 3, and is not cut."""
+    truncations, (directory,) = broker.parts.publisher.truncations, broker.parts.directories
+    assert truncations is not None
+    flush(partition.log)
+    directory.write_recovery_points()
+    with monkeypatch.context() as patch:
+        no_checkpoints(patch)
+        with pytest.raises(StorageError, match="No space left"):
+            broker._loop.run_until_complete(truncations.truncate(partition, 3))
+    assert partition.log.is_truncating

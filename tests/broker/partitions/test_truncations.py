@@ -83,9 +83,9 @@ def test_who_gives_up_does_not_leave_a_log_half_cut(tmp_path: Path) -> None:
         while not partition.log.is_truncating:
             await asyncio.sleep(0)
         task.cancel()
-        await truncations.finished(partition)
+        await truncations.finish(partition)
         assert not partition.log.is_truncating
-        assert not truncations.is_running(partition)
+        assert not truncations.is_pending(partition)
 
     run(tmp_path, scenario)
 

@@ -18,9 +18,11 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.removal import Removal
+from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
+from lamina.errors import StorageError
 from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes, PartitionChanged, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
@@ -107,6 +109,8 @@ class Publisher:
         self._listeners: list[MetadataListener] = []
         self.settings = settings
         """The broker's settings as they are now, with what was set while it runs."""
+        self.truncations: Truncations | None = None
+        """Those of followers, where there are any: a log is whole before this broker leads it."""
 
     @property
     def image(self) -> Image:
@@ -280,7 +284,8 @@ class Publisher:
             if partition is not None and not is_registered:
                 self._give_up(partition, state)
             elif partition is not None and state.leader == self._node_id:
-                self._lead(partition, state)
+                if await self._is_whole(partition):
+                    self._lead(partition, state)
             elif partition is not None:
                 self._follow(partition, state)
             await turns.step()
@@ -290,6 +295,23 @@ class Publisher:
             partition.resign()
             for listener in self._listeners:
                 listener.partition_resigned(partition)
+
+    async def _is_whole(self, partition: Partition) -> bool:
+        """Finish what this broker truncates as a follower: a leader's epoch begins at the end that is left (R20).
+
+        Where that cannot be done nothing can be appended: the replica goes offline, so that another one is elected.
+        """
+        truncations = self.truncations
+        if truncations is None or partition.leader is not None or not truncations.is_pending(partition):
+            return True
+        partition.resign()
+        try:
+            await truncations.finish(partition)
+        except StorageError as error:
+            logger.error("%s cannot be led: %s", partition.log.name, error)
+            self._partitions.take_offline(partition, str(error))
+            return False
+        return True
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
         is_new = partition.leader is None or partition.leader.epoch != state.leader_epoch

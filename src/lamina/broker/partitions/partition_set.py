@@ -107,8 +107,13 @@ class Partitions:
         self._counters.count_unexpected(Place.PARTITION)
         logger.error("%s-%d goes offline", topic, index, exc_info=error)
         partition = self.find(topic, index)
-        if partition is not None and partition.log.failure is None:
-            partition.log.take_offline(f"{topic}-{index} is offline: {error!r}")
+        if partition is not None:
+            self.take_offline(partition, repr(error))
+
+    def take_offline(self, partition: Partition, reason: str) -> None:
+        """Stop using a log, of which another replica should take the place."""
+        if partition.log.failure is None:
+            partition.log.take_offline(f"{partition.log.name} is offline: {reason}")
             self._went_offline(partition)
 
     def directory_failed(self) -> None:

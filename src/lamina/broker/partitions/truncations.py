@@ -54,19 +54,22 @@ class Truncations:
         log = partition.log
         await self._run(partition, lambda directory: directory.truncate_fully(log, offset, self._clocks.now_ms()))
 
-    def is_running(self, partition: Partition) -> bool:
-        return (partition.topic, partition.index) in self._running
+    def is_pending(self, partition: Partition) -> bool:
+        """Whether its log is being truncated, or a truncation has failed before its end."""
+        return (partition.topic, partition.index) in self._running or partition.log.is_truncating
 
     async def finish_all(self) -> None:
         """Wait for all that are under way."""
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
-    async def finished(self, partition: Partition) -> None:
-        """Wait for the one that is under way, if there is one."""
+    async def finish(self, partition: Partition) -> None:
+        """Wait for the one that is under way, and do what one has left that failed. Raises :class:`StorageError`."""
         running = self._running.get((partition.topic, partition.index))
         if running is not None:
             await asyncio.wait((running,))
+        if partition.log.is_truncating:
+            await self.truncate(partition, partition.log.log_end_offset)
 
     async def _run(self, partition: Partition, begin: Callable[[LogDirectory], Steps]) -> None:
         key = (partition.topic, partition.index)

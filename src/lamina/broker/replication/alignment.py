@@ -32,14 +32,12 @@ class Alignment:
         """Whether there is anything to do before a new follower's first fetch."""
         log = partition.log
         return (
-            self._truncations.is_running(partition)
-            or log.is_truncating
-            or first_offset(log, partition.high_watermark) < log.log_end_offset
+            self._truncations.is_pending(partition) or first_offset(log, partition.high_watermark) < log.log_end_offset
         )
 
     async def begin(self, partition: Partition, follower: Follower) -> bool:
         """Before the first fetch (R21). What another role began to truncate is truncated first."""
-        await self._truncations.finished(partition)
+        await self._truncations.finish(partition)
         await self._truncate(partition, follower, first_offset(partition.log, partition.high_watermark))
         return True
 
