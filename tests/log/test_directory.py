@@ -1,5 +1,6 @@
 """A log directory: its lock, its identity, its checkpoints, online or offline."""
 
+import errno
 import logging
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import cast
 import pytest
 
 from lamina.errors import StorageError
+from lamina.log import offset_checkpoints
 from lamina.log.directory import DirectoryError, LogDirectory
 from lamina.log.files import Disk, File
 from lamina.log.leftovers import CLEANED
@@ -272,6 +274,26 @@ def test_the_recovery_point_is_lowered_on_disk_before_the_end_is_cut(tmp_path: P
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\ntopic 0 2\n"
     assert (log.log_start_offset, log.log_end_offset) == (7, 7)
     directory.close()
+
+
+def test_a_log_that_was_to_start_anew_when_the_disk_was_full_still_has_its_start_written_down_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, log = with_partition(tmp_path, batches=5)
+    log.flushed_to(5)
+    directory.write_recovery_points()
+    with monkeypatch.context() as patch:
+        patch.setattr(offset_checkpoints, "write_offsets", raise_no_space)
+        with pytest.raises(StorageError, match="No space left"):
+            run_steps(directory.truncate_fully(log, 3, NOW_MS))
+    run_steps(directory.truncate(log, log.log_end_offset, NOW_MS))
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\ntopic 0 3\n"
+    assert (log.log_start_offset, log.log_end_offset, log.is_truncating) == (3, 3, False)
+    directory.close()
+
+
+def raise_no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("writes_recovery_point", [True, False], ids=["lamina's", "adopted"])

@@ -263,21 +263,24 @@ class LogDirectory:
             return
         log.begin_truncation(offset)
         if log.is_truncating:
-            yield from self._lower_checkpoints(log)
-            yield from log.finish_truncation(now_ms)
+            yield from self._finish_truncation(log, now_ms)
         else:
             yield from log.forget_empty_epochs()
-        # The cut is at the start of a batch, which may lie below the offset that was asked for.
-        yield from self._lower_checkpoints(log)
+            yield from self._lower_checkpoints(log)
 
     def truncate_fully(self, log: PartitionLog, offset: int, now_ms: int) -> Steps:
         """Empty a log and begin it at ``offset``, which is written down first: without segments nothing else tells."""
         log.require_online()
-        key = (log.topic, log.partition)
         log.begin_truncation(offset, fully=True)
+        yield from self._finish_truncation(log, now_ms)
+
+    def _finish_truncation(self, log: PartitionLog, now_ms: int) -> Steps:
         yield from self._lower_checkpoints(log)
-        yield partial(self.write_checkpoints, self.offset_checkpoints.log_start_at(key, offset))
+        if log.is_starting_anew:
+            key = (log.topic, log.partition)
+            yield partial(self.write_checkpoints, self.offset_checkpoints.log_start_at(key, log.log_start_offset))
         yield from log.finish_truncation(now_ms)
+        # The cut is at the start of a batch, which may lie below the offset that was asked for.
         yield from self._lower_checkpoints(log)
 
     def _lower_checkpoints(self, log: PartitionLog) -> Steps:

@@ -127,6 +127,11 @@ class PartitionLog:
         """Whether a truncation has begun and not ended: until then nothing can be appended."""
         return self._truncation is not None
 
+    @property
+    def is_starting_anew(self) -> bool:
+        """Whether that truncation leaves nothing."""
+        return self._truncation is not None and self._truncation.fully
+
     def size_bytes(self) -> int:
         return self._segments.size_bytes()
 

@@ -1,6 +1,7 @@
 """A follower copies what its leader writes, whatever its own log held before (R15-R32)."""
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
@@ -11,7 +12,8 @@ import pytest
 from lamina.broker.partitions.follower import FollowerState
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import ErrorCode
-from lamina.log.flushing import close_cleanly
+from lamina.log import offset_checkpoints
+from lamina.log.flushing import close_cleanly, flush
 from lamina.log.partition_log import PartitionLog
 from tests.broker.replication.following_broker import (
     BROKER_EPOCH,
@@ -560,6 +562,34 @@ def test_our_own_fault_takes_the_partition_offline_and_no_other(
         await broker.caught_up(other)
         await broker.until(lambda: follower.state is FollowerState.FAILED)
         assert broken.log.failure is not None
+
+    run(tmp_path, scenario)
+
+
+def test_r27_a_truncation_that_a_full_disk_interrupted_is_taken_up_again_when_there_is_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        builder = broker.lead()
+        builder.append_batches(3)
+        broker.led().elect()
+        partition = broker.replica()
+        append_epoch(partition.log, 0, *(b"k%d=v%d" % (number, number) for number in range(6)))
+        flush(partition.log)
+        broker.directory.write_recovery_points()
+        with monkeypatch.context() as patch:
+
+            def write(*_: object) -> None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            patch.setattr(offset_checkpoints, "write_offsets", write)
+            follower = broker.follow(partition)
+            await broker.until(lambda: "No space left" in follower.reason)
+            assert partition.log.is_truncating
+        builder.append(b"new=3", epoch=1)
+        await broker.caught_up(partition)
+        assert follower.state is FollowerState.FETCHING
+        assert texts(partition.log) == texts(builder.log)
 
     run(tmp_path, scenario)
 

@@ -227,8 +227,11 @@ class Fetcher:
         return True
 
     def _want(self, one: _Followed) -> None:
-        """Fetch a partition from where its log ends now."""
+        """Fetch a partition from where its log ends now, and finish first what cut it and failed."""
         if self._followed.get(one.key) is not one or not one.is_current:
+            return
+        if one.partition.log.is_truncating:
+            self._align(one, self._alignment.begin(one.partition, one.follower))
             return
         one.follower.fetch()
         if one.follower.state is FollowerState.FETCHING:
