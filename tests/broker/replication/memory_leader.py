@@ -79,6 +79,11 @@ class MemoryLeader:
         """Changes the records that are sent."""
         self.on_list_offsets: Callable[[], None] | None = None
         """Called before each ListOffsets is answered."""
+        self.gate = asyncio.Event()
+        """Every answer to a Fetch waits for it once it is complete."""
+        self.gate.set()
+        self.is_held = False
+        """Whether one does."""
         self._grown = asyncio.Event()
 
     def grown(self) -> None:
@@ -118,6 +123,9 @@ class MemoryLeader:
                 await asyncio.wait_for(self._grown.wait(), request.max_wait_ms / 1000)
             answered = self._read(fetching)
         topics = [TopicFetched(None, topic_id, [one]) for ((_, topic_id), _), one in fetching.news(answered)]
+        self.is_held = True
+        await self.gate.wait()
+        self.is_held = False
         return _joined(
             encode_fetch_response(header.api_version, header.correlation_id, topics, 0, session_id=fetching.session_id)
         )

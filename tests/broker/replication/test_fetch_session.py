@@ -135,6 +135,14 @@ def test_a_renewed_session_tells_everything_again(session: FetchSession) -> None
     assert session.next_request()[6:8] == (10, 1)
 
 
+def test_a_session_that_is_renewed_while_an_answer_is_under_way_begins_anew_after_it(session: FetchSession) -> None:
+    begun(session).next_request()
+    session.renew()
+    session.received(answer())
+    request = session.next_request()
+    assert (request.session_id, request.session_epoch, len(told(request))) == (9, 0, 3)
+
+
 def test_epochs_begin_again_after_the_largest(session: FetchSession) -> None:
     begun(session)._epoch = 2**31 - 1
     assert session.next_request().session_epoch == 2**31 - 1

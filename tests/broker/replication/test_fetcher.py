@@ -629,6 +629,48 @@ def test_r21_another_epoch_of_the_same_leader_starts_the_partition_again(tmp_pat
     run(tmp_path, scenario)
 
 
+def test_r15_what_an_answer_to_an_earlier_role_said_is_told_again(tmp_path: Path) -> None:
+    """The leader takes the high watermark for told; nothing else may happen for long."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(5)
+        broker.led().high_watermark = 3
+        partition = broker.replica()
+        broker.follow(partition)
+        await broker.caught_up(partition)
+        broker.leader.gate.clear()
+        broker.led().high_watermark = 5
+        await broker.until(lambda: broker.leader.is_held)
+        broker.led().elect()
+        broker.follow(partition)
+        broker.leader.gate.set()
+        await broker.caught_up(partition)
+        assert partition.high_watermark == 5
+
+    run(tmp_path, scenario)
+
+
+def test_r15_what_came_with_records_that_a_new_role_interrupted_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        builder, partition = broker.lead(), broker.replica()
+        broker.follow(partition)
+        append = partition.append_as_follower
+
+        def append_and_change_role(batches: memoryview, now_ms: int) -> None:
+            append(batches, now_ms)
+            if not broker.led().epoch:
+                broker.led().elect()
+                broker.follow(partition)
+
+        monkeypatch.setattr(Partition, "append_as_follower", lambda _, *given: append_and_change_role(*given))
+        builder.append(b"k=0")
+        await broker.caught_up(partition)
+
+    run(tmp_path, scenario)
+
+
 def test_a_leader_that_is_not_in_the_cluster_is_waited_for(tmp_path: Path) -> None:
     async def scenario(broker: FollowingBroker) -> None:
         builder, partition = broker.lead(), broker.replica()

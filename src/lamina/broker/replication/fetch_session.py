@@ -62,6 +62,7 @@ class FetchSession:
         self._limits = limits
         self._id = _NO_SESSION
         self._epoch = _INITIAL_EPOCH
+        self._is_to_be_renewed = False
         self._wanted: dict[PartitionKey, FetchPartition] = {}
         self._told: dict[PartitionKey, FetchPartition] = {}
         """What the leader was last told, of all that its session holds."""
@@ -87,12 +88,17 @@ class FetchSession:
             self._changed[key] = None
 
     def renew(self) -> None:
-        """Have the leader tell everything again: it does not repeat what it takes for known."""
-        self._epoch = _INITIAL_EPOCH
+        """Have the leader tell everything again: it does not repeat what it takes for known.
+
+        The next request is full, also if an answer is still to come.
+        """
+        self._is_to_be_renewed = True
 
     # Requests
 
     def next_request(self) -> FetchRequest:
+        if self._is_to_be_renewed:
+            self._restart(self._id)
         if self._epoch == _INITIAL_EPOCH:
             self._told = dict(self._wanted)
             told, forgotten = list(self._wanted), []
@@ -154,6 +160,7 @@ class FetchSession:
     def _restart(self, session_id: int) -> None:
         self._id = session_id
         self._epoch = _INITIAL_EPOCH
+        self._is_to_be_renewed = False
 
 
 def _by_topic(keys: list[PartitionKey]) -> dict[UUID, list[int]]:

@@ -34,6 +34,7 @@ from lamina.log.epochs import EpochStart
 from lamina.peer.fetching import FetchCall
 from lamina.records.batch import HEADER_BYTES, read_header
 from lamina.records.replicated import checked_pieces
+from lamina.wire.fetch_request import FetchPartition
 from lamina.wire.fetch_response import PartitionFetched
 
 logger = logging.getLogger(__name__)
@@ -172,14 +173,20 @@ class Fetcher:
         turns = Turns(self._clocks)
         for key, asked, fetched in answers:
             one = self._followed.get(key)
-            if one is not None and one.is_current and one.follower.state is FollowerState.FETCHING:
-                place = (one.follower.epoch, one.partition.log.log_end_offset)
-                if place == (asked.current_leader_epoch, asked.fetch_offset):
-                    await self._take(one, fetched, turns)
-                else:
-                    # It answers for an earlier role, or for a log that has grown since.
+            if one is not None and self._answers(one, asked):
+                await self._take(one, fetched, turns)
+            else:
+                # The leader takes for told what nobody has taken: it would not say it again (R15, R17).
+                self._session.renew()
+                if one is not None and one.follower.state is FollowerState.FETCHING:
                     self._want(one)
             await turns.step()
+
+    def _answers(self, one: _Followed, asked: FetchPartition) -> bool:
+        """Whether an answer counts: not for an earlier role, nor for a log that has grown since (R31)."""
+        place = (one.follower.epoch, one.partition.log.log_end_offset)
+        is_fetching = one.is_current and one.follower.state is FollowerState.FETCHING
+        return is_fetching and place == (asked.current_leader_epoch, asked.fetch_offset)
 
     async def _take(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
         if fetched.error_code:
@@ -207,6 +214,7 @@ class Fetcher:
                 partition.append_as_follower(piece, self._clocks.now_ms())
                 await turns.step()
                 if not one.is_current:
+                    self._session.renew()
                     return
         one.follower.leader_high_watermark = fetched.high_watermark
         partition.take_watermarks(fetched.high_watermark, fetched.log_start_offset)
