@@ -1,11 +1,16 @@
 """Incremental fetch sessions, KIP-227 (protocol.md §2.35)."""
 
+import asyncio
 from itertools import count
+from typing import cast
 
 import pytest
 
+from lamina.broker.partitions.partition import Partition
 from lamina.broker.requests import fetch_sessions
 from lamina.broker.requests.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Fetching, FetchSessions
+from lamina.broker.turns import Turns
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from lamina.wire.fetch_response import PartitionFetched
@@ -105,6 +110,59 @@ def test_r3_a_follower_takes_the_place_of_any_consumer_and_none_takes_its() -> N
         cache.begin(asking(session_id=consumer.session_id, epoch=1), False, 2)
     assert cache.begin(asking(0, 1, 2), False, EVICTION_MS + 1).session_id == NO_SESSION
     assert cache.begin(asking(0), False, 2, is_privileged=True).session_id == NO_SESSION, "another one is no less"
+
+
+def following(*partitions: int, broker_epoch: int = 7) -> FetchRequest:
+    return asking(*partitions)._replace(replica_id=2, replica_epoch=broker_epoch)
+
+
+class ParkingPlace:
+    """Stands for a partition: who is parked at it."""
+
+    def __init__(self) -> None:
+        self.parked: list[object] = []
+
+    def park(self, parked: object, *, is_replica: bool) -> None:
+        assert is_replica
+        self.parked.append(parked)
+
+    def unpark(self, parked: object) -> None:
+        self.parked.remove(parked)
+
+
+def look(fetching: Fetching, place: ParkingPlace) -> None:
+    assert fetching.feed is not None
+    for key, _ in fetching.asked:
+        fetching.feed.looked_at(key, cast(Partition, place))
+
+
+def test_r2_a_fetcher_has_one_session_and_leaves_no_other_parked() -> None:
+    """It fetches on one connection. A session whose first answer was lost is unknown to it: it never closes it."""
+    cache, place = sessions(slots=100), ParkingPlace()
+    for number, client_id in enumerate(["broker-2-fetcher-0", "broker-2-fetcher-1", "broker-2-fetcher-0"]):
+        look(cache.begin(following(0), True, number, is_privileged=True, client_id=client_id), place)
+    assert len(cache) == len(place.parked) == 2
+
+
+def test_sessions_that_followers_have_left_go_when_one_of_them_opens_another() -> None:
+    cache, place = sessions(slots=100), ParkingPlace()
+    look(cache.begin(following(0), True, 0, is_privileged=True, client_id="broker-2-fetcher-0"), place)
+    cache.begin(asking(0), True, 0)
+    look(cache.begin(following(0), True, EVICTION_MS, is_privileged=True, client_id="broker-2-fetcher-1"), place)
+    assert len(cache) == 3
+    look(cache.begin(following(0), True, EVICTION_MS + 1, is_privileged=True, client_id="broker-2-fetcher-2"), place)
+    assert len(cache) == 3, "a consumer's is parked nowhere, and waits until its slot is needed"
+    assert len(place.parked) == 2
+
+
+def test_a_session_that_was_dropped_while_its_partitions_were_gathered_parks_at_none() -> None:
+    cache, place = sessions(), ParkingPlace()
+    many = cache.begin(following(*range(300)), True, 0, is_privileged=True)
+    cache.begin(following(0, broker_epoch=8), True, 1, is_privileged=True)
+    asyncio.run(many.gather_in_turns(Turns(SYSTEM_CLOCKS)))
+    assert len(many.asked) == 300
+    look(many, place)
+    assert not place.parked
 
 
 def test_a_consumer_that_is_sent_elsewhere_is_told_so() -> None:

@@ -179,7 +179,13 @@ class FetchSessions:
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def begin(
-        self, request: FetchRequest, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False
+        self,
+        request: FetchRequest,
+        uses_topic_ids: bool,
+        now_ms: int,
+        *,
+        is_privileged: bool = False,
+        client_id: str | None = None,
     ) -> Fetching:
         """What this request wants to read; raises the session's error.
 
@@ -193,7 +199,9 @@ class FetchSessions:
             asked = list(islice(every, PARTITIONS_AT_A_TIME + 1))
             if request.session_epoch == FINAL_EPOCH or not asked:
                 return Fetching(NO_SESSION, asked, more=every)
-            feed = ReplicaFeed(request.replica_id, request.replica_epoch, now_ms) if is_privileged else None
+            feed = None
+            if is_privileged:
+                feed = ReplicaFeed(request.replica_id, request.replica_epoch, client_id, now_ms)
             if len(asked) > PARTITIONS_AT_A_TIME:
                 size = sum(len(topic.partitions) for topic in request.topics)
                 session = self._create(size, uses_topic_ids, feed, now_ms)
@@ -239,7 +247,7 @@ class FetchSessions:
         if size > MAX_PARTITIONS:
             return None
         if feed is not None:
-            self._drop_earlier_lives(feed)
+            self._drop_abandoned(feed, now_ms)
         if len(self._sessions) >= self._slots and not self._evict_for(size, feed is not None, now_ms):
             return None
         session_id = self._new_id()
@@ -248,10 +256,14 @@ class FetchSessions:
         session = self._sessions[session_id] = Session(session_id, uses_topic_ids, feed, now_ms, now_ms)
         return session
 
-    def _drop_earlier_lives(self, feed: ReplicaFeed) -> None:
-        """A broker that has registered again does not go on with its sessions of before."""
+    def _drop_abandoned(self, feed: ReplicaFeed, now_ms: int) -> None:
+        """Drop the followers' sessions in whose place the new one comes, and those not used for long.
+
+        They would stay parked at their partitions, which tell each of them of every append.
+        """
         for session in list(self._sessions.values()):
-            if session.feed is not None and feed.is_later_life_of(session.feed):
+            is_unused = now_ms - session.last_used_ms > self._eviction_ms
+            if session.feed is not None and (is_unused or feed.replaces(session.feed)):
                 self._drop(session.id)
 
     def _evict_for(self, size: int, is_privileged: bool, now_ms: int) -> bool:

@@ -55,8 +55,10 @@ class FollowedPartition:
 
 
 class ReplicaFeed:
-    def __init__(self, replica_id: int, replica_epoch: int, now_ms: int) -> None:
+    def __init__(self, replica_id: int, replica_epoch: int, client_id: str | None, now_ms: int) -> None:
         self.replica_id = replica_id
+        self.client_id = client_id
+        """Which of the broker's fetchers it is."""
         self.replica_epoch = replica_epoch
         """Of the registration under which it fetched last."""
         self.pending: dict[PartitionKey, None] = {}
@@ -65,6 +67,7 @@ class ReplicaFeed:
         self._fetched_ms = self._looked_at_all_ms = now_ms
         self._came_bytes = 0
         self._is_interrupted = False
+        self._is_closed = False
         self._parked: ParkedFetch | None = None
 
     # Requests
@@ -90,11 +93,16 @@ class ReplicaFeed:
         if followed is not None:
             followed.leave()
 
-    def is_later_life_of(self, other: "ReplicaFeed") -> bool:
-        return self.replica_id == other.replica_id and self.replica_epoch > other.replica_epoch
+    def replaces(self, other: "ReplicaFeed") -> bool:
+        """Whether the follower has left the other one: it has registered again, or its fetcher has begun anew (R2)."""
+        if self.replica_id != other.replica_id:
+            return False
+        is_same_fetcher = self.client_id is not None and self.client_id == other.client_id
+        return is_same_fetcher or self.replica_epoch > other.replica_epoch
 
     def close(self) -> None:
         """Leave all partitions; whoever still waits gets what was seen."""
+        self._is_closed = True
         self.pending.clear()
         for key in list(self._followed):
             self.forget(key)
@@ -105,7 +113,7 @@ class ReplicaFeed:
 
     def looked_at(self, key: PartitionKey, partition: Partition) -> None:
         """What it says from now on was not seen."""
-        if key not in self.pending:
+        if self._is_closed or key not in self.pending:
             return  # It was forgotten meanwhile.
         followed = self._followed.get(key)
         if followed is None or followed.partition is not partition:

@@ -138,7 +138,11 @@ class Fetch:
             raise TopicAuthorizationFailed("this listener serves no followers")
         uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
         fetching = self._fetch_sessions.begin(
-            message, uses_topic_ids, self._clocks.monotonic_ms(), is_privileged=is_replica
+            message,
+            uses_topic_ids,
+            self._clocks.monotonic_ms(),
+            is_privileged=is_replica,
+            client_id=request.client_id,
         )
         if len(fetching.asked) > PARTITIONS_AT_A_TIME:
             return self._handle_many(request, message, fetching)
