@@ -90,6 +90,7 @@ def test_r29_out_of_range(leader: tuple[int, int], shorter: int | None, anew: in
         (a_log(5, start=5), (3, 4), None),
         (a_log(5, start=5), (5, 7), None),
         (a_log(5, start=4), (3, 7), None),
+        (a_log(0), (-3, 7), None),
     ],
 )
 def test_r30_a_batch_that_begins_below_an_empty_logs_start(

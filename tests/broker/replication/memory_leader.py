@@ -36,6 +36,10 @@ class LedPartition:
     """The log end unless it is set."""
     error_code: int = 0
     """Refuses every fetch, if set."""
+    diverging: DivergingEpoch | None = None
+    """Answers every fetch, if set."""
+    listed_offset: int | None = None
+    """Answers every ListOffsets, if set."""
 
     def fetch(self, asked: FetchPartition) -> PartitionFetched:
         log, index = self.builder.log, asked.partition_index
@@ -45,6 +49,8 @@ class LedPartition:
             error_code = ErrorCode.FENCED_LEADER_EPOCH if is_older else ErrorCode.UNKNOWN_LEADER_EPOCH
         if error_code:
             return PartitionFetched(index, error_code, -1)
+        if self.diverging is not None:
+            return PartitionFetched(index, 0, 0, 0, 0, diverging_epoch=self.diverging)
         offset, last_epoch = asked.fetch_offset, asked.last_fetched_epoch
         marks = (self.bound, self.bound, log.log_start_offset)
         if last_epoch >= 0:
@@ -152,6 +158,8 @@ class MemoryLeader:
         ]
         log = led.builder.log
         offset = log.log_end_offset if asked.timestamp == LATEST else log.log_start_offset
+        if led.listed_offset is not None:
+            offset = led.listed_offset
         told = {"partition_index": asked.partition_index, "offset": offset, "timestamp": -1, "leader_epoch": led.epoch}
         return response_frame(
             LIST_OFFSETS,

@@ -15,6 +15,7 @@ from lamina.errors import ErrorCode
 from lamina.log import offset_checkpoints
 from lamina.log.flushing import close_cleanly, flush
 from lamina.log.partition_log import PartitionLog
+from lamina.wire.fetch_response import DivergingEpoch
 from tests.broker.replication.following_broker import (
     BROKER_EPOCH,
     LEADER,
@@ -482,6 +483,56 @@ def test_r31_an_answer_for_another_offset_than_the_log_end_is_not_taken(tmp_path
         await broker.caught_up(partition)
         assert follower.state is FollowerState.FETCHING
         assert texts(partition.log) == [b"k=0", b"k=1"]
+
+    run(tmp_path, scenario)
+
+
+def test_r27_a_leader_that_diverges_below_zero_is_not_believed(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(3)
+        broker.led().diverging = DivergingEpoch(0, -5)
+        partition = broker.replica()
+        append_epoch(partition.log, 0, b"k0=v0", b"k1=v1")
+        follower = broker.follow(partition)
+        await broker.until(lambda: follower.state is FollowerState.WAITING)
+        assert "-5" in follower.reason
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (0, 2)
+        broker.led().diverging = None
+        await broker.caught_up(partition)
+
+    run(tmp_path, scenario)
+
+
+def test_r29_a_leader_that_does_not_know_its_offsets_is_not_believed(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(3)
+        broker.led().error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        broker.led().listed_offset = -1
+        partition = broker.replica()
+        append_epoch(partition.log, 0, b"k0=v0", b"k1=v1")
+        follower = broker.follow(partition)
+        await broker.until(lambda: follower.state is FollowerState.WAITING)
+        assert "-1" in follower.reason
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (0, 2)
+        broker.led().error_code = 0
+        await broker.caught_up(partition)
+
+    run(tmp_path, scenario)
+
+
+def test_r31_a_log_does_not_start_anew_with_a_batch_that_is_corrupt(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        builder = broker.lead()
+        builder.append(b"a=0", b"a=1", b"a=2")
+        builder.log.advance_log_start(1)
+        broker.leader.spoil = lambda records: records[:-1] + bytes([records[-1] ^ 1])
+        partition = broker.replica()
+        follower = broker.follow(partition)
+        await broker.until(lambda: "CRC" in follower.reason)
+        assert partition.log.log_start_offset == partition.log.log_end_offset == 1
+        broker.leader.spoil = None
+        await broker.caught_up(partition)
+        assert texts(partition.log) == [b"a=1", b"a=2"]
 
     run(tmp_path, scenario)
 

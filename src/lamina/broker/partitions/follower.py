@@ -138,7 +138,7 @@ def offset_of_straddling_batch(log: FollowingLog, base_offset: int, last_offset:
     DeleteRecords may cut inside a batch: the leader's log then starts in the middle of it, and ours with it.
     """
     is_empty = log.log_start_offset == log.log_end_offset
-    return base_offset if is_empty and base_offset < log.log_end_offset <= last_offset else None
+    return base_offset if is_empty and 0 <= base_offset < log.log_end_offset <= last_offset else None
 
 
 # Taking over

@@ -15,11 +15,12 @@ from lamina.broker.partitions.follower import (
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.replication.broker_links import AskBroker
-from lamina.errors import NotLeaderOrFollower, error_from_code
+from lamina.errors import MalformedResponse, NotLeaderOrFollower, error_from_code
 from lamina.log.epochs import EpochStart
 from lamina.peer.listing import EARLIEST, LATEST, list_one, listed, partition_listed
 
 _READ_UNCOMMITTED = 0
+_UNDEFINED = -1
 
 
 class Alignment:
@@ -44,6 +45,8 @@ class Alignment:
     async def diverged(self, partition: Partition, follower: Follower, leader_end: EpochStart) -> bool:
         """The leader says where its log parts from this one (R27). Nothing else of its answer counts (R28, R85)."""
         log = partition.log
+        if leader_end.start_offset < _UNDEFINED:
+            raise _malformed(partition, leader_end.start_offset)
         before = (log.log_end_offset, log.epochs.latest)
         await self._truncate(partition, follower, truncation_offset(log, partition.high_watermark, leader_end))
         return before != (log.log_end_offset, log.epochs.latest)
@@ -77,7 +80,14 @@ class Alignment:
         told = partition_listed(await self._ask(follower.leader_id, call))
         if told.error_code:
             raise error_from_code(int(told.error_code), f"{partition.log.name}: its leader does not tell its offsets")
-        return listed(told).offset
+        offset = listed(told).offset
+        if offset < 0:
+            raise _malformed(partition, offset)
+        return offset
+
+
+def _malformed(partition: Partition, offset: int) -> MalformedResponse:
+    return MalformedResponse(f"{partition.log.name}: its leader speaks of offset {offset}")
 
 
 def _require(partition: Partition, follower: Follower) -> None:

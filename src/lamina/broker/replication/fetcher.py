@@ -222,6 +222,12 @@ class Fetcher:
     def _start_anew_with(self, one: _Followed, fetched: PartitionFetched) -> None:
         """The leader's log starts inside of its first batch: ours starts with that, and takes it at once (R30)."""
         assert isinstance(fetched.records, memoryview)
+        try:
+            # Before the log is touched: what does not pass is not appended after it either.
+            next(checked_pieces(fetched.records, one.follower.epoch), None)
+        except KafkaError as error:
+            self._failed(one, error)
+            return
         first = read_header(fetched.records)
         offset = offset_of_straddling_batch(one.partition.log, first.base_offset, first.last_offset)
         if offset is None:
