@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ from lamina.broker.partitions.follower import FollowerState
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import ErrorCode
 from lamina.log import offset_checkpoints
-from lamina.log.flushing import close_cleanly, flush
+from lamina.log.flushing import Flush, close_cleanly, flush
 from lamina.log.partition_log import PartitionLog
 from lamina.wire.fetch_response import DivergingEpoch
 from tests.broker.replication.following_broker import (
@@ -106,6 +107,65 @@ def test_r15_the_high_watermark_is_the_leaders_not_the_log_end(tmp_path: Path) -
         broker.follow(partition)
         await broker.caught_up(partition)
         assert (partition.high_watermark, partition.log.log_end_offset) == (3, 5)
+
+    run(tmp_path, scenario)
+
+
+def test_r6_what_flush_messages_wants_on_disk_is_there_before_a_fetch_says_that_this_replica_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader takes the offset of a fetch for what the follower has; other partitions are fetched meanwhile."""
+    may_flush, run_flush = threading.Event(), Flush.run
+
+    def wait_and_flush(self: Flush) -> None:
+        may_flush.wait(30)
+        run_flush(self)
+
+    monkeypatch.setattr(Flush, "run", wait_and_flush)
+
+    async def scenario(broker: FollowingBroker) -> None:
+        def asked_offsets() -> set[int]:
+            asked = [one for request in broker.leader.fetches() for topic in request.topics for one in topic.partitions]
+            return {one.fetch_offset for one in asked if one.partition_index == 0}
+
+        broker.lead(index=0, flush_messages=1).append(b"k=0")
+        flushed, other = broker.replica(index=0), (broker.lead(index=1), broker.replica(index=1))[1]
+        for partition in (flushed, other):
+            broker.follow(partition)
+        await broker.until(lambda: flushed.log.log_end_offset == 1)
+        for number in range(3):
+            broker.led(index=1).builder.append(b"k=%d" % number)
+            await broker.caught_up(other)
+        assert asked_offsets() == {0}
+        may_flush.set()
+        await broker.until(lambda: asked_offsets() == {0, 1})
+        assert flushed.log.recovery_point == 1
+        broker.led(index=0).builder.append(b"k=1")
+        await broker.caught_up(flushed)
+
+    run(tmp_path, scenario)
+
+
+def test_a_follower_goes_on_after_a_flush_for_which_descriptors_were_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors, run_flush = [OSError(errno.EMFILE, "Too many open files")], Flush.run
+
+    def fail_once(self: Flush) -> None:
+        if errors:
+            raise errors.pop()
+        run_flush(self)
+
+    monkeypatch.setattr(Flush, "run", fail_once)
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead(flush_messages=1).append(b"k=0")
+        partition = broker.replica()
+        broker.follow(partition)
+        await broker.until(lambda: partition.log.recovery_point == 1)
+        broker.led().builder.append(b"k=1")
+        await broker.caught_up(partition)
+        assert not errors
 
     run(tmp_path, scenario)
 

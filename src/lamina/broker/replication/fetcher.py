@@ -248,10 +248,22 @@ class Fetcher:
             self._align(one, self._alignment.begin(one.partition, one.follower))
             return
         one.follower.fetch()
-        if one.follower.state is FollowerState.FETCHING:
-            log = one.partition.log
-            self._session.want(one.key, one.follower.epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset)
-            self._wake.set()
+        if one.follower.state is not FollowerState.FETCHING:
+            return
+        if not one.partition.is_flushed():
+            # A fetch says what this replica has (R6): with ``flush.messages``, what it has on disk.
+            self._session.drop(one.key)
+            one.partition.when_flushed(partial(self._flushed, one))
+            return
+        log = one.partition.log
+        self._session.want(one.key, one.follower.epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset)
+        self._wake.set()
+
+    def _flushed(self, one: _Followed, error: KafkaError | None) -> None:
+        if error is None:
+            self._want(one)
+        else:
+            self._failed(one, error)
 
     # What goes wrong
 
