@@ -12,7 +12,8 @@ import pytest
 
 from lamina.broker.partitions.follower import FollowerState
 from lamina.broker.partitions.partition import Partition
-from lamina.errors import ErrorCode
+from lamina.broker.replication.replica_fetchers import fetcher_number
+from lamina.errors import ErrorCode, StorageError
 from lamina.log import offset_checkpoints
 from lamina.log.flushing import Flush, close_cleanly, flush
 from lamina.log.partition_log import PartitionLog
@@ -882,3 +883,29 @@ def test_partitions_are_divided_among_fetchers_and_again_when_their_number_chang
         assert broker.leader.asked[-1][1] == f"broker-{NODE}-fetcher-0"
 
     run(tmp_path, scenario, num_replica_fetchers="2")
+
+
+def test_r31_a_fetcher_that_has_given_a_partition_away_says_nothing_of_it_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails while it works on an answer: the fetcher that has the partition now must not take that for its own."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        index = next(index for index in range(2) if fetcher_number("t", index, 2) == 1)
+        broker.lead(index=index).append(b"k=0")
+        partition = broker.replica(index=index)
+        append, two = partition.append_as_follower, FollowingBroker(tmp_path, num_replica_fetchers="2").settings
+
+        def move_and_fail(_: Partition, batches: memoryview, now_ms: int) -> None:
+            if broker.settings is not two:
+                broker.settings = two
+                broker.fetchers.settings_changed(two)
+                raise StorageError("the first fetcher fails")
+            append(batches, now_ms)
+
+        monkeypatch.setattr(Partition, "append_as_follower", move_and_fail)
+        broker.follow(partition)
+        await broker.caught_up(partition)
+        assert broker.leader.asked[-1][1] == f"broker-{NODE}-fetcher-1"
+
+    run(tmp_path, scenario)

@@ -6,9 +6,11 @@ now, and waits here while that one's broker is not in the cluster. Must not know
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.partitions.follower import FollowerState
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.truncations import Truncations
@@ -65,6 +67,9 @@ class ReplicaFetchers(MetadataListener):
         if settings[NUM_REPLICA_FETCHERS] != self._count:
             self._count = settings[NUM_REPLICA_FETCHERS]
             for partition, _ in list(self._fetcher_of.values()):
+                if partition.follower is not None:
+                    # In a role of its own: the fetcher that had it until now may still work on an answer.
+                    partition.follow(replace(partition.follower, state=FollowerState.FETCHING, reason=""))
                 self.partition_followed(partition)
             self._stop_idle()
 
