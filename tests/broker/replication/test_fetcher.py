@@ -678,6 +678,26 @@ def test_our_own_fault_takes_the_partition_offline_and_no_other(
     run(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(("free_bytes", "fetches"), [(500, 0), (1001, 1)], ids=["low", "becomes low"])
+def test_r80_a_follower_on_a_disk_that_is_nearly_full_waits_instead_of_filling_it(
+    tmp_path: Path, free_bytes: int, fetches: int
+) -> None:
+    """A full disk would take the directory offline, with all that this broker leads there."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(3)
+        partition = broker.replica()
+        partition.free_space.measured(free_bytes, 0, min_bytes=1000)
+        follower = broker.follow(partition)
+        await broker.until(lambda: "nearly full" in follower.reason)
+        assert follower.state is FollowerState.WAITING
+        assert (partition.log.log_end_offset, len(broker.leader.fetches())) == (0, fetches)
+        partition.free_space.measured(10_000, 0, min_bytes=1000)
+        await broker.caught_up(partition)
+
+    run(tmp_path, scenario)
+
+
 def test_r27_a_truncation_that_a_full_disk_interrupted_is_taken_up_again_when_there_is_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

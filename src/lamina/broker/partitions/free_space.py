@@ -43,7 +43,7 @@ class FreeSpace:
         self._taken_bytes += size_bytes
 
     def check(self, size_bytes: int) -> None:
-        """Raise for a client's batch of this size if it is not to be written."""
+        """Raise for batches of this size, a client's or a leader's, if they are not to be written."""
         if not self.is_low:
             measured = self._measured_bytes
             if measured is None or measured - self._taken_bytes - size_bytes >= self.min_bytes or not self.min_bytes:

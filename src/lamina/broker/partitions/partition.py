@@ -386,7 +386,11 @@ class Partition:
     # Following
 
     def append_as_follower(self, batches: memoryview, now_ms: int) -> None:
-        """Append what the leader sent, CRCs and epochs checked. Raises CORRUPT_MESSAGE for what does not follow."""
+        """Append what the leader sent, CRCs and epochs checked.
+
+        Raises CORRUPT_MESSAGE for what does not follow, and POLICY_VIOLATION where the disk is nearly full.
+        """
+        self.free_space.check(len(batches))
         self.log.append_as_follower(batches, now_ms)
         self.free_space.take(len(batches))
         self._uncommitted.add(self.log.log_end_offset, len(batches))

@@ -250,6 +250,9 @@ class Fetcher:
         one.follower.fetch()
         if one.follower.state is not FollowerState.FETCHING:
             return
+        if one.partition.free_space.is_low:
+            self._wait(one, one.partition.free_space.sentence)
+            return
         if not one.partition.is_flushed():
             # A fetch says what this replica has (R6): with ``flush.messages``, what it has on disk.
             self._session.drop(one.key)
