@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 from uuid import UUID
 
+from lamina.broker.partitions.partition import Partition
 from lamina.broker.requests.fetch_sessions import Fetching, FetchSessions
+from lamina.broker.requests.replica_feed import FollowedPartition
 from lamina.broker.turns import Turns
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.errors import ErrorCode, FetchSessionError
@@ -27,8 +29,10 @@ FETCH, LIST_OFFSETS, API_VERSIONS = 1, 2, 18
 LATEST = -1
 
 
-@dataclass
+@dataclass(eq=False)
 class LedPartition:
+    """Also a partition as the feed of a follower's session sees it: all followers are in sync."""
+
     topic: str
     builder: LogBuilder
     epoch: int = 0
@@ -40,6 +44,29 @@ class LedPartition:
     """Answers every fetch, if set."""
     listed_offset: int | None = None
     """Answers every ListOffsets, if set."""
+    parked: dict[FollowedPartition, None] = field(default_factory=dict)
+    _told: tuple[object, ...] = ()
+
+    def park(self, parked: FollowedPartition, *, is_replica: bool) -> None:
+        self.parked[parked] = None
+
+    def unpark(self, parked: FollowedPartition) -> None:
+        self.parked.pop(parked, None)
+
+    def is_in_sync_at(self, _: int, offset: int) -> bool:
+        return offset == self.builder.log.log_end_offset
+
+    def replica_stayed(self, replica_id: int, until_ms: int) -> None:
+        pass
+
+    def tell_changes(self) -> None:
+        """A partition says itself that it has changed; here, when somebody fetches."""
+        log = self.builder.log
+        now = (log.log_start_offset, log.log_end_offset, self.bound, self.epoch, self.error_code, self.diverging)
+        if now != self._told:
+            self._told = now
+            for parked in tuple(self.parked):
+                parked.look_again()
 
     def fetch(self, asked: FetchPartition) -> PartitionFetched:
         log, index = self.builder.log, asked.partition_index
@@ -99,6 +126,10 @@ class MemoryLeader:
     def fetches(self) -> list[FetchRequest]:
         return [request for key, _, request in self.asked if key == FETCH]
 
+    def pending(self) -> int:
+        """How many partitions its followers' sessions would look at now."""
+        return sum(len(one.feed.pending) for one in self.sessions._sessions.values() if one.feed is not None)
+
     async def serve(self, frame: bytes) -> bytes:
         header = parse_request_header(frame)
         if header.api_key == API_VERSIONS:
@@ -116,7 +147,9 @@ class MemoryLeader:
 
     async def _fetch(self, header: RequestHeader, request: FetchRequest) -> bytes:
         try:
-            fetching = self.sessions.begin(request, True, 0)
+            for led in self.led.values():
+                led.tell_changes()
+            fetching = self.sessions.begin(request, True, 0, is_privileged=True, client_id=header.client_id)
         except FetchSessionError as error:
             return _joined(
                 encode_fetch_response(header.api_version, header.correlation_id, [], 0, error_code=error.code)
@@ -127,6 +160,9 @@ class MemoryLeader:
             self._grown.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._grown.wait(), request.max_wait_ms / 1000)
+            for led in self.led.values():
+                led.tell_changes()
+            fetching.look_again()
             answered = self._read(fetching)
         topics = [TopicFetched(None, topic_id, [one]) for ((_, topic_id), _), one in fetching.news(answered)]
         self.is_held = True
@@ -142,6 +178,8 @@ class MemoryLeader:
             (_, topic_id), index = key
             assert topic_id is not None
             led = self.led.get((topic_id, index))
+            if led is not None and fetching.feed is not None:
+                fetching.feed.looked_at(key, cast(Partition, led))
             one = PartitionFetched(index, ErrorCode.UNKNOWN_TOPIC_ID, -1) if led is None else led.fetch(asked)
             if one.records and self.spoil is not None:
                 one = one._replace(records=self.spoil(cast(bytes, one.records)))

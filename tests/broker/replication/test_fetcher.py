@@ -214,6 +214,8 @@ def test_sessions_are_incremental_and_many_partitions_share_a_request(tmp_path: 
             await broker.caught_up(partition)
         first, *later = broker.leader.fetches()
         assert len(first.topics[0].partitions) == 20
+        await broker.until(lambda: not broker.leader.pending())
+        assert all(led.parked for led in broker.leader.led.values()), "nobody is looked at before it has changed"
         broker.led(index=7).builder.append(b"k=v")
         await broker.caught_up(partitions[7])
         told = [one.partition_index for one in broker.leader.fetches()[-1].topics[0].partitions]
