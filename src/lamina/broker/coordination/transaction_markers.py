@@ -18,7 +18,7 @@ from lamina.broker.coordination.shard import Shard
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.commits import all_committed
-from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.clocks import Clocks
 from lamina.coordinators.decision import SendMarkers
@@ -53,7 +53,7 @@ class _Attempt:
 
     left: set[TopicPartition] = field(default_factory=set)
     """Those that could not take it now."""
-    uncommitted: list[Partition] = field(default_factory=list)
+    uncommitted: list[tuple[Partition, CommitPoint]] = field(default_factory=list)
     """Those that have it, and wait for other replicas or the disk."""
     elsewhere: dict[int, set[TopicPartition]] = field(default_factory=dict)
     """Those of other leaders, which are still to be asked."""
@@ -213,7 +213,7 @@ class TransactionMarkers:
         else:
             self.written += 1
             if not partition.is_committed():
-                attempt.uncommitted.append(partition)
+                attempt.uncommitted.append((partition, partition.commit_point()))
 
     async def close(self) -> None:
         """End what is under way; the next start takes it up again."""

@@ -12,7 +12,7 @@ from functools import partial
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.offset_waiters import Waiter
-from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
@@ -56,27 +56,20 @@ class Flushes:
 
 
 async def all_committed(
-    partitions: Iterable[Partition], clocks: Clocks, *, timeout_ms: int | None = None
+    appended: Iterable[tuple[Partition, CommitPoint]], clocks: Clocks, *, timeout_ms: int | None = None
 ) -> dict[TopicPartition, KafkaError]:
-    """Wait until what these partitions hold now is committed. Returns the errors of those that failed.
+    """Wait until each partition is committed up to the point beside it. Returns the errors of those that failed.
 
     One that still waits for other replicas after ``timeout_ms`` is REQUEST_TIMED_OUT: what it holds stays, and may be
     committed later. Without other replicas there is only this broker's disk to wait for, which has no timeout.
     """
-    return await _all_told([(partition, partition.when_committed) for partition in partitions], clocks, timeout_ms)
+    calls = [(partition, partial(partition.when_committed, point=point)) for partition, point in appended]
+    return await _all_told(calls, clocks, timeout_ms)
 
 
 async def all_flushed(partitions: Iterable[Partition], clocks: Clocks) -> dict[TopicPartition, KafkaError]:
     """Wait until what these partitions hold now is on disk, for who wants no word of other replicas."""
     return await _all_told([(partition, partition.when_flushed) for partition in partitions], clocks)
-
-
-async def all_committed_within(
-    appended: Iterable[tuple[Partition, int]], timeout_ms: int, clocks: Clocks
-) -> dict[TopicPartition, KafkaError]:
-    """The same up to the offset beside each partition."""
-    calls = [(partition, partial(partition.when_committed, end_offset=offset)) for partition, offset in appended]
-    return await _all_told(calls, clocks, timeout_ms)
 
 
 async def all_deleted_within(

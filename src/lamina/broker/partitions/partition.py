@@ -8,6 +8,7 @@ open and serves no client, because no leader is elected. Must not know requests 
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from lamina.broker.counters import TopicCounters
@@ -40,6 +41,17 @@ from lamina.settings.log_config import LogConfig
 
 NO_EPOCH = -1
 READ_COMMITTED = 1
+
+
+class CommitPoint(NamedTuple):
+    """Up to where something has to be committed, and under which leadership it was written.
+
+    Whoever waits between the append and the wait for its commit takes it in the turn of the append: what an offset
+    means later is another record, if another broker has led meanwhile (R99).
+    """
+
+    end_offset: int
+    leadership: int
 
 
 class Partition:
@@ -434,14 +446,17 @@ class Partition:
         else:
             self._flusher.flush_to(self.log.log_end_offset, waiter)
 
-    def when_committed(self, waiter: Waiter, end_offset: int | None = None) -> None:
-        """Tell ``waiter`` when everything below ``end_offset`` is committed; at once where it already is.
+    def commit_point(self, end_offset: int | None = None) -> CommitPoint:
+        """For records below ``end_offset`` that were appended in this turn; without it, for all that is in the log."""
+        return CommitPoint(self.log.log_end_offset if end_offset is None else end_offset, self._leadership)
+
+    def when_committed(self, waiter: Waiter, point: CommitPoint | None = None) -> None:
+        """Tell ``waiter`` when everything up to ``point`` is committed; at once where it already is.
 
         Without it, everything that is in the log now. What this broker reads as committed once it has lost the role may
         be records of another leader (R99): then nothing is promised.
         """
-        offset = self.log.log_end_offset if end_offset is None else end_offset
-        leadership = self._leadership
+        offset, leadership = point or self.commit_point()
 
         def flushed(error: KafkaError | None) -> None:
             if error is not None:

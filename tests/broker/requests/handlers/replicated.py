@@ -69,10 +69,21 @@ class ReplicatedBroker(InProcessBroker):
 
     # Requests
 
-    def begin_produce(self, count: int = 1, *, acks: int = -1, timeout: int = FOR_EVER_MS, version: int = 12) -> Any:
-        data = {"index": 0, "records": batch_of(self, count)}
-        topic = {"name": "t", "partition_data": [data]}
-        return self.begin(PRODUCE, version, acks=acks, timeout=timeout, topic_data=[topic])
+    def begin_produce(
+        self,
+        count: int = 1,
+        *,
+        acks: int = -1,
+        timeout: int = FOR_EVER_MS,
+        version: int = 12,
+        others: tuple[str, int] | None = None,
+    ) -> Any:
+        """``others`` are a topic and how many of its partitions are written to after ``t``."""
+        topics = [
+            {"name": name, "partition_data": [{"index": index, "records": batch_of(self, count)} for index in range(n)]}
+            for name, n in (("t", 1), *([others] if others else ()))
+        ]
+        return self.begin(PRODUCE, version, acks=acks, timeout=timeout, topic_data=topics)
 
     def produced(self, begun: "asyncio.Task[Any]") -> Any:
         return self.finish(begun).responses[0].partition_responses[0]

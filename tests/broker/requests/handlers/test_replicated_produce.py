@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lamina.broker.partitions.follower import Follower
 from lamina.broker.requests.request import CloseConnection
 from lamina.errors import ErrorCode
 from tests.broker.requests.handlers.replicated import ME, OTHER, THIRD, ReplicatedBroker
+
+WRITE_TXN_MARKERS = 27
 
 
 @pytest.fixture
@@ -80,6 +83,36 @@ def test_r99_a_commit_is_not_told_by_the_records_of_another_leader(broker: Repli
     broker.fetch(1, replica_id=THIRD)
     assert broker.partition.high_watermark == 1
     assert broker.produced(begun).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_r99_what_was_cut_away_while_other_partitions_were_written_is_not_acknowledged(
+    broker: ReplicatedBroker,
+) -> None:
+    """The role goes and comes back in the turn that many partitions of one request leave to others."""
+    broker.create("u", partitions=8)
+    begun = broker.begin_produce(others=("u", 8))
+    broker.parts.loop.call_soon(lead_after_another, broker)
+    produced = broker.produced(begun)
+    assert broker.partition.high_watermark == 1, "it covers another record"
+    assert produced.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_r99_a_marker_that_was_cut_away_while_others_were_written_is_not_acknowledged(broker: ReplicatedBroker) -> None:
+    producer = {"producer_id": 7, "producer_epoch": 0, "transaction_result": False, "coordinator_epoch": 0}
+    indexes = {"t": (0,), "nothing": tuple(range(64))}
+    topics = [{"name": name, "partition_indexes": some} for name, some in indexes.items()]
+    begun = broker.begin(WRITE_TXN_MARKERS, 1, markers=[{**producer, "topics": topics}])
+    broker.parts.loop.call_soon(lead_after_another, broker)
+    (told,) = broker.finish(begun).markers[0].topics[0].partitions
+    assert (told.error_code, broker.partition.high_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+
+
+def lead_after_another(broker: ReplicatedBroker) -> None:
+    partition, state = broker.partition, broker.parts.metadata.image.topics["t"].partitions[0]
+    assert partition.log.log_end_offset == 1
+    partition.follow(Follower(OTHER, state.leader_epoch + 1))
+    alone = replace(state, replicas=(ME,), isr=(ME,), leader_epoch=state.leader_epoch + 2)
+    partition.lead(alone)
 
 
 def test_who_leads_on_in_the_next_epoch_still_answers(broker: ReplicatedBroker) -> None:

@@ -20,8 +20,8 @@ from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.partitions.commits import all_committed_within, all_flushed
-from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.commits import all_committed, all_flushed
+from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.kernel_loading import KernelLoading
@@ -115,7 +115,7 @@ class Produce:
             request.holds_frame = True
             return self._handle_slowly(request, message, NOTHING_TO_VERIFY)
         now_ms = self._clocks.now_ms()
-        uncommitted: list[tuple[Partition, int]] = []
+        uncommitted: list[tuple[Partition, CommitPoint]] = []
         topics = []
         for topic, topic_id, partitions in message.topics:
             if topic is None:
@@ -147,7 +147,7 @@ class Produce:
 
     async def _handle_slowly(self, request: Request, message: ProduceRequest, verified: Verified) -> Response:
         """As above, for requests that would hold up the loop: large batches on a thread, many of them in turns."""
-        uncommitted: list[tuple[Partition, int]] = []
+        uncommitted: list[tuple[Partition, CommitPoint]] = []
         topics = []
         done = 0
         for topic, topic_id, partitions in message.topics:
@@ -198,7 +198,7 @@ class Produce:
         sent: PartitionRecords,
         prepared: PreparedBatch | KafkaError | None,
         now_ms: int,
-        uncommitted: list[tuple[Partition, int]],
+        uncommitted: list[tuple[Partition, CommitPoint]],
         verification: VerificationGuard | None = None,
     ) -> PartitionProduced:
         """Append what was sent to one partition; its error is that partition's alone."""
@@ -236,7 +236,7 @@ class Produce:
         try:
             appended = partition.append(prepared, now_ms, verification)
             if not (partition.is_committed() if message.acks == -1 else partition.is_flushed()):
-                uncommitted.append((partition, appended.last_offset + 1))
+                uncommitted.append((partition, partition.commit_point(appended.last_offset + 1)))
             counters.in_messages += prepared.validated.header.record_count
             counters.in_bytes += len(records)
             log_append_time_ms = -1
@@ -301,11 +301,11 @@ class Produce:
         request: Request,
         message: ProduceRequest,
         topics: list[TopicProduced],
-        uncommitted: list[tuple[Partition, int]],
+        uncommitted: list[tuple[Partition, CommitPoint]],
     ) -> Response:
         """Response once these batches are committed."""
         if message.acks == -1:
-            failed = await all_committed_within(uncommitted, message.timeout_ms, self._clocks)
+            failed = await all_committed(uncommitted, self._clocks, timeout_ms=message.timeout_ms)
         else:
             failed = await all_flushed((partition for partition, _ in uncommitted), self._clocks)
         if failed:

@@ -15,7 +15,7 @@ from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.commits import all_committed
-from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
@@ -34,7 +34,7 @@ Errors = dict[TopicPartition, ErrorCode]
 
 async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     results = []
-    uncommitted: list[Partition] = []
+    uncommitted: list[tuple[Partition, CommitPoint]] = []
     written = 0
     for marker in message.markers:
         errors: Errors = {}
@@ -51,7 +51,12 @@ async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, req
 
 
 def _write(
-    partitions: Partitions, clocks: Clocks, marker: Any, topic: str, index: int, uncommitted: list[Partition]
+    partitions: Partitions,
+    clocks: Clocks,
+    marker: Any,
+    topic: str,
+    index: int,
+    uncommitted: list[tuple[Partition, CommitPoint]],
 ) -> ErrorCode:
     try:
         if marker.producer_id < 0 or marker.producer_epoch < 0:
@@ -69,7 +74,7 @@ def _write(
     except KafkaError as error:
         return error.code
     if not partition.is_committed():
-        uncommitted.append(partition)
+        uncommitted.append((partition, partition.commit_point()))
     return ErrorCode.NONE
 
 
