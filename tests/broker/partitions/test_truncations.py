@@ -10,9 +10,11 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.truncations import Truncations
 from lamina.errors import StorageError
 from lamina.log.checkpoints import HIGH_WATERMARK, read_offsets
+from lamina.records.marker import ControlType, build_marker
 from tests.broker.in_process import InProcessBroker
 from tests.broker.replication.following_broker import FollowingBroker
 from tests.broker.replication.test_fetcher import append_epoch, run
+from tests.log.building import NOW_MS, a_batch
 
 VALUES = [b"k=%d" % number for number in range(20)]
 
@@ -48,6 +50,31 @@ def test_r89_a_log_that_starts_anew_has_its_high_watermark_there(tmp_path: Path)
         for offset in (40, 30):
             await truncations.start_anew(partition, offset)
             assert marks(partition) == (offset, offset, offset)
+
+    run(tmp_path, scenario)
+
+
+def test_r16_a_truncation_takes_nothing_back_of_transactions_that_ended_below_the_high_watermark(
+    tmp_path: Path,
+) -> None:
+    """The log's producers are found again by replaying it, which does not know how far it was replicated."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        log = partition.log
+        sent = a_batch(b"k=20", base_offset=20, leader_epoch=0, producer_id=7, is_transactional=True)
+        marker = build_marker(
+            ControlType.COMMIT, offset=21, timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, coordinator_epoch=0
+        )
+        for batch in (sent, marker):
+            log.append_as_follower(memoryview(batch), NOW_MS)
+        append_epoch(log, 0, *VALUES[:3])
+        partition.take_watermarks(22, 0)
+        assert (partition.high_watermark, partition.last_stable_offset) == (22, 22)
+        await truncations.truncate(partition, 23)
+        assert (partition.high_watermark, partition.last_stable_offset) == (22, 22)
+        await truncations.truncate(partition, 22)
+        assert (partition.high_watermark, partition.last_stable_offset) == (22, 22)
 
     run(tmp_path, scenario)
 

@@ -421,6 +421,8 @@ class Partition:
         """The log's end was cut, or it has started anew: nothing outside of it is committed (R16, R89)."""
         self._uncommitted.clear()
         self._follow_high_watermark(followed_high_watermark(self.log, self.high_watermark))
+        # The producers were found again in the log, which does not know which ended transactions are replicated.
+        self.log.producers.high_watermark_moved(self.high_watermark)
 
     def _follow_high_watermark(self, high_watermark: int) -> None:
         """It may go down, where nobody waits for it."""
