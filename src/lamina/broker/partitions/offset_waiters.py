@@ -1,41 +1,94 @@
 """Who waits until something reaches an offset: a high watermark, a low watermark.
 
-Owns the list of them. Each is told once. Must not know what the offsets mean.
+Owns the list of them, in the order of their offsets, and whose turn it is to be told. Each is told once; one that fails
+takes nothing from the others. Must not know what the offsets mean.
 """
 
-from collections.abc import Callable
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import Context
+from itertools import count
+from operator import itemgetter
 
 from lamina.errors import KafkaError
 
 Waiter = Callable[[KafkaError | None], None]
 """Told once, with the reason where nothing can be promised."""
 
+AT_A_TIME = 100
+"""So many are told in one turn of the loop: one may take 10 microseconds."""
+
+_OFFSET = itemgetter(0)
+
 
 class OffsetWaiters:
-    __slots__ = ("_waiting",)
+    __slots__ = ("_due", "_is_telling", "_numbers", "_on_failure", "_places", "_waiting")
 
-    def __init__(self) -> None:
-        self._waiting: list[tuple[int, Waiter]] = []
+    def __init__(self, on_failure: Callable[[Exception], None]) -> None:
+        """``on_failure`` is told of what a waiter raised: it is ours, and nobody else's to handle."""
+        self._on_failure = on_failure
+        self._waiting: list[tuple[int, int, Waiter]] = []
+        """By offset, then in the order in which they came, which is nearly always the same."""
+        self._places: dict[Waiter, tuple[int, int]] = {}
+        self._numbers = count()
+        self._due: deque[tuple[Waiter, KafkaError | None]] = deque()
+        self._is_telling = False
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, offset: int, waiter: Waiter) -> None:
-        self._waiting.append((offset, waiter))
+        number = next(self._numbers)
+        self._places[waiter] = (offset, number)
+        insort(self._waiting, (offset, number, waiter))
 
     def reached(self, offset: int, error: KafkaError | None) -> None:
         """Tell those who waited for ``offset`` or one below it."""
-        told = [waiter for wanted, waiter in self._waiting if wanted <= offset]
-        self._waiting = [one for one in self._waiting if one[0] > offset]
-        for waiter in told:
-            waiter(error)
+        end = bisect_right(self._waiting, offset, key=_OFFSET)
+        reached = self._waiting[:end]
+        del self._waiting[:end]
+        self._tell(reached, error)
 
     def forget(self, waiter: Waiter) -> None:
         """Not to be told any more: it waited long enough."""
-        self._waiting = [one for one in self._waiting if one[1] is not waiter]
+        place = self._places.pop(waiter, None)
+        if place is not None:
+            del self._waiting[bisect_left(self._waiting, place, key=itemgetter(0, 1))]
 
     def fail(self, error: KafkaError) -> None:
         """Tell all that what they wait for will not come."""
         waiting, self._waiting = self._waiting, []
-        for _, waiter in waiting:
+        self._tell(waiting, error)
+
+    def tell(self, waiter: Waiter, error: KafkaError | None) -> None:
+        """Tell one that need not wait: at once, unless others are to be told before it."""
+        if self._is_telling:
+            self._due.append((waiter, error))
+        else:
             waiter(error)
+
+    def _tell(self, waiting: Iterable[tuple[int, int, Waiter]], error: KafkaError | None) -> None:
+        for _, _, waiter in waiting:
+            self._places.pop(waiter, None)
+            self._due.append((waiter, error))
+        if not self._is_telling:
+            self._tell_due()
+
+    def _tell_due(self) -> None:
+        self._is_telling, left = True, AT_A_TIME
+        while self._due and left:
+            waiter, error = self._due.popleft()
+            left -= 1
+            try:
+                waiter(error)
+            except Exception as failure:
+                self._on_failure(failure)
+        self._is_telling = bool(self._due)
+        if self._due:
+            # What they do is no part of the request that let them go on.
+            asyncio.get_running_loop().call_soon(self._tell_due, context=Context())

@@ -6,6 +6,7 @@ follows from the high watermark and the log's open transactions. It leads, it fo
 open and serves no client, because no leader is elected. Must not know requests or other partitions.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
@@ -38,6 +39,8 @@ from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
+
+logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
 READ_COMMITTED = 1
@@ -76,6 +79,7 @@ class Partition:
         "leader",
         "log",
         "on_marker",
+        "on_waiter_failure",
         "topic",
         "topic_id",
     )
@@ -109,6 +113,8 @@ class Partition:
         self.free_space = free_space
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
+        self.on_waiter_failure: Callable[[], None] | None = None
+        """Told that one who waited here failed unexpectedly; the partition has nothing to do with it."""
         log.producers.verifies_transactions = True
         self._flusher = flusher
         self._cluster = cluster
@@ -118,9 +124,9 @@ class Partition:
         waits longest is answered first."""
         self._parked_replicas: dict[Parked, None] = {}
         self._uncommitted = UncommittedBytes()
-        self._commit_waiters = OffsetWaiters()
+        self._commit_waiters = OffsetWaiters(self._waiter_failed)
         """Who waits until the high watermark reaches an offset."""
-        self._deletion_waiters = OffsetWaiters()
+        self._deletion_waiters = OffsetWaiters(self._waiter_failed)
         """Who waits until the low watermark reaches an offset."""
         self._leadership = 0
         """Another number whenever this broker may have stopped leading: what an offset meant before, it may not mean
@@ -468,9 +474,9 @@ class Partition:
             elif self.high_watermark < offset:
                 self._commit_waiters.add(offset, waiter)
             elif self.leader.is_promise_kept(self.log.config.min_insync_replicas):
-                waiter(None)
+                self._commit_waiters.tell(waiter, None)
             else:
-                waiter(self._too_few_after_append())
+                self._commit_waiters.tell(waiter, self._too_few_after_append())
 
         self.when_flushed(flushed)
 
@@ -478,6 +484,11 @@ class Partition:
         """One that waited long enough for other replicas is not told any more."""
         self._commit_waiters.forget(waiter)
         self._deletion_waiters.forget(waiter)
+
+    def _waiter_failed(self, error: Exception) -> None:
+        logger.error("one who waited for %s failed", self.log.name, exc_info=error)
+        if self.on_waiter_failure is not None:
+            self.on_waiter_failure()
 
     def flush_in_background(self) -> None:
         self._flusher.flush_to(self.log.log_end_offset)

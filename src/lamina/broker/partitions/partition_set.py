@@ -6,6 +6,7 @@ from: the publisher adds and removes them.
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
@@ -41,6 +42,7 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         self.remove(partition.topic, partition.index)
+        partition.on_waiter_failure = partial(self._counters.count_unexpected, Place.PARTITION)
         self._by_key[partition.topic, partition.index] = partition
         self._names[partition.topic_id] = partition.topic
 
