@@ -8,7 +8,7 @@ from typing import Any
 from lamina.broker.coordination.pending import Response
 from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard_log import RecordFormat
-from lamina.coordinators.decision import Decision, Now, Producer, TimerName, Waiter
+from lamina.coordinators.decision import Decision, Effect, Now, Producer, TimerName, Waiter
 from lamina.errors import CorruptMessage, InvalidRequest
 from tests.broker.in_process import InProcessBroker
 
@@ -88,6 +88,7 @@ class World:
         self.broker.create(TOPIC)
         self.parts = self.broker.parts
         self.loop = self.parts.loop
+        self.performed: list[Effect] = []
         self.runtime = self.make()
         self.runtime.lead(self.partition)
         self.settle()
@@ -98,7 +99,7 @@ class World:
             TOPIC,
             RecordFormat(encode, decode),
             lambda _: Notebook(),
-            lambda shard, effect: None,
+            lambda _, effect: self.performed.append(effect),
             parts.loop,
             parts.clocks,
             parts.threads,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.broker.partitions.partition import Partition
-from lamina.coordinators.decision import Decision, Now, Waiter
+from lamina.coordinators.decision import Decision, Now, Reply, ResolveRegexes, Waiter
 from lamina.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -184,6 +184,47 @@ def test_what_is_not_committed_in_time_is_not_available_and_stands(
     assert world.read().is_ready
     assert world.notes == {"a": "1"}
     assert not world.shard._deadlines
+
+
+def test_r14_an_answer_that_is_overdue_leaves_nobody_behind_that_waits_for_the_commit(
+    world: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every request of a long outage would be remembered until its end."""
+    monkeypatch.setattr(world.shard._deadlines, "_timeout_ms", 1)
+    world.set(isr=BOTH)
+    overdue = [world.write(("a", "1")), *(world.read() for _ in range(5))]
+    assert len(world.partition._commit_waiters) == 6
+    for response in overdue:
+        with pytest.raises(CoordinatorNotAvailable):
+            world.done(response)
+    assert not world.partition._commit_waiters
+
+
+def test_a_machine_that_goes_leaves_nobody_behind_that_waits_for_the_commit(world: Replicated) -> None:
+    world.set(isr=BOTH)
+    world.write(("a", "1"))
+    world.shard.load()
+    assert not world.partition._commit_waiters
+    world.elect(1, isr=BOTH)
+    waiters = world.partition._commit_waiters
+    world.broker.run_until(lambda: len(waiters) == 1)  # The load waits too.
+    world.shard.close()
+    world.turns(1)
+    assert not waiters
+
+
+def test_what_is_to_be_done_after_a_commit_is_done_however_late_it_comes(
+    world: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.shard._deadlines, "_timeout_ms", 1)
+    world.set(isr=BOTH)
+    wanted = ResolveRegexes("g", ("t.*",))
+    written = world.shard.ask(lambda _, waiter, __: Decision([("a", "1")], effects=[Reply(waiter, 0), wanted]))
+    with pytest.raises(CoordinatorNotAvailable):
+        world.done(written)
+    assert world.performed == []
+    world.set(isr=ALONE)
+    assert world.performed == [wanted]
 
 
 def test_too_few_replicas_refuse_what_would_be_written_and_keep_the_machine(world: Replicated) -> None:

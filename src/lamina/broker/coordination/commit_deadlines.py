@@ -1,7 +1,7 @@
 """How long answers wait for the commit of what they tell.
 
-Owns when each of them has waited long enough, with one timer for all. Must not know what is answered, nor what a commit
-is.
+Owns when each of them has waited long enough, with one timer for all; then nothing is left of it that waits for the
+commit. Must not know what is answered, nor what a commit is.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from contextvars import Context
 from lamina.coordinators.decision import Reply
 
 Replies = list[Reply]
+Forget = Callable[[], None]
 
 
 class CommitDeadlines:
@@ -26,7 +27,7 @@ class CommitDeadlines:
         self._monotonic_ms = monotonic_ms
         self._timeout_ms = timeout_ms
         self._overdue = overdue
-        self._waiting: dict[int, tuple[int, Replies]] = {}
+        self._waiting: dict[int, tuple[int, Replies, Forget]] = {}
         """By the identity of the list, in the order in which they are due: all wait equally long."""
         self._timer: asyncio.TimerHandle | None = None
         self._context = Context()
@@ -35,8 +36,9 @@ class CommitDeadlines:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def begin(self, replies: Replies) -> None:
-        self._waiting[id(replies)] = (self._monotonic_ms() + self._timeout_ms, replies)
+    def begin(self, replies: Replies, forget: Forget) -> None:
+        """``forget`` is called when nobody waits for their commit any more."""
+        self._waiting[id(replies)] = (self._monotonic_ms() + self._timeout_ms, replies, forget)
         if self._timer is None:
             self._arm(self._timeout_ms)
 
@@ -45,7 +47,9 @@ class CommitDeadlines:
         self._waiting.pop(id(replies), None)
 
     def cancel_all(self) -> None:
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, {}
+        for _, _, forget in waiting.values():
+            forget()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -57,9 +61,10 @@ class CommitDeadlines:
         self._timer = None
         now_ms = self._monotonic_ms()
         while self._waiting:
-            key, (due_ms, replies) = next(iter(self._waiting.items()))
+            key, (due_ms, replies, forget) = next(iter(self._waiting.items()))
             if due_ms > now_ms:
                 self._arm(due_ms - now_ms)
                 return
             del self._waiting[key]
+            forget()
             self._overdue(replies)

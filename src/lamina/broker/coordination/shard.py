@@ -317,9 +317,10 @@ class Shard(Generic[R, M]):
             elif self.machine is machine:  # Once for all who waited: whoever comes later finds another machine.
                 self._give_up_or_load_again(error)
 
-        self.log.when_committed(committed)
+        forget = self.log.when_committed(committed)
         if replies and not is_told:
-            self._deadlines.begin(replies)
+            # What else is to be done is to be done however late the commit comes.
+            self._deadlines.begin(replies, _keep if others else forget)
 
     def _commit_overdue(self, replies: list[Reply]) -> None:
         """What was decided stands, and may be committed yet: whoever asks again finds it."""
@@ -340,6 +341,10 @@ class Shard(Generic[R, M]):
         is_carried_out = self.run(lambda now: machine.on_timer(name, now))
         if not is_carried_out and self.machine is machine:
             self._timers.set(name, self._clocks.monotonic_ms() + _TIMER_RETRY_MS)
+
+
+def _keep() -> None:
+    """Nothing is forgotten."""
 
 
 def _not_available(reason: object) -> CoordinatorNotAvailable:

@@ -7,6 +7,7 @@ after that term. Must not know what the records say.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from lamina.broker.partitions.offset_waiters import Waiter
@@ -127,22 +128,27 @@ class ShardLog(Generic[R]):
         partition = self.partition
         return self.is_in_office and partition.log.failure is None and partition.is_committed()
 
-    def when_committed(self, waiter: Waiter) -> None:
+    def when_committed(self, waiter: Waiter) -> Callable[[], None]:
         """Tell ``waiter`` when all that is in the log now is committed, at once where it already is.
 
-        What another leader replicates later counts for nothing: the waiter belongs to this term (R99).
+        What another leader replicates later counts for nothing: the waiter belongs to this term (R99). Returns what to
+        call for it not to be told any more.
         """
 
         def committed(error: KafkaError | None) -> None:
             waiter(self._no_more() if error is None and not self.is_in_office else error)
 
         self.partition.when_committed(committed)
+        return partial(self.partition.forget_waiter, committed)
 
     async def committed(self) -> KafkaError | None:
         """Wait for that. Returns why it will not be, if it will not."""
         told: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-        self.when_committed(lambda error: None if told.done() else told.set_result(error))
-        return await told
+        forget = self.when_committed(lambda error: None if told.done() else told.set_result(error))
+        try:
+            return await told
+        finally:
+            forget()
 
     # Reading
 
