@@ -116,6 +116,7 @@ class Partitions:
         """Stop using a log, of which another replica should take the place."""
         if partition.log.failure is None:
             partition.log.take_offline(f"{partition.log.name} is offline: {reason}")
+            partition.release_all()
             self._went_offline(partition)
 
     def directory_failed(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lamina.broker.partitions.follower import Follower
 from lamina.broker.requests.request import CloseConnection
 from lamina.errors import ErrorCode
-from tests.broker.requests.handlers.replicated import ME, OTHER, THIRD, ReplicatedBroker
+from tests.broker.requests.handlers.replicated import FOR_EVER_MS, ME, OTHER, THIRD, ReplicatedBroker
 
 WRITE_TXN_MARKERS = 27
 
@@ -129,6 +129,16 @@ def test_r80_a_log_that_fails_tells_who_waits_for_replicas(broker: ReplicatedBro
     broker.partition.log.take_offline("the disk is gone")
     broker.parts.partitions.directory_failed()
     assert broker.produced(begun).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_r80_a_partition_that_our_own_code_fails_tells_who_waits_for_replicas(broker: ReplicatedBroker) -> None:
+    produced = broker.begin_produce()
+    assert not broker.settled(produced)
+    parked = broker.begin_fetch(0, max_wait=FOR_EVER_MS)
+    assert not broker.settled(parked)
+    broker.parts.partitions.failed("t", 0, ValueError("a bug"))
+    assert broker.produced(produced).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.fetched(parked).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_r34_who_asks_the_wrong_broker_is_told_the_right_one(broker: ReplicatedBroker) -> None:
