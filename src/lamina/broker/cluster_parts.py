@@ -139,7 +139,7 @@ def build_cluster_parts(
         node_id, lambda: member.controller_broker, lambda: member.moved, listener_name, limits, connector_for
     )
     in_sync_changes = InSyncChanges(
-        node_id, lambda: member.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC)
+        node_id, lambda: member.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters
     )
     cluster.change_in_sync = partial(_change_in_sync, in_sync_changes, counters.replication)
     return ClusterParts(

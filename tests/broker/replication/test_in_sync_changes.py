@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from lamina.broker.counters import ReplicationCounters
+from lamina.broker.counters import Counters, Place, ReplicationCounters
 from lamina.broker.replication.in_sync_changes import MOST_IN_A_REQUEST, InSyncChanges, StoredInSync
 from lamina.errors import ErrorCode, NetworkError
 from lamina.peer.call import MessageCall
@@ -34,6 +34,7 @@ class Controller:
         self.answers: list[Exception | int] = []
         """What comes before success: an error, or the error code of the whole answer."""
         self.partition_errors: dict[int, int] = {}
+        self.counters = Counters()
         self.go = asyncio.Event()
         self.go.set()
 
@@ -75,7 +76,7 @@ Scenario = Callable[[SkippingLoop, InSyncChanges, Controller], Coroutine[Any, An
 def scene(scenario: Scenario) -> None:
     async def main(loop: SkippingLoop) -> None:
         controller = Controller()
-        changes = InSyncChanges(1, lambda: 77, controller.ask)
+        changes = InSyncChanges(1, lambda: 77, controller.ask, controller.counters)
         await scenario(loop, changes, controller)
         await changes.stop()
 
@@ -141,6 +142,38 @@ def test_r53_what_fails_as_a_whole_is_tried_again_after_50_ms_for_ever() -> None
             assert len(controller.requests) == attempt
             await turns(loop, 0.051)
         assert [one.error_code for one in stored] == [0]
+
+    scene(scenario)
+
+
+def test_r53_what_our_own_code_fails_at_is_tried_again_too() -> None:
+    async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
+        controller.answers = [ValueError("a bug")]
+        stored: list[StoredInSync] = []
+        changes.propose(TOPIC, 0, Change(), stored.append)
+        await turns(loop)
+        assert controller.counters.unexpected == {Place.REPLICATION: 1}
+        await turns(loop, 0.051)
+        assert [one.error_code for one in stored] == [0]
+
+    scene(scenario)
+
+
+def test_r55_one_who_fails_when_it_is_told_takes_nothing_from_the_others() -> None:
+    async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
+        stored: list[StoredInSync] = []
+
+        def fail(_: StoredInSync) -> None:
+            raise ValueError("a bug")
+
+        for index, on_stored in enumerate((fail, stored.append)):
+            changes.propose(TOPIC, index, Change(), on_stored)
+        await turns(loop)
+        assert (controller.indexes(), len(stored)) == ([[0, 1]], 1)
+        assert controller.counters.unexpected == {Place.REPLICATION: 1}
+        changes.propose(TOPIC, 2, Change(), stored.append)
+        await turns(loop)
+        assert len(stored) == 2
 
     scene(scenario)
 

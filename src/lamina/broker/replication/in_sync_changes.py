@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from lamina.broker.counters import Counters, Place
 from lamina.errors import ErrorCode, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
 
@@ -58,10 +59,13 @@ _Key = tuple[UUID, int]
 
 
 class InSyncChanges:
-    def __init__(self, node_id: int, broker_epoch: Callable[[], int], ask_controller: AskController) -> None:
+    def __init__(
+        self, node_id: int, broker_epoch: Callable[[], int], ask_controller: AskController, counters: Counters
+    ) -> None:
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._ask_controller = ask_controller
+        self._counters = counters
         self._pending: dict[_Key, tuple[InSyncChange, OnStored]] = {}
         self._sending: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -87,17 +91,22 @@ class InSyncChanges:
         try:
             while self._pending:
                 sent = dict(islice(self._pending.items(), MOST_IN_A_REQUEST))
+                is_all_stored = False
                 try:
                     response = await self._ask_controller(self._call(sent))
                     if response.error_code:
                         raise error_from_code(response.error_code, "the controller refuses AlterPartition as a whole")
+                    is_all_stored = self._answered(sent, response)
                 except KafkaError as error:
                     if str(error) != told:
                         told = str(error)
                         logger.info("AlterPartition for %d partitions failed, retrying: %s", len(sent), told)
-                    await asyncio.sleep(_RETRY_SECONDS)
-                    continue
-                if not self._answered(sent, response):
+                except Exception as error:
+                    self._counters.count_unexpected(Place.REPLICATION)
+                    if repr(error) != told:
+                        told = repr(error)
+                        logger.error("AlterPartition for %d partitions failed, retrying", len(sent), exc_info=error)
+                if not is_all_stored:
                     # What was refused may be wanted again at once.
                     await asyncio.sleep(_RETRY_SECONDS)
         finally:
@@ -137,7 +146,11 @@ class InSyncChanges:
                 continue
             del self._pending[key]
             _, on_stored = pending
-            on_stored(told.get(key) or StoredInSync(ErrorCode.UNKNOWN_SERVER_ERROR))
+            try:
+                on_stored(told.get(key) or StoredInSync(ErrorCode.UNKNOWN_SERVER_ERROR))
+            except Exception as error:
+                self._counters.count_unexpected(Place.REPLICATION)
+                logger.error("the leader of a partition could not be told what is stored", exc_info=error)
         return not any(stored.error_code for stored in told.values())
 
 
