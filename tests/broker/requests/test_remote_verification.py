@@ -107,6 +107,25 @@ def test_of_two_questions_about_one_id_one_counts_while_they_wait(
     asyncio.run(scene())
 
 
+def test_r76_a_question_that_nobody_waits_for_any_more_is_forgotten() -> None:
+    """Its client has gone while it waited for its turn: transactional ids are clients' to invent."""
+
+    async def scene() -> None:
+        coordinator = Coordinator()
+        before, cancelled = coordinator.ask("another"), coordinator.ask("a", 2)
+        await turn()
+        waiting = coordinator.ask("b", 2)
+        await turn()
+        waiting.cancel()
+        await turn()
+        assert not coordinator.verification._waiting
+        coordinator.gate.set()
+        await asyncio.gather(before, cancelled)
+        assert [len(one) for one in coordinator.asked] == [2], "nor is it sent"
+
+    asyncio.run(scene())
+
+
 def test_a_question_that_was_sent_is_not_displaced() -> None:
     async def scene() -> None:
         coordinator = Coordinator()

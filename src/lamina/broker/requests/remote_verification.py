@@ -40,7 +40,11 @@ class RemoteVerification:
 
     async def verify(self, coordinator_id: int, question: Question) -> Answers:
         try:
-            return await self._ask(coordinator_id, question)
+            answer = self._ask(coordinator_id, question)
+            try:
+                return await answer
+            finally:
+                self._forget(question.transactional_id, answer)
         except KafkaError as error:
             return dict.fromkeys(question.partitions, error)
 
@@ -60,6 +64,12 @@ class RemoteVerification:
         answer = self._batches.ask(coordinator_id, question)
         self._waiting[transactional_id] = (epoch, answer)
         return answer
+
+    def _forget(self, transactional_id: str, answer: "asyncio.Future[Answers]") -> None:
+        """One that was given up before it was sent; another may have taken its place."""
+        known = self._waiting.get(transactional_id)
+        if known is not None and known[1] is answer:
+            del self._waiting[transactional_id]
 
     def _call(self, questions: Sequence[Question]) -> MessageCall:
         """They are sent now: what is asked later takes the place of none of them."""
