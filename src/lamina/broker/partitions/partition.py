@@ -371,9 +371,17 @@ class Partition:
             self.leader.stayed(replica_id, until_ms)
 
     def shrink_in_sync(self) -> None:
-        """Ask to drop in-sync followers that are behind. To be called every half of ``replica.lag.time.max.ms``."""
-        if self.leader is not None and self.log.failure is None and self._may_propose():
-            self._propose(self.leader.propose_shrinking(self.log.log_end_offset, self._clocks.monotonic_ms()))
+        """Ask to drop in-sync followers that are behind. To be called every half of ``replica.lag.time.max.ms``.
+
+        One that was about to join and has fallen behind holds the high watermark back no longer (R11).
+        """
+        leader = self.leader
+        if leader is None or self.log.failure is not None:
+            return
+        if self._may_propose():
+            self._propose(leader.propose_shrinking(self.log.log_end_offset, self._clocks.monotonic_ms()))
+        if not leader.is_alone:
+            self._advance_replicated(leader, 0)
 
     def _may_propose(self) -> bool:
         return self._cluster.change_in_sync is not None and self._cluster.lease.is_proven()

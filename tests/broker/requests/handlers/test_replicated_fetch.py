@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from lamina.broker.partitions.follower import Follower
+from lamina.broker.requests.follower_waits import AWAITED_MS
 from lamina.errors import ErrorCode
 from lamina.records.record import Record, build_batch
 from lamina.settings.replication import RACK_AWARE_SELECTOR
@@ -28,6 +29,19 @@ def progress(broker: ReplicatedBroker, replica_id: int = OTHER) -> int:
 
 
 # Followers
+
+
+def test_r11_a_replica_outside_of_the_in_sync_set_that_goes_stale_holds_nothing_back(broker: ReplicatedBroker) -> None:
+    """Nobody appends, nobody fetches: the high watermark has to be looked at by itself."""
+    broker.parts.partitions.cluster.change_in_sync = None
+    broker.place(isr=(ME,))
+    broker.fetch(3, replica_id=OTHER)
+    broker.produced(broker.begin_produce(acks=1))
+    assert broker.partition.high_watermark == 3, "one that has caught up is about to join"
+    assert isinstance(broker.clock.monotonic_ms, int)
+    broker.clock.monotonic_ms += 60_000
+    broker.partition.shrink_in_sync()
+    assert broker.partition.high_watermark == 4
 
 
 def test_r5_a_follower_sees_the_log_end_and_a_consumer_the_high_watermark(broker: ReplicatedBroker) -> None:
@@ -137,6 +151,8 @@ def test_r16_a_marker_above_the_checkpointed_high_watermark_ends_nothing_after_a
 
 
 def test_a_leader_that_resigns_sends_parked_readers_away(broker: ReplicatedBroker) -> None:
+    assert isinstance(broker.clock.monotonic_ms, int)
+    broker.clock.monotonic_ms += AWAITED_MS
     follower = broker.begin_fetch(3, replica_id=OTHER, max_wait=FOR_EVER_MS)
     consumer = broker.begin_fetch(3, max_wait=FOR_EVER_MS, leader_epoch=broker.epoch)
     assert not broker.settled(follower)
