@@ -11,10 +11,19 @@ from tests.broker.in_process import InProcessBroker
 FETCH = 1
 
 
-@pytest.mark.parametrize("version", [12, 13])
-def test_an_unexpected_error_takes_the_partition_offline_that_was_read(
-    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, version: int
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (5, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (6, ErrorCode.KAFKA_STORAGE_ERROR),
+        (12, ErrorCode.KAFKA_STORAGE_ERROR),
+        (13, ErrorCode.KAFKA_STORAGE_ERROR),
+    ],
+)
+def test_r23_an_unexpected_error_takes_the_partition_offline_that_was_read(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, version: int, code: ErrorCode
 ) -> None:
+    """Clients of old versions know no storage error: they look for another leader."""
     broker.create("t")
     partition = broker.parts.partitions.get("t", 0)
 
@@ -24,8 +33,9 @@ def test_an_unexpected_error_takes_the_partition_offline_that_was_read(
     monkeypatch.setattr(partition.log, "read", fail)
     asked = {"partition": 0, "current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}
     topic = {"topic": "t", "topic_id": partition.topic_id, "partitions": [asked]}
-    response = broker.ask(FETCH, version, max_bytes=1000, session_epoch=-1, topics=[topic])
-    assert response.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    for _ in range(2):
+        response = broker.ask(FETCH, version, max_bytes=1000, session_epoch=-1, topics=[topic])
+        assert response.responses[0].partitions[0].error_code == code
     assert partition.log.failure is not None
     assert partition.log.failure.startswith("t-0 is offline")
 

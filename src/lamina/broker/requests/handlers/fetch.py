@@ -7,9 +7,9 @@ read and answered in turns of the loop.
 Followers see up to the log end. What a fetch says of its follower counts once, when it arrives, and only where it is
 neither refused nor told where it diverges (R6, R86). A reader that names the epoch of its last record is told if this
 log parts from its own (R26). With racks, a consumer may be sent to an in-sync follower (KIP-392).
-Version notes: sessions from v7, leader epochs from v9, zstd from v10, consumers may read from followers from v11, topic
-ids in place of names from v13, who leads instead from v16; what a follower says of its directory (v17) and its high
-watermark (v18) is not looked at.
+Version notes: KAFKA_STORAGE_ERROR from v6, NOT_LEADER_OR_FOLLOWER before; sessions from v7, leader epochs from v9, zstd
+from v10, consumers may read from followers from v11, topic ids in place of names from v13, who leads instead from v16;
+what a follower says of its directory (v17) and its high watermark (v18) is not looked at.
 Not done: tiered offsets.
 """
 
@@ -68,6 +68,7 @@ from lamina.wire.fetch_response import (
 )
 from lamina.wire.leaders import NodeEndpoint
 
+_FIRST_WITH_STORAGE_ERROR = 6
 _FIRST_WITH_ZSTD = 10
 _FIRST_FROM_FOLLOWERS = 11
 _DEBUGGING = -2
@@ -365,10 +366,10 @@ class Fetch:
             leader = None
             if error.code in IN_FETCH and request.api_version >= FIRST_FETCH_WITH_HINTS:
                 leader = current_leader(self._metadata.image, topic, index)
-            return PartitionFetched(index, error.code, -1, current_leader=leader)
+            return PartitionFetched(index, _known_code(request, error.code), -1, current_leader=leader)
         except Exception as error:
             self._partitions.failed(topic, index, error)
-            return PartitionFetched(index, ErrorCode.KAFKA_STORAGE_ERROR, -1)
+            return PartitionFetched(index, _known_code(request, ErrorCode.KAFKA_STORAGE_ERROR), -1)
 
     def _preferred_replica(
         self, request: Request, message: FetchRequest, partition: Partition, offset: int
@@ -516,6 +517,13 @@ def _count(request: Request, counters: TopicCounters | None, fetched: PartitionF
             counters.fetch_failures += 1
         elif fetched.records:
             counters.out_bytes += len(fetched.records)
+
+
+def _known_code(request: Request, code: ErrorCode) -> ErrorCode:
+    """Clients of old versions know no storage error, and look for another leader (R23)."""
+    if code == ErrorCode.KAFKA_STORAGE_ERROR and request.api_version < _FIRST_WITH_STORAGE_ERROR:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return code
 
 
 def error_response(request: Request, message: FetchRequest, error: KafkaError) -> Response:
