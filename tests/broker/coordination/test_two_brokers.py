@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from lamina.broker.coordination import transaction_markers
+from lamina.broker.coordination.remote_markers import RemoteMarkers
+from lamina.broker.counters import Place
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.errors import ErrorCode, NetworkError
 from lamina.image.changes import remove_topic, set_leader_epochs
@@ -266,6 +268,44 @@ def test_a_partition_without_a_leader_is_waited_for(brokers: TwoBrokers) -> None
     brokers[HOME].set_partition("t", 1, leader=AWAY)
     brokers.settle()
     assert client.state() == "CompleteCommit"
+
+
+def test_r75_a_marker_that_waits_for_its_commit_holds_no_other_one_up(brokers: TwoBrokers) -> None:
+    client = Client(brokers)
+    me = client.open()
+    home, away = brokers[HOME], brokers[AWAY].parts.partitions.get("t", 1)
+    home.set_partition("t", 0, isr=(HOME, AWAY))
+    home.set_partition("t", 1, leader=-1)
+    written = (home.parts.partitions.get("t", 0).log.log_end_offset, away.log.log_end_offset)
+    assert client.end(me, settled=False).code == 0
+    for _ in range(20):
+        home.turn()
+    home.set_partition("t", 1, leader=AWAY)
+    home.run_until(lambda: away.log.log_end_offset == written[1] + 1)
+    assert client.state() == "PrepareCommit"
+    home.set_partition("t", 0, isr=(HOME,))
+    brokers.settle()
+    assert client.state() == "CompleteCommit"
+    assert home.parts.partitions.get("t", 0).log.log_end_offset == written[0] + 1, "its marker is not written again"
+
+
+def test_r75_markers_that_our_own_code_fails_to_send_are_sent_again(
+    brokers: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, failures = RemoteMarkers.write, [ValueError("a bug")]
+
+    async def fail_once(*asked: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await write(*asked)
+
+    monkeypatch.setattr(RemoteMarkers, "write", fail_once)
+    client = Client(brokers)
+    assert client.end(client.open(), settled=False).code == 0
+    brokers.settle()
+    assert client.state() == "CompleteCommit"
+    assert brokers[HOME].parts.counters.unexpected == {Place.COORDINATOR: 1}
+    assert committed(brokers[AWAY], partition=1) == [b"a"]
 
 
 def test_a_coordinator_that_resigned_sends_no_marker_and_the_next_one_does(brokers: TwoBrokers) -> None:

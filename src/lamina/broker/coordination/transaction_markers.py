@@ -30,6 +30,7 @@ from lamina.errors import (
     InvalidProducerEpoch,
     NotEnoughReplicas,
     NotLeaderOrFollower,
+    RequestTimedOut,
     StorageError,
     TransactionCoordinatorFenced,
 )
@@ -45,6 +46,7 @@ _REFUSED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_CO
 """For good: the partition has seen a newer producer or a newer coordinator (R75)."""
 
 TransactionShardOnLog = Shard[TransactionRecord, TransactionShard]
+Awaited = tuple[Partition, CommitPoint]
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class _Attempt:
 
     left: set[TopicPartition] = field(default_factory=set)
     """Those that could not take it now."""
-    uncommitted: list[tuple[Partition, CommitPoint]] = field(default_factory=list)
+    uncommitted: list[Awaited] = field(default_factory=list)
     """Those that have it, and wait for other replicas or the disk."""
     elsewhere: dict[int, set[TopicPartition]] = field(default_factory=dict)
     """Those of other leaders, which are still to be asked."""
@@ -110,35 +112,56 @@ class TransactionMarkers:
     async def _send(self, shard: TransactionShardOnLog, effect: SendMarkers, begun: _Attempt | None) -> None:
         """Until every partition has its marker, committed, and the transaction is complete."""
         machine, wait_seconds = shard.machine, _RETRY_SECONDS
-        attempt = begun if begun is not None else await self._begin(shard, effect, effect.partitions)
+        attempt, left, uncommitted = begun, set(effect.partitions), list[Awaited]()
         # A machine that was loaded again has sent its markers again, or another broker does.
         while shard.machine is machine:
-            left = await self._finish(attempt, effect)
-            if not left and await self._complete_with_producer_id(shard, machine, effect):
-                return
+            try:
+                if attempt is None:
+                    attempt = await self._begin(shard, effect, left, uncommitted)
+                left, uncommitted = await self._finish(attempt, effect)
+                if not (left or uncommitted) and await self._complete_with_producer_id(shard, machine, effect):
+                    return
+            except Exception as error:
+                self._counters.count_unexpected(Place.COORDINATOR)
+                logger.error("%r: its markers could not be sent", effect.transactional_id, exc_info=error)
+                # Nobody knows what has become of them. A partition that has its marker may get it again.
+                left, uncommitted = set(effect.partitions), []
+            attempt = None
             await asyncio.sleep(wait_seconds)
             wait_seconds = min(2 * wait_seconds, _RETRY_MAX_SECONDS)
-            attempt = await self._begin(shard, effect, left)
 
     async def _begin(
-        self, shard: TransactionShardOnLog, effect: SendMarkers, partitions: Iterable[TopicPartition]
+        self,
+        shard: TransactionShardOnLog,
+        effect: SendMarkers,
+        partitions: Iterable[TopicPartition],
+        uncommitted: list[Awaited],
     ) -> _Attempt:
-        attempt, waiting = _Attempt(), sorted(partitions)
+        attempt, waiting = _Attempt(uncommitted=uncommitted), sorted(partitions)
         for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
             self._write_here(shard, effect, waiting[start : start + _PARTITIONS_AT_A_TIME], attempt)
             await asyncio.sleep(0)
         return attempt
 
-    async def _finish(self, attempt: _Attempt, effect: SendMarkers) -> set[TopicPartition]:
-        """Those that have no marker yet, or none that is committed, once all leaders have answered."""
-        # Asked before this broker's own are waited for.
-        elsewhere = self._loop.create_task(self._remote.write(effect, attempt.elsewhere)) if attempt.elsewhere else None
-        try:
-            left = attempt.left | (await all_committed(attempt.uncommitted, self._clocks)).keys()
-            outcome = {} if elsewhere is None else await elsewhere
-        finally:
-            if elsewhere is not None:
-                elsewhere.cancel()
+    async def _finish(self, attempt: _Attempt, effect: SendMarkers) -> tuple[set[TopicPartition], list[Awaited]]:
+        """Those that have no marker yet, once all leaders have answered, and those of this broker that have one that is
+        not committed. While there are any of the first, the second are not waited for for long."""
+        left = attempt.left | await self._write_elsewhere(attempt, effect)
+        timeout_ms = int(_RETRY_MAX_SECONDS * 1000) if left else None
+        failed = await all_committed(attempt.uncommitted, self._clocks, timeout_ms=timeout_ms)
+        uncommitted = []
+        for partition, point in attempt.uncommitted:
+            key = (partition.topic, partition.index)
+            if isinstance(failed.get(key), RequestTimedOut):
+                uncommitted.append((partition, point))
+            elif key in failed:
+                left.add(key)
+        return left, uncommitted
+
+    async def _write_elsewhere(self, attempt: _Attempt, effect: SendMarkers) -> set[TopicPartition]:
+        """Have other leaders write. Returns those that could not take it now."""
+        left = set()
+        outcome = await self._remote.write(effect, attempt.elsewhere) if attempt.elsewhere else {}
         for key, code in outcome.items():
             if code in _REFUSED:
                 logger.warning("%s-%d takes no marker of %s: error %d", *key, effect.transactional_id, code)
