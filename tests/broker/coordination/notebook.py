@@ -1,7 +1,7 @@
 """A machine of the tests' own, on the log of a real partition: what runs it is tested with it."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,7 @@ class World:
         self.parts = self.broker.parts
         self.loop = self.parts.loop
         self.performed: list[Effect] = []
+        self.perform: Callable[[Effect], None] = self.performed.append
         self.runtime = self.make()
         self.runtime.lead(self.partition)
         self.settle()
@@ -99,7 +100,7 @@ class World:
             TOPIC,
             RecordFormat(encode, decode),
             lambda _: Notebook(),
-            lambda _, effect: self.performed.append(effect),
+            lambda _, effect: self.perform(effect),
             parts.loop,
             parts.clocks,
             parts.threads,

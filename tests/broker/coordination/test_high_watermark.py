@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.broker.counters import Place
 from lamina.broker.partitions.partition import Partition
-from lamina.coordinators.decision import Decision, Now, Reply, ResolveRegexes, Waiter
+from lamina.coordinators.decision import Decision, Effect, Now, Reply, ResolveRegexes, Waiter
 from lamina.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -225,6 +226,23 @@ def test_what_is_to_be_done_after_a_commit_is_done_however_late_it_comes(
     assert world.performed == []
     world.set(isr=ALONE)
     assert world.performed == [wanted]
+
+
+@pytest.mark.parametrize("isr", [ALONE, BOTH])
+def test_a_machine_whose_effect_fails_after_the_commit_is_loaded_again(world: Replicated, isr: tuple[int, ...]) -> None:
+    def fail(effect: Effect) -> None:
+        raise ValueError("a bug")
+
+    world.perform = fail
+    world.set(isr=isr)
+    machine, wanted = world.shard.machine, ResolveRegexes("g", ("t.*",))
+    written = world.shard.ask(lambda _, waiter, __: Decision([("a", "1")], effects=[Reply(waiter, 5), wanted]))
+    world.set(isr=ALONE)
+    assert world.done(written) == 5, "it is committed"
+    assert world.shard.machine is not machine
+    assert world.parts.counters.unexpected == {Place.COORDINATOR: 1}
+    world.settle()
+    assert world.notes == {"a": "1"}
 
 
 def test_too_few_replicas_refuse_what_would_be_written_and_keep_the_machine(world: Replicated) -> None:

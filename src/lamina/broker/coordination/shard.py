@@ -331,8 +331,14 @@ class Shard(Generic[R, M]):
         self._pending.answer(replies)
         for effect in others:
             # A machine that was loaded again meanwhile wants by itself what its log says.
-            if self.machine is machine:
+            if self.machine is not machine:
+                return
+            try:
                 self._perform(self, effect)
+            except Exception as error:
+                self._counters.count_unexpected(Place.COORDINATOR)
+                logger.error("%s failed and is loaded again", self.log.name, exc_info=error)
+                self._load_again()
 
     def _timer_due(self, name: TimerName) -> None:
         machine = self.machine
