@@ -160,8 +160,9 @@ class Server:
             try:
                 shells = self._shells(loop, parts, bound, bound_admin, undo)
                 self._watch_directories(loop, parts)
-                for_brokers = self._for_brokers_alone(parts, bound)
+                for_brokers = self._for_brokers(parts, bound)
                 # Other members follow this one while it opens its logs, if it is the controller.
+                parts.router.is_for_brokers_alone = True
                 shells.listening.start(for_brokers)
                 if shells.prober is not None:
                     shells.prober.start()
@@ -170,6 +171,7 @@ class Server:
                 # The first thing that any client says; everything else is made ready while it talks.
                 warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
                 await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
+                parts.router.is_for_brokers_alone = False
                 shells.listening.start([one for one in bound if one not in for_brokers])
             except StoreError as error:
                 raise StartError(str(error)) from error
@@ -235,11 +237,11 @@ class Server:
         timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)
         return _Shells(listening, admin, timers, loop_lag, prober)
 
-    def _for_brokers_alone(self, parts: Parts, bound: list[Bound]) -> list[Bound]:
-        """The listener between brokers, where clients do not use it too."""
-        if parts.cluster is None or len(bound) == 1:
-            return []
-        return [one for one in bound if one.listener.name == parts.cluster.listener_name]
+    def _for_brokers(self, parts: Parts, bound: list[Bound]) -> list[Bound]:
+        """The listener between brokers; clients may use it too."""
+        return (
+            [] if parts.cluster is None else [one for one in bound if one.listener.name == parts.cluster.listener_name]
+        )
 
     def _broker(self, parts: Parts, bound: list[Bound]) -> Broker:
         endpoints = {listener.name: listener for listener in self._advertised(bound)}

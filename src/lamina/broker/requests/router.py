@@ -49,6 +49,8 @@ class Router:
         self._message_thread = message_thread
         self._forwarding = forwarding
         self._broker_listener = broker_listener
+        self.is_for_brokers_alone = False
+        """Whether clients are sent away: this broker starts, and other brokers need it already."""
         self._counters = counters
         self._request_watch = request_watch
         self._apis: dict[int, tuple[Api, Handler]] = {}
@@ -75,6 +77,8 @@ class Router:
         api, handle, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
         body = frame[body_at:]
+        if self.is_for_brokers_alone and not (api.is_for_brokers or api.is_for_controller or api_key == API_VERSIONS):
+            raise CloseConnection(f"asked for {api.name} while this broker starts")
         if api.is_for_brokers and self._broker_listener not in (None, client.listener_name):
             raise CloseConnection(f"asked for {api.name}, which only brokers may ask, on {client.listener_name}")
         forwarding = self._forwarding if api.is_for_controller else None
