@@ -151,6 +151,15 @@ def test_a_clean_stop_leaves_a_mark_that_the_next_start_takes_away(tmp_path: Pat
     again.release()
 
 
+def test_a_stop_that_is_not_to_count_as_clean_leaves_no_mark_and_nothing_to_recover(tmp_path: Path) -> None:
+    directory, _ = with_partition(tmp_path)
+    directory.close(is_marked=False)
+    again = opened(tmp_path)
+    assert not again.was_clean
+    assert again.offset_checkpoints.recovery_points == {("topic", 0): 3}
+    again.release()
+
+
 def test_an_empty_mark_counts_too(tmp_path: Path) -> None:
     (tmp_path / ".kafka_cleanshutdown").touch()
     directory = opened(tmp_path)

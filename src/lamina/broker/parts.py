@@ -140,12 +140,14 @@ class Parts:
         # While the directories are still locked.
         self.removal.stop()
         count = self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        # Else the next start would not tell that an unclean stop may have cost committed records.
+        is_marked = self.cluster is None or self.cluster.following.facts.ends is None
         failures = []
         for directory in self.directories:
             try:
                 if directory.failure is None:
                     directory.write_high_watermarks(self.upkeep.high_watermarks(directory))
-                await self.threads.run(lambda d=directory: d.close(count))  # type: ignore[misc]
+                await self.threads.run(lambda d=directory: d.close(count, is_marked=is_marked))  # type: ignore[misc]
             except StorageError as error:
                 failures.append(f"the stop was not clean: {error}")
         self.storage.database.close()

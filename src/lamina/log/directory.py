@@ -406,11 +406,12 @@ class LogDirectory:
                 self.on_failure(self)
         return StorageError(self.failure)
 
-    def close(self, threads: int = 1) -> None:
+    def close(self, threads: int = 1, *, is_marked: bool = True) -> None:
         """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so.
 
         Logs are flushed several at a time: what takes long is waiting for the disk. After an unclean stop a
-        partition that was not opened is still unproven, as is one that failed, and there is no mark.
+        partition that was not opened is still unproven, as is one that failed, and there is no mark. Nor is there one
+        unless it ``is_marked``: then the next start counts as one after an unclean stop, with nothing to recover.
         """
         try:
             for _ in _several_at_a_time(close_cleanly, list(self.logs.values()), threads, "lamina-closing"):
@@ -418,7 +419,8 @@ class LogDirectory:
             if self.failure is None:
                 self.write_recovery_points()
                 self.write_log_starts()
-                self._mark_clean()
+                if is_marked:
+                    self._mark_clean()
         finally:
             self.release()
 

@@ -74,6 +74,22 @@ def test_the_next_controller_waits_as_long_and_no_longer(new_members: NewMembers
     members.run_until(lambda: members.leads(2, "t"))
 
 
+def test_a_clean_stop_does_not_undo_an_unclean_one_that_no_election_has_answered(new_members: NewMembers) -> None:
+    """Broker 1 may lack what 2 has: it waits for 2 however often it is restarted, and with it the controller."""
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="60000")
+    kill_all(members, 1, 2, 3)
+    for _ in range(2):
+        members.start(1)
+        assert (members.state("t").leader, members.state("t").isr) == (NO_LEADER, (1, 2))
+        members.stop(1)
+    members.start(1)
+    members.start(2)
+    members.run_until(lambda: members.state("t").leader != NO_LEADER)
+    for node_id in (1, 2):
+        members.stop(node_id)
+        assert members.start(node_id).parts.storage.was_clean, "it is answered"
+
+
 def test_a_cleanly_stopped_member_leads_at_once(new_members: NewMembers) -> None:
     members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="60000")
     members.stop(2)
