@@ -21,6 +21,9 @@ INTERNAL = Listener("INTERNAL", "PLAINTEXT", "::1", 19092)
 EXTERNAL = Listener("EXTERNAL", "SASL_SSL", "broker-1.example.com", 9092)
 
 
+ELSEWHERE = Listener("EXTERNAL", "SASL_SSL", "another-machine", 9092)
+
+
 def registration(directory: str = "dir-1", timestamp_ms: int = 1234) -> Registration:
     return Registration(
         (EXTERNAL, INTERNAL), "rack-a", "0.1", True, (directory,), timestamp_ms, {"transaction.version": range(3)}
@@ -100,6 +103,29 @@ def test_an_own_ghost_is_told_by_its_directories_and_replaced_at_once(ensemble: 
     assert returned.try_register(registration("dir-1")) > old_epoch
     assert returned.session_id == store.session_id
     assert set(returned.brokers()) == {1}
+
+
+def test_a_copy_of_the_directory_at_another_address_is_no_ghost(ensemble: Ensemble) -> None:
+    """A lock is known on its own machine only: the other one may be alive."""
+    first = registered(ensemble.connect(), 1, "dir-1")
+    copy = Membership(ensemble.connect(), 1)
+    with pytest.raises(
+        IdTaken,
+        match=r"^broker id 1 is taken: a second broker with a copy of this log directory runs at broker-1\.example",
+    ):
+        copy.try_register(replace(registration("dir-1"), endpoints=(ELSEWHERE,)))
+    assert first.brokers()[1][0].endpoints == (EXTERNAL, INTERNAL)
+
+
+def test_who_was_replaced_by_a_copy_of_its_directory_does_not_replace_it(ensemble: Ensemble) -> None:
+    store = ensemble.connect()
+    first = registered(store, 1, "dir-1")
+    ensemble.expire(store)
+    copy = Membership(ensemble.connect(), 1)
+    copy.try_register(registration("dir-1"))
+    _learn_of_the_loss(store)
+    with pytest.raises(IdTaken, match=r"^broker id 1 is taken: a second broker with a copy of this log directory runs"):
+        first.try_register(registration("dir-1"))
 
 
 def test_where_kafkas_own_brokers_are_registered_none_of_ours_is(ensemble: Ensemble) -> None:

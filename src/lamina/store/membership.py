@@ -61,6 +61,8 @@ class Membership:
         self._clocks = clocks
         self.session_id = 0
         """The session that owns this broker's registration; 0 before there is one."""
+        self._epoch: int | None = None
+        """Of the last registration of this process."""
 
     def watch(self, watcher: Watcher) -> None:
         """Call after any change of the brokers or the controller, and after trouble with the session."""
@@ -72,8 +74,9 @@ class Membership:
     def try_register(self, registration: Registration) -> int:
         """Register, and return the broker's epoch. The caller holds the locks of the directories that he names.
 
-        So a registration that names one of them is that of a process that is gone, and is replaced. Raises
-        :class:`IdTaken` where another broker has the id, and :class:`StoreError` in a Kafka cluster.
+        So a registration that names one of them, at the same addresses, is that of a process that is gone, and is
+        replaced. Not at other addresses, nor where this process was registered before: then the directory was copied.
+        Raises :class:`IdTaken` where another broker has the id, and :class:`StoreError` in a Kafka cluster.
         """
         create_path(self._store, BROKER_IDS)
         self._check_is_not_kafka()
@@ -93,7 +96,7 @@ class Membership:
         found = self._store.get(path)
         if found is None or found.owner != self._store.session_id or found.value != value:
             raise cause
-        self.session_id = found.owner
+        self.session_id, self._epoch = found.owner, found.created_zxid
         return found.created_zxid
 
     def brokers(self) -> dict[int, tuple[Registration, int]]:
@@ -129,10 +132,16 @@ class Membership:
         self.session_id = 0
 
     def _check_is_ghost(self, found: Entry, own: Registration) -> None:
+        """Raise :class:`IdTaken` unless a registration is what an earlier life of this broker left."""
+        if found.created_zxid == self._epoch:
+            return
         other = parsed(f"{BROKER_IDS}/{self._node_id}", registrations.load, found.value)
+        taken = f"broker id {self._node_id} is taken"
         if other is None or not set(other.directories) & set(own.directories):
             where = "" if other is None else f" at {other.addresses}"
-            raise IdTaken(f"broker id {self._node_id} is taken: another broker{where} is registered with it")
+            raise IdTaken(f"{taken}: another broker{where} is registered with it")
+        if self._epoch is not None or other.addresses != own.addresses:
+            raise IdTaken(f"{taken}: a second broker with a copy of this log directory runs at {other.addresses}")
 
     def _check_is_not_kafka(self) -> None:
         for broker_id, registration, _ in self._registrations():

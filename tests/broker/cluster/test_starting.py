@@ -13,7 +13,6 @@ from lamina.store.membership import BROKER_IDS, CONTROLLER_EPOCH
 from lamina.store.session import Session
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
-from tests.store.memory_zookeeper import MemorySession
 
 
 def one_with_a_topic(new_members: NewMembers) -> Members:
@@ -75,15 +74,27 @@ def test_a_broker_whose_id_was_taken_while_its_session_was_lost_stops_with_a_sen
         b"another-directory",
     )
     thief = members.zookeeper.connect()
-    store = process.parts.storage.database
-    assert isinstance(store, MemorySession)
-    store.negotiated_timeout_ms = 0
     members.expire(2)
     thief.transact([Create(f"{BROKER_IDS}/2", value, is_ephemeral=True)])
     members.run_until(lambda: bool(process.fatal))
     assert process.fatal == [
         "broker id 2 is taken: another broker at broker-2:9092, broker-2:9093 is registered with it"
     ]
+
+
+def test_a_broker_whose_directory_was_copied_stops_as_soon_as_the_copy_has_its_id(new_members: NewMembers) -> None:
+    """Both have the same id and directory id: they would take each other's registration back and forth."""
+    members = one_with_a_topic(new_members)
+    process = members.start(2)
+    value = members.zookeeper.entries[f"{BROKER_IDS}/2"].value.replace(b"broker-2", b"copied-2")
+    copy = members.zookeeper.connect()
+    members.expire(2)
+    copy.transact([Create(f"{BROKER_IDS}/2", value, is_ephemeral=True)])
+    members.run_until(lambda: bool(process.fatal))
+    assert process.fatal == [
+        "broker id 2 is taken: a second broker with a copy of this log directory runs at copied-2:9092, copied-2:9093"
+    ]
+    assert members.zookeeper.entries[f"{BROKER_IDS}/2"].owner == copy.session_id
 
 
 # Which cluster

@@ -120,7 +120,7 @@ class Member:
         self._registration = self._registration_of(broker)
         known_epoch = self._remembered.controller_epoch
         await self._thread.run(lambda: self._membership.check_controller_epoch(known_epoch))
-        await self._register()
+        await self._register(self._session.negotiated_timeout_ms)
         self._membership.watch(self._look_again)
         self._spawn(self._watch())
         return await self._following.start(opened)
@@ -227,12 +227,12 @@ class Member:
 
     # Membership
 
-    async def _register(self) -> None:
+    async def _register(self, timeout_ms: int) -> None:
+        """Wait so long for another one that has the id."""
         assert self._registration is not None, "start comes first"
         facts = self._following.facts
         # One that serves has nothing to tell that a controller has to wait for.
         registration = replace(self._registration, is_ready=facts.is_ready and facts.ends is None)
-        timeout_ms = self._session.negotiated_timeout_ms
         self._epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._following.registered(self._epoch)
         logger.info("registered as broker %d with epoch %d", self._node_id, self._epoch)
@@ -314,7 +314,8 @@ class Member:
         logger.warning("the session was lost: this broker registers again")
         self._session.hold(0)
         self._resign("its session was lost")
-        await self._register()
+        # Another one that has the id now has it for good: it has waited for this session to end.
+        await self._register(timeout_ms=0)
         self._following.tell()
 
     async def _await_others(self) -> Registered:
