@@ -10,7 +10,7 @@ from lamina.image.image import Broker
 from lamina.settings.listeners import Listener
 from lamina.store import registration as registrations
 from lamina.store.cluster_identity import CLUSTER_ID, cluster_id, generated_id
-from lamina.store.interface import ClusterStore, Create, OutcomeUnknown, SessionLost, Set, StoreError
+from lamina.store.interface import ClusterStore, Create, OutcomeUnknown, SessionLost, Set, StoreError, WrongCluster
 from lamina.store.membership import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, IdTaken, Membership, Tenure
 from lamina.store.registration import Registration
 from tests.driven_clock import DrivenClock
@@ -19,8 +19,6 @@ from tests.store.memory_zookeeper import MemoryZooKeeper
 
 INTERNAL = Listener("INTERNAL", "PLAINTEXT", "::1", 19092)
 EXTERNAL = Listener("EXTERNAL", "SASL_SSL", "broker-1.example.com", 9092)
-
-
 ELSEWHERE = Listener("EXTERNAL", "SASL_SSL", "another-machine", 9092)
 
 
@@ -278,13 +276,34 @@ def test_an_election_whose_answer_was_lost_is_read_back() -> None:
 
 
 def test_an_epoch_below_one_that_was_seen_tells_a_restored_ensemble(ensemble: Ensemble) -> None:
-    membership = registered(ensemble.connect(), 1)
+    store = ensemble.connect()
+    membership = registered(store, 1)
+    with pytest.raises(WrongCluster, match=r"^this broker belongs to cluster mine, and there is no cluster in ZooKeep"):
+        membership.check_cluster("mine", 0)
+    assert store.get(CONTROLLER_EPOCH) is None, "a check leaves nothing in a wiped ensemble"
+    cluster_id(store, "mine")
     membership.elect()
-    membership.check_controller_epoch(1)
+    membership.check_cluster("mine", 1)
     with pytest.raises(
-        StoreError, match=r"^ZooKeeper is at controller epoch 1 and this broker has seen 2: the ensemble"
+        WrongCluster, match=r"^ZooKeeper is at controller epoch 1 and this broker has seen 2: the ensemble"
     ):
-        membership.check_controller_epoch(2)
+        membership.check_cluster("mine", 2)
+
+
+def test_what_a_server_says_that_is_behind_the_others_counts_only_if_it_says_it_again() -> None:
+    store = MemoryZooKeeper().connect()
+    cluster_id(store, "mine")
+    get, is_behind = store.get, True
+    store.get = lambda path: None if is_behind and path == CLUSTER_ID else get(path)  # type: ignore[method-assign]
+
+    def sync() -> int:
+        nonlocal is_behind
+        is_behind = False
+        return 1
+
+    store.sync = sync  # type: ignore[method-assign]
+    Membership(store, 1).check_cluster("mine", 0)
+    assert not is_behind
 
 
 # Watching

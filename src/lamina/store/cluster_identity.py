@@ -5,7 +5,7 @@ Owns ``/cluster/id`` and ``/brokers/seqid``, as Kafka has them. Must not know wh
 
 from lamina.store import values
 from lamina.store.entries import create_missing, create_path, parsed
-from lamina.store.interface import Set, Store, StoreConflict, StoreError
+from lamina.store.interface import Set, Store, StoreConflict, StoreError, WrongCluster
 
 BROKER_SEQUENCE = "/brokers/seqid"
 CLUSTER_ID = "/cluster/id"
@@ -14,22 +14,30 @@ CLUSTER_ID = "/cluster/id"
 def cluster_id(store: Store, new: str, known: str | None = None) -> str:
     """The id of the cluster in this store, which becomes ``new`` where there was none.
 
-    ``known`` is what this broker's directories say. Raises :class:`StoreError` when the store holds another cluster, or
-    has forgotten it.
+    ``known`` is what this broker's directories say. Raises :class:`WrongCluster` when the store holds another cluster,
+    or has forgotten it.
     """
+    if known is not None:
+        check_cluster_id(store, known)
+        return known
     stored = stored_cluster_id(store)
-    if stored is None and known is not None:
-        raise StoreError(
-            f"this broker belongs to cluster {known}, and there is no cluster in ZooKeeper: "
-            "the ensemble was wiped, or zookeeper.connect names another one"
-        )
     if stored is None:
         create_path(store, CLUSTER_ID.rpartition("/")[0])
         create_missing(store, CLUSTER_ID, values.dump({"version": "1", "id": new}))
         return cluster_id(store, new)
-    if known is not None and stored != known:
-        raise StoreError(f"this broker belongs to cluster {known}, and ZooKeeper holds cluster {stored}")
     return stored
+
+
+def check_cluster_id(store: Store, known: str) -> None:
+    """Raise :class:`WrongCluster` unless the store holds that cluster."""
+    stored = stored_cluster_id(store)
+    if stored is None:
+        raise WrongCluster(
+            f"this broker belongs to cluster {known}, and there is no cluster in ZooKeeper: "
+            "the ensemble was wiped, or zookeeper.connect names another one"
+        )
+    if stored != known:
+        raise WrongCluster(f"this broker belongs to cluster {known}, and ZooKeeper holds cluster {stored}")
 
 
 def stored_cluster_id(store: Store) -> str | None:

@@ -56,6 +56,10 @@ class SessionLost(OutcomeUnknown):
     """The session has ended, and with it all its ephemeral entries; the store goes on in a new session."""
 
 
+class WrongCluster(StoreError):
+    """It holds another cluster than this broker's, or none, or what that was in the past: it must not be believed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     value: bytes

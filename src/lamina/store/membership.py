@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.store import registration as registrations
 from lamina.store import values
+from lamina.store.cluster_identity import check_cluster_id
 from lamina.store.entries import create_missing, create_path, parsed
 from lamina.store.interface import (
     Check,
@@ -26,6 +27,7 @@ from lamina.store.interface import (
     StoreConflict,
     StoreError,
     Watcher,
+    WrongCluster,
 )
 from lamina.store.registration import Registration
 
@@ -69,6 +71,26 @@ class Membership:
         self._store.watch(BROKER_IDS, watcher)
         self._store.watch(CONTROLLER, watcher)
 
+    # The cluster
+
+    def check_cluster(self, known_id: str, known_epoch: int) -> None:
+        """Raise :class:`WrongCluster` unless this is that cluster, with a controller epoch not below the known one."""
+        try:
+            self._check_cluster(known_id, known_epoch)
+        except WrongCluster:
+            # The server that answered may be behind the others.
+            self._store.sync()
+            self._check_cluster(known_id, known_epoch)
+
+    def _check_cluster(self, known_id: str, known_epoch: int) -> None:
+        check_cluster_id(self._store, known_id)
+        epoch, _ = self._controller_epoch()
+        if epoch < known_epoch:
+            raise WrongCluster(
+                f"ZooKeeper is at controller epoch {epoch} and this broker has seen {known_epoch}: "
+                "the ensemble was wiped, or restored from an old copy, or is another one"
+            )
+
     # Brokers
 
     def try_register(self, registration: Registration) -> int:
@@ -76,7 +98,8 @@ class Membership:
 
         So a registration that names one of them, at the same addresses, is that of a process that is gone, and is
         replaced. Not at other addresses, nor where this process was registered before: then the directory was copied.
-        Raises :class:`IdTaken` where another broker has the id, and :class:`StoreError` in a Kafka cluster.
+        Raises :class:`IdTaken` where another broker has the id, :class:`StoreError` in a Kafka cluster, and
+        :class:`WrongCluster` in an ensemble that counts its transactions anew.
         """
         create_path(self._store, BROKER_IDS)
         self._check_is_not_kafka()
@@ -96,8 +119,13 @@ class Membership:
         found = self._store.get(path)
         if found is None or found.owner != self._store.session_id or found.value != value:
             raise cause
-        self.session_id, self._epoch = found.owner, found.created_zxid
-        return found.created_zxid
+        self.session_id, before, self._epoch = found.owner, self._epoch, found.created_zxid
+        if before is not None and self._epoch <= before:
+            raise WrongCluster(
+                f"this broker was registered with epoch {before} and now is with {self._epoch}: "
+                "the ensemble was restored from an old copy, or is another one"
+            )
+        return self._epoch
 
     def brokers(self) -> dict[int, tuple[Registration, int]]:
         """Every registered broker of Lamina with its epoch."""
@@ -202,15 +230,6 @@ class Membership:
         if found is None or found.owner != self.session_id:
             return []
         return [Check(CONTROLLER_EPOCH, tenure.epoch_version), Delete(CONTROLLER, found.version)]
-
-    def check_controller_epoch(self, known: int) -> None:
-        """Raise :class:`StoreError` when this broker has seen a higher epoch than the store has."""
-        epoch, _ = self._controller_epoch()
-        if epoch < known:
-            raise StoreError(
-                f"ZooKeeper is at controller epoch {epoch} and this broker has seen {known}: "
-                "the ensemble was wiped, or restored from an old copy, or is another one"
-            )
 
     def _won_tenure(self, epoch: int) -> Tenure | None:
         found = self._store.get(CONTROLLER)

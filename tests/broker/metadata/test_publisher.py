@@ -15,7 +15,7 @@ from lamina.broker.partitions import removal
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.truncations import Truncations
 from lamina.errors import ErrorCode, StorageError
-from lamina.image.changes import set_partitions
+from lamina.image.changes import remove_topic, set_partitions
 from lamina.image.image import Image
 from lamina.log import offset_checkpoints
 from lamina.log.files import Disk
@@ -204,6 +204,31 @@ def test_a_new_topic_takes_nothing_over_from_a_directory_of_its_name_that_was_an
     assert [name.partition(".")[0] for name in strays] == ["new-0", "new-1"], "and what was there is kept"
     broker.restart()
     assert [broker.produce("new", 1, partition=index) for index in range(2)] == [1, 1]
+    broker.close()
+
+
+def test_a_topic_that_is_gone_though_nobody_deleted_it_is_set_aside_with_its_records(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An ensemble that was restored from an old copy does not know it; an image of a deletion records its id."""
+    broker = InProcessBroker(tmp_path / "data", {})
+    for name in ("forgotten", "deleted"):
+        broker.create(name, partitions=2)
+        broker.produce(name, 3, partition=1)
+    logs, image = Path(broker.parts.directories[0].path), broker.parts.metadata.image
+    kept = (logs / "forgotten-1" / "00000000000000000000.log").read_bytes()
+    recorded = {image.topics["deleted"].id: (1,)}
+    gone = replace(remove_topic(image, "forgotten", "deleted"), deletions=recorded)
+    applied = broker.parts.loop.run_until_complete(broker.parts.publisher.apply(image, gone))
+    assert [topic.name for topic in applied.deleted] == ["deleted"]
+    assert len(broker.parts.partitions) == 0
+    assert sorted(path.name for path in logs.glob("*-[01]")) == ["forgotten-0", "forgotten-1"]
+    assert (logs / "forgotten-1" / "00000000000000000000.log").read_bytes() == kept
+    (told,) = [line for line in caplog.messages if "forgotten" in line]
+    assert told == (
+        "topic forgotten is gone from the metadata and its deletion is not recorded there: "
+        f"{logs}/forgotten-0, {logs}/forgotten-1 are kept, and nobody uses them"
+    )
     broker.close()
 
 

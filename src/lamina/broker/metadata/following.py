@@ -14,7 +14,9 @@ from lamina.broker.metadata.change_messages import patched
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
 from lamina.errors import KafkaError, UnknownServerError
+from lamina.image.going_back import gone_back
 from lamina.image.image import Image
+from lamina.store.interface import WrongCluster
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -89,6 +91,9 @@ class Following:
             try:
                 await self._poll()
                 backoff_seconds = _FIRST_BACKOFF_SECONDS
+            except WrongCluster as error:
+                self._on_fatal(str(error))
+                return
             except KafkaError as error:
                 logger.debug("the controller cannot be followed now: %s", error)
                 await asyncio.sleep(backoff_seconds)
@@ -181,6 +186,7 @@ class Following:
         """Go on to the image that an answer leads to. Returns whether there is anything new in it.
 
         Raises UNKNOWN_SERVER_ERROR for one that cannot be read; the next question then asks for the whole image.
+        Raises :class:`WrongCluster` for an older one than this broker has followed.
         """
         if answer.controller_epoch < self._controller_epoch:
             return False
@@ -200,6 +206,8 @@ class Following:
             self._version = NOTHING_YET
             self._applied = (NOTHING_YET, NOTHING_YET)
             raise UnknownServerError(str(error)) from None
+        if answer.is_full:
+            check_is_later(self.decided, image)
         self.decided = image
         self._controller_epoch, self._version = answer.controller_epoch, answer.version
         return True
@@ -224,3 +232,10 @@ class Following:
             self.facts.did(await self._publisher.make_waiting(self.decided), self.decided)
         if self._report() != self._told:
             self.tell()
+
+
+def check_is_later(old: Image, new: Image) -> None:
+    """Raise :class:`WrongCluster` if an image is older than one that was stored before: epochs never go back."""
+    found = gone_back(old, new)
+    if found is not None:
+        raise WrongCluster(f"{found}: the ensemble was restored from an old copy, or is another one")

@@ -14,7 +14,7 @@ from typing import Any
 
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.controller import Controller
-from lamina.broker.metadata.following import Answer, Asked, Following
+from lamina.broker.metadata.following import Answer, Asked, Following, check_is_later
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.publisher import Applied
 from lamina.broker.metadata.registering import register
@@ -24,9 +24,9 @@ from lamina.controller.in_sync import InSyncRequests
 from lamina.errors import KafkaError, NotController
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
-from lamina.store.interface import StoreAway, StoreError
+from lamina.store.interface import StoreAway, StoreError, WrongCluster
 from lamina.store.member_file import MemberRecord
-from lamina.store.membership import IdTaken, Membership
+from lamina.store.membership import IdTaken, Membership, Tenure
 from lamina.store.registration import Registration
 from lamina.store.session import Session
 from lamina.store.znodes import ZnodeMetadata
@@ -90,6 +90,8 @@ class Member:
         """Where the controller is; ``None`` while nobody is elected."""
         self._registration: Registration | None = None
         self._epoch = -1
+        self._tenure: Tenure | None = None
+        """Of an election that was won, while the metadata could not be read yet: it is tried again without another."""
         self._changed = asyncio.Event()
         self.moved = asyncio.Event()
         """Set when the controller is another one; then there is another event."""
@@ -118,8 +120,7 @@ class Member:
         Until ``serve`` this broker leads and follows nothing, and clients are not told of it.
         """
         self._registration = self._registration_of(broker)
-        known_epoch = self._remembered.controller_epoch
-        await self._thread.run(lambda: self._membership.check_controller_epoch(known_epoch))
+        await self._check_cluster()
         await self._register(self._session.negotiated_timeout_ms)
         self._membership.watch(self._look_again)
         self._spawn(self._watch())
@@ -259,7 +260,7 @@ class Member:
             try:
                 await self._look()
                 told = ""
-            except IdTaken as error:
+            except (IdTaken, WrongCluster) as error:
                 self._on_fatal(str(error))
                 return
             except (StoreError, KafkaError) as error:
@@ -290,7 +291,7 @@ class Member:
         elected = await self._thread.run(self._membership.controller)
         if elected is None or (elected[0] == self._node_id and self.controller is None):
             # What an earlier tenure left keeps everybody else out of the office.
-            await self._campaign(registered)
+            await self._campaign(registered, elected)
             registered = await self._thread.run(self._membership.brokers)
             elected = await self._thread.run(self._membership.controller)
         if elected is not None and elected[1] > self._remembered.controller_epoch:
@@ -314,6 +315,8 @@ class Member:
         logger.warning("the session was lost: this broker registers again")
         self._session.hold(0)
         self._resign("its session was lost")
+        self._tenure = None
+        await self._check_cluster()
         # Another one that has the id now has it for good: it has waited for this session to end.
         await self._register(timeout_ms=0)
         self._following.tell()
@@ -345,14 +348,24 @@ class Member:
             return
         self._remembered = remembered
 
+    async def _check_cluster(self) -> None:
+        """Raise :class:`WrongCluster` in an ensemble that was wiped, or restored from an old copy."""
+        known = self._remembered
+        await self._thread.run(lambda: self._membership.check_cluster(known.cluster_id, known.controller_epoch))
+
     # Being the controller
 
-    async def _campaign(self, registered: Registered) -> None:
-        tenure = await self._thread.run(self._membership.elect)
-        if tenure is None:
-            return
-        logger.info("elected controller with epoch %d", tenure.controller_epoch)
+    async def _campaign(self, registered: Registered, elected: tuple[int, int] | None) -> None:
+        tenure = self._tenure
+        if tenure is None or elected != (self._node_id, tenure.controller_epoch):
+            await self._check_cluster()
+            tenure = self._tenure = await self._thread.run(self._membership.elect)
+            if tenure is None:
+                return
+            logger.info("elected controller with epoch %d", tenure.controller_epoch)
         stored = await self._thread.run(self._store.load)
+        check_is_later(self._following.decided, stored)
+        self._tenure = None
         self.controller = controller = Controller(
             self._node_id,
             self._loop,

@@ -148,9 +148,13 @@ class Publisher:
         if found.deleted:
             await self._delete_found(found)
         gone = [topic for topic in changes.topics_deleted if self._has_any(topic)]
-        if gone:
-            # Before others come under their names.
-            await self._delete(gone, new)
+        recorded = [topic for topic in gone if topic.id in new.deletions]
+        # Before others come under their names.
+        if recorded:
+            await self._delete(recorded, new)
+        if len(recorded) < len(gone):
+            # The metadata is that of an old copy of the cluster's store.
+            await self._replicas.set_aside([topic for topic in gone if topic not in recorded], self._going)
         made, lost = await self._bring(comes, new, found, opened)
         await self._take_roles(
             self._hosted(new) if self._node_id in changes.brokers else [*changed, *comes], new, turns
@@ -163,7 +167,7 @@ class Publisher:
         self._cluster.image = new
         for listener in self._listeners:
             listener.image_changed(changes)
-        return Applied(made, lost, [*deleted, *gone], found.unknown, self._gone_before(new, old))
+        return Applied(made, lost, [*deleted, *recorded], found.unknown, self._gone_before(new, old))
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
@@ -335,11 +339,11 @@ class Publisher:
     # Going
 
     async def _delete(self, topics: list[Topic], image: Image) -> None:
-        def going(topic: str, index: int) -> None:
-            for listener in self._listeners:
-                listener.partition_removed(topic, index)
+        await self._replicas.delete(topics, lambda name: self.config_of(image, name), self._going)
 
-        await self._replicas.delete(topics, lambda name: self.config_of(image, name), going)
+    def _going(self, topic: str, index: int) -> None:
+        for listener in self._listeners:
+            listener.partition_removed(topic, index)
 
 
 def settings_in(image: Image, settings: BrokerSettings, node_id: int) -> BrokerSettings:

@@ -7,7 +7,7 @@ offline and says why. Must not know why a replica comes or goes: the publisher d
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -25,7 +25,8 @@ from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.image.topic import Topic
 from lamina.log.directory import LogDirectory
-from lamina.log.flushing import Flusher
+from lamina.log.flushing import Flusher, begin_flush
+from lamina.log.names import partition_directory
 from lamina.log.partition_log import PartitionLog
 from lamina.settings.broker import (
     LAMINA_DECOMPRESSED_BATCH_MAX_BYTES,
@@ -242,19 +243,62 @@ class Replicas:
         ``going`` is told of each partition in the turn that closes it. The directories of all topics are renamed
         together, with one sync for each log directory; they are removed later.
         """
-        turns = Turns(self._clocks)
-        delays_ms: dict[str, int] = {}
         closed: dict[str, list[TopicPartition]] = {}
-        for topic in topics:
-            delays_ms[topic.name] = config_of(topic.name).file_delete_delay_ms
-            for index in range(len(topic.partitions)):
-                going(topic.name, index)
-                self._close(topic, index, closed)
-                await turns.step()
+        delays_ms = {topic.name: config_of(topic.name).file_delete_delay_ms for topic in topics}
+        await self._close_all(topics, going, closed)
         for directory in self._directories:
             keys = closed.get(directory.path)
             if keys:
                 await self._remove_files(directory, keys, delays_ms)
+        await self._forget_topics(topics)
+
+    async def set_aside(self, topics: Sequence[Topic], going: Callable[[str, int], None]) -> None:
+        """Take replicas out of service whose topics are unknown from now on. Their directories stay as they are."""
+        flushes = [(log, begin_flush(log, log.log_end_offset)) for log in self._logs_of(topics)]
+        closed: dict[str, list[TopicPartition]] = {}
+        await self._close_all(topics, going, closed)
+        for log, flush in flushes:
+            try:
+                if flush is not None:
+                    # A mark of a clean stop would speak of them too.
+                    await self._threads.run(flush.run)
+            except OSError as error:
+                log.fail(error)
+        for topic in topics:
+            paths = [
+                f"{path}/{partition_directory(*key)}"
+                for path, keys in closed.items()
+                for key in keys
+                if key[0] == topic.name
+            ]
+            logger.error(
+                "topic %s is gone from the metadata and its deletion is not recorded there: %s are kept, and nobody "
+                "uses them",
+                topic.name,
+                ", ".join(paths) or "its directories",
+            )
+        await self._forget_topics(topics)
+
+    def _logs_of(self, topics: Iterable[Topic]) -> Iterator[PartitionLog]:
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                partition = self._partitions.find(topic.name, index)
+                if partition is not None:
+                    yield partition.log
+
+    async def _close_all(
+        self, topics: Sequence[Topic], going: Callable[[str, int], None], closed: dict[str, list[TopicPartition]]
+    ) -> None:
+        """``closed`` is told what was here, by the directory."""
+        turns = Turns(self._clocks)
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                going(topic.name, index)
+                self._close(topic, index, closed)
+                await turns.step()
+
+    async def _forget_topics(self, topics: Sequence[Topic]) -> None:
+        turns = Turns(self._clocks)
         for topic in topics:
             self._partitions.forget_topic(UUID(bytes=topic.id))
             self._counters.forget_topic(topic.name)
