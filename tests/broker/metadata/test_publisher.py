@@ -232,6 +232,24 @@ def test_a_topic_that_is_gone_though_nobody_deleted_it_is_set_aside_with_its_rec
     broker.close()
 
 
+def test_a_replica_that_is_here_is_not_made_again_though_the_metadata_has_forgotten_that_it_was_made(
+    tmp_path: Path,
+) -> None:
+    """As that of an old copy of the cluster's store has."""
+    broker = two_directories(tmp_path)
+    broker.create("t", partitions=1)
+    broker.produce("t", 3)
+    here, image = broker.parts.partitions.find("t", 0), broker.parts.metadata.image
+    topic = image.topics["t"]
+    unmade = replace(topic, partitions=(replace(topic.partitions[0], made_on=()),))
+    forgotten = replace(image, topics={**image.topics, "t": unmade})
+    applied = broker.parts.loop.run_until_complete(broker.parts.publisher.apply(image, forgotten))
+    assert broker.parts.partitions.find("t", 0) is here
+    assert len(list(tmp_path.glob("*/t-0"))) == 1
+    assert applied.made == [("t", 0)], "told again"
+    broker.close()
+
+
 def test_a_topic_goes_though_a_directory_of_its_partitions_fails_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

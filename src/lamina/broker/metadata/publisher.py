@@ -136,6 +136,7 @@ class Publisher:
         comes += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
         changed = [(change.topic, change.index) for change in changes.partitions_changed]
         comes += [(change.topic, change.index) for change in changes.partitions_changed if self._is_to_be_made(change)]
+        here = [(change.topic.name, change.index) for change in changes.partitions_changed if self._is_here(change)]
         if not comes:
             self._cluster.image = new
         for resource in changes.configs:
@@ -167,7 +168,7 @@ class Publisher:
         self._cluster.image = new
         for listener in self._listeners:
             listener.image_changed(changes)
-        return Applied(made, lost, [*deleted, *recorded], found.unknown, self._gone_before(new, old))
+        return Applied([*made, *here], lost, [*deleted, *recorded], found.unknown, self._gone_before(new, old))
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
@@ -266,7 +267,14 @@ class Publisher:
         is_mine = self._node_id in change.new.replicas and self._node_id not in change.new.made_on
         if not is_mine or change.topic.is_being_deleted:
             return False
-        return self._node_id in change.old.made_on or not self._partitions.is_known(change.topic.name, change.index)
+        is_lost = self._node_id in change.old.made_on and not self._is_here(change)
+        return is_lost or not self._partitions.is_known(change.topic.name, change.index)
+
+    def _is_here(self, change: PartitionChanged) -> bool:
+        """Whether a replica that was made is still here, though the metadata does not say so any more."""
+        if self._node_id not in change.old.made_on or self._node_id in change.new.made_on:
+            return False
+        return self._partitions.find(change.topic.name, change.index) is not None
 
     def _has_any(self, topic: Topic) -> bool:
         """Whether a topic that is gone was not taken out of service here before."""
