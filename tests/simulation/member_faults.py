@@ -24,6 +24,7 @@ _JUMP_MS = 20 * 60_000
 _DISTANCES_MS = ((0.1, 2.0), (0.1, 2.0), (1.0, 30.0), (5.0, 150.0))
 """How far brokers may be from each other in a whole world."""
 _HUNT_S = 6.0
+_ALONE_S = 6.0
 
 Life = Callable[[MemberNode], Coroutine[Any, Any, None]]
 Trouble = Callable[[], Coroutine[Any, Any, None]]
@@ -207,7 +208,18 @@ class MemberFaults:
         for node in self._nodes:
             await asyncio.sleep(self._rng.uniform(0.0, 1.0))
             node.start()
+            if node is self._nodes[0] and self._rng.random() < 0.3:
+                await self._restart_alone(node)
         self._busy.clear()
+
+    async def _restart_alone(self, node: MemberNode) -> None:
+        """Stop cleanly before the others are back: no election has told what its unclean stop has cost."""
+        for _ in range(round(_ALONE_S / 0.1)):
+            await asyncio.sleep(0.1)
+            if node.is_serving:
+                await node.stop()
+                node.start()
+                return
 
     async def _lose_ensemble(self) -> None:
         if self._is_loss_unnoticed():
