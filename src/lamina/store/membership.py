@@ -96,8 +96,8 @@ class Membership:
     def try_register(self, registration: Registration) -> int:
         """Register, and return the broker's epoch. The caller holds the locks of the directories that he names.
 
-        So a registration that names one of them, at the same addresses, is that of a process that is gone, and is
-        replaced. Not at other addresses, nor where this process was registered before: then the directory was copied.
+        So a registration that names one of them, and an address of this broker, is that of a process that is gone, and
+        is replaced. Not at other addresses, nor where this process was registered before: the directory may be a copy.
         Raises :class:`IdTaken` where another broker has the id, :class:`StoreError` in a Kafka cluster, and
         :class:`WrongCluster` in an ensemble that counts its transactions anew.
         """
@@ -168,7 +168,7 @@ class Membership:
         if other is None or not set(other.directories) & set(own.directories):
             where = "" if other is None else f" at {other.addresses}"
             raise IdTaken(f"{taken}: another broker{where} is registered with it")
-        if self._epoch is not None or other.addresses != own.addresses:
+        if self._epoch is not None or not other.has_address_of(own):
             raise IdTaken(f"{taken}: a second broker with a copy of this log directory runs at {other.addresses}")
 
     def _check_is_not_kafka(self) -> None:

@@ -41,6 +41,10 @@ class Registration:
     def addresses(self) -> str:
         return ", ".join(endpoint.address for endpoint in self.endpoints)
 
+    def has_address_of(self, other: "Registration") -> bool:
+        """Whether one address is that of both. They may differ in others: a port may be chosen anew at each start."""
+        return not {one.address for one in self.endpoints}.isdisjoint(one.address for one in other.endpoints)
+
 
 def dump(registration: Registration) -> bytes:
     plain = next((endpoint for endpoint in registration.endpoints if endpoint.protocol == _ANONYMOUS), None)
