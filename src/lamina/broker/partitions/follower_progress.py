@@ -21,6 +21,8 @@ class FollowerProgress:
     leader_end_at_last_fetch: int = UNKNOWN_OFFSET
     broker_epoch: int = UNCHECKED_EPOCH
     """The one under which it fetched last."""
+    has_fetched: bool = False
+    """Whether it did so in this leader epoch."""
 
     def fetched(
         self, fetch_offset: int, log_start_offset: int, broker_epoch: int, leader_end_offset: int, now_ms: int
@@ -40,6 +42,7 @@ class FollowerProgress:
         self.leader_end_at_last_fetch = leader_end_offset
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
+        self.has_fetched = True
         return is_moved
 
     def stayed(self, until_ms: int) -> None:

@@ -102,6 +102,7 @@ class Leader:
                     last_caught_up_ms=since_ms,
                     last_fetch_ms=since_ms,
                     leader_end_at_last_fetch=start_offset,
+                    has_fetched=False,
                 )
 
     def _assign(self, replicas: tuple[int, ...]) -> None:

@@ -1,15 +1,18 @@
 """How long a follower's fetch may wait for records.
 
 As long as it wants to, but not while this broker comes to lead partitions that the follower has to fetch as well: it
-can only ask for them with its next request, and an acks=all produce waits for that. Owns who waits. Must not know what
-they read.
+can only ask for them with its next request, and an acks=all produce waits for that. Owns who waits, and who is awaited.
+Must not know what they read.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.partitions.follower_progress import FollowerProgress
+from lamina.broker.partitions.leader import Leader
 from lamina.broker.partitions.parked_fetch import Parked
 from lamina.broker.partitions.partition import Partition
 from lamina.clocks import Clocks
@@ -17,25 +20,40 @@ from lamina.clocks import Clocks
 BRIEF_MS = 20
 """A longest wait, while followers are awaited."""
 AWAITED_MS = 1000
-"""How long a new leader's followers are: they hear of it at most so much later."""
+"""How long a new leader's followers are, unless they fetch earlier: they hear of it at most so much later."""
+
+
+class _Awaited(NamedTuple):
+    """A follower of a partition that this broker came to lead."""
+
+    partition: Partition
+    leader: Leader
+    progress: FollowerProgress
+    until_ms: int
+
+    def is_over(self, now_ms: int) -> bool:
+        return self.progress.has_fetched or self.partition.leader is not self.leader or now_ms >= self.until_ms
 
 
 class FollowerWaits(MetadataListener):
     def __init__(self, clocks: Clocks) -> None:
         self._clocks = clocks
-        self._awaited_until_ms: dict[int, int] = {}
+        self._awaited: defaultdict[int, list[_Awaited]] = defaultdict(list)
         self._waiting: defaultdict[int, set[Parked]] = defaultdict(set)
 
     def partition_led(self, partition: Partition) -> None:
         until_ms = self._clocks.monotonic_ms() + AWAITED_MS
-        for replica_id in partition.require_leader().followers:
-            self._awaited_until_ms[replica_id] = until_ms
+        leader = partition.require_leader()
+        for replica_id, progress in leader.followers.items():
+            self._awaited[replica_id].append(_Awaited(partition, leader, progress, until_ms))
             for parked in self._waiting[replica_id]:
                 parked.stop_waiting()
 
     def longest_ms(self, replica_id: int, wanted_ms: int) -> int:
-        is_awaited = self._clocks.monotonic_ms() < self._awaited_until_ms.get(replica_id, 0)
-        return min(wanted_ms, BRIEF_MS) if is_awaited else wanted_ms
+        awaited, now_ms = self._awaited.get(replica_id), self._clocks.monotonic_ms()
+        while awaited and awaited[-1].is_over(now_ms):
+            awaited.pop()
+        return min(wanted_ms, BRIEF_MS) if awaited else wanted_ms
 
     @contextmanager
     def waiting(self, replica_id: int, parked: Parked) -> Iterator[None]:
