@@ -32,7 +32,7 @@ from tests.simulation.watch import Watch
 C = TypeVar("C", bound=SimulatedClient)
 
 _HEALING_S = 60.0
-_COMMITTED_S = 8.0
+_COMMITTED_S = 4.0
 """More than a follower may be behind before it leaves the in-sync set, and what that takes."""
 TOPICS = {"plain": 2, "source": 1, "copies": 1}
 _PARTITIONS: list[TopicPartition] = [(topic, index) for topic, count in TOPICS.items() for index in range(count)]
@@ -172,11 +172,11 @@ _REPLICATED = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
-    "replica.lag.time.max.ms": "2000",
-    "replica.socket.timeout.ms": "2000",
-    "replica.fetch.backoff.ms": "300",
+    "replica.lag.time.max.ms": "800",
+    "replica.socket.timeout.ms": "800",
+    "replica.fetch.backoff.ms": "120",
     # Longer than any broker is away.
-    "lamina.unclean.recovery.wait.ms": "25000",
+    "lamina.unclean.recovery.wait.ms": "10000",
 }
 
 

@@ -14,9 +14,9 @@ from tests.simulation.loop import Process, VirtualLoop
 from tests.simulation.story import Story
 from tests.store.memory_zookeeper import MemorySession, MemoryZooKeeper
 
-TIMEOUT_MS = 1500
-_TICK_S = 0.25
-_LAST_ANSWER_S = 0.2
+TIMEOUT_MS = 600
+_TICK_S = 0.1
+_LAST_ANSWER_S = 0.1
 """How long a connection that is about to break waits for a transaction, to lose its answer."""
 _NOTICE_S = (0.0001, 0.01)
 

@@ -102,6 +102,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._look_at(process)
 
     def _look_at(self, process: Process) -> None:
+        """Whether it can run may have changed."""
         if process.can_run and process not in self._runnable:
             self._runnable.append(process)
         elif not process.can_run and process in self._runnable:
@@ -164,31 +165,44 @@ class VirtualLoop(asyncio.BaseEventLoop):
             while not task.done():
                 if self.now_ns > limit_ns:
                     raise Stuck(f"it takes more than {limit_s:g} s")
-                self._run_once()
+                self._run_ready()
+                if not task.done():
+                    self._go_on_in_time()
             return task.result()
         finally:
             asyncio._set_running_loop(None)
 
-    def _run_once(self) -> None:
-        if self._timers and self._timers[0][0] <= self.now_ns:
-            self._wake_due()
-        if not self._runnable:
-            if self.on_idle is not None:
-                self.on_idle()
-            if not self._timers:
-                raise Stuck("nothing can happen any more")
-            self.now_ns = max(self.now_ns, self._timers[0][0])
+    def _run_ready(self) -> None:
+        """Until nobody is ready. Written out, because a world spends its time here."""
+        runnable, timers, random = self._runnable, self._timers, self._rng.random
+        while True:
+            if timers and timers[0][0] <= self.now_ns:
+                self._wake_due()
+            if not runnable:
+                return
+            count = len(runnable)
+            process = runnable[0 if count == 1 else int(random() * count)]
+            ready = process.ready
+            handle = ready.popleft()
+            if not ready:
+                runnable.remove(process)
+            if not handle._cancelled:
+                self._current = process
+                process.has_run = True
+                handle._run()
+                self.now_ns += STEP_NS
+                if process is self.world:
+                    # The world's own coroutine may be done.
+                    return
+
+    def _go_on_in_time(self) -> None:
+        if self._runnable:
             return
-        count = len(self._runnable)
-        process = self._runnable[0 if count == 1 else int(self._rng.random() * count)]
-        handle = process.ready.popleft()
-        if not process.ready:
-            self._runnable.remove(process)
-        if not handle._cancelled:
-            self._current = process
-            process.has_run = True
-            handle._run()
-            self.now_ns += STEP_NS
+        if self.on_idle is not None:
+            self.on_idle()
+        if not self._timers:
+            raise Stuck("nothing can happen any more")
+        self.now_ns = max(self.now_ns, self._timers[0][0])
 
     def _wake_due(self) -> None:
         timers, now_ns = self._timers, self.now_ns
@@ -198,9 +212,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._make_ready(handle, process)
 
     def _make_ready(self, handle: asyncio.Handle, process: Process) -> None:
-        process.ready.append(handle)
-        if len(process.ready) == 1:
-            self._look_at(process)
+        ready = process.ready
+        ready.append(handle)
+        if len(ready) == 1 and not process.is_dead and not process.is_paused:
+            self._runnable.append(process)
 
     def close(self) -> None:
         """End what is left, without a word of it."""

@@ -19,12 +19,12 @@ from tests.simulation.member_watch import MemberWatch
 from tests.simulation.network import Network
 from tests.simulation.story import Story
 
-_SLOW_MS = (20.0, 400.0)
+_SLOW_MS = (10.0, 160.0)
 _JUMP_MS = 20 * 60_000
-_DISTANCES_MS = ((0.1, 2.0), (0.1, 2.0), (1.0, 30.0), (5.0, 150.0))
+_DISTANCES_MS = ((0.1, 2.0), (0.1, 2.0), (1.0, 20.0), (5.0, 60.0))
 """How far brokers may be from each other in a whole world."""
-_HUNT_S = 6.0
-_ALONE_S = 6.0
+_HUNT_S = 2.5
+_ALONE_S = 2.5
 
 Life = Callable[[MemberNode], Coroutine[Any, Any, None]]
 Trouble = Callable[[], Coroutine[Any, Any, None]]
@@ -98,7 +98,7 @@ class MemberFaults:
 
     async def _one_by_one(self, count: int) -> None:
         for _ in range(count):
-            await asyncio.sleep(self._rng.uniform(0.05, 2.0))
+            await asyncio.sleep(self._rng.uniform(0.02, 0.8))
             if self._rng.random() < 0.5:
                 await self._one_of(self._troubles)()
             else:
@@ -154,7 +154,7 @@ class MemberFaults:
         await self._start_again(node)
 
     async def _start_again(self, node: MemberNode) -> None:
-        await asyncio.sleep(self._rng.choice((0.0, 0.1, 1.0, 4.0)) * self._rng.random())
+        await asyncio.sleep(self._rng.choice((0.0, 0.05, 0.4, 1.6)) * self._rng.random())
         node.start()
         if self._rng.random() < 0.2:
             # Again, perhaps in the middle of its start.
@@ -166,13 +166,13 @@ class MemberFaults:
         """Often longer than a session."""
         process = node.process
         node.pause()
-        await asyncio.sleep(self._rng.uniform(0.1, 5.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 2.0))
         if node.is_up and node.process is process:
             node.resume()
 
     async def _lose_session(self, node: MemberNode) -> None:
         self._ensemble.cut_off(node.machine)
-        await asyncio.sleep(self._rng.uniform(0.1, 4.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 1.6))
         self._ensemble.reach_again(node.machine)
 
     # Of several
@@ -206,7 +206,7 @@ class MemberFaults:
             node.cut_power()
         self._busy.update(self._nodes)
         for node in self._nodes:
-            await asyncio.sleep(self._rng.uniform(0.0, 1.0))
+            await asyncio.sleep(self._rng.uniform(0.0, 0.4))
             node.start()
             if node is self._nodes[0] and self._rng.random() < 0.3:
                 await self._restart_alone(node)
@@ -225,7 +225,7 @@ class MemberFaults:
         if self._is_loss_unnoticed():
             return
         self._ensemble.go_away()
-        await asyncio.sleep(self._rng.uniform(0.1, 6.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 2.4))
         self._ensemble.come_back(self._rng.choice((0.0, 0.3, 1.0)))
 
     async def _set_clock(self) -> None:
@@ -233,7 +233,7 @@ class MemberFaults:
         jump_ms = self._rng.randint(-_JUMP_MS, _JUMP_MS)
         self._story.tell(node.machine, f"its clock is {jump_ms} ms off")
         node.clocks.jump(jump_ms)
-        await asyncio.sleep(self._rng.uniform(0.1, 3.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 1.2))
         node.clocks.jump(-jump_ms)
 
     # Of the network
@@ -250,12 +250,12 @@ class MemberFaults:
         if self._rng.random() < 0.3:
             await self._live(node, self._part)
         else:
-            await self._separate(node, self._rng.uniform(0.3, 6.0))
+            await self._separate(node, self._rng.uniform(0.1, 2.4))
 
     async def _part(self, node: MemberNode) -> None:
         """From brokers and ZooKeeper: its clients still reach it."""
         self._ensemble.cut_off(node.machine)
-        await self._separate(node, self._rng.uniform(0.3, 5.0))
+        await self._separate(node, self._rng.uniform(0.1, 2.0))
         self._ensemble.reach_again(node.machine)
 
     async def _separate(self, node: MemberNode, seconds: float) -> None:
@@ -279,7 +279,7 @@ class MemberFaults:
         ends = self._drawn_ends()
         self._story.tell("network", f"{ends[0]} cannot reach {ends[1]}")
         self._network.link(*ends).cut()
-        await asyncio.sleep(self._rng.uniform(0.1, 4.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 1.6))
         self._story.tell("network", f"{ends[0]} can reach {ends[1]} again")
         self._network.link(*ends).heal()
 
@@ -288,7 +288,7 @@ class MemberFaults:
         self._story.tell("network", f"it is far from {ends[0]} to {ends[1]}")
         for link in (self._network.link(*ends), self._network.link(*reversed(ends))):
             link.delay_ms = _SLOW_MS
-        await asyncio.sleep(self._rng.uniform(0.1, 3.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 1.2))
         for link in (self._network.link(*ends), self._network.link(*reversed(ends))):
             link.heal()
 

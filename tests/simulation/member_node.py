@@ -77,13 +77,13 @@ class MemberNode(Node):
         self._loop.create_task(self._prove_session(parts))
 
     async def _prove_session(self, parts: Parts) -> None:
-        """As `SessionProber`, in virtual time."""
+        """As `SessionProber`, in virtual time: what it asks counts from when it asked."""
         assert parts.cluster is not None
-        session, thread = parts.cluster.lease.session, parts.threads.separate("prober")
+        session = parts.cluster.lease.session
         while True:
-            await asyncio.sleep(TIMEOUT_MS / PROBES_PER_TIMEOUT / 1000)
+            await asyncio.sleep(TIMEOUT_MS / PROBES_PER_TIMEOUT / 1000 + self._rng.uniform(0.0, 0.02))
             with suppress(StoreError):
-                await thread.run(session.probe)
+                session.probe()
 
     async def _drain(self, parts: Parts) -> None:
         assert isinstance(parts.participant, Member)

@@ -19,6 +19,8 @@ from tests.simulation.loop import Process
 from tests.simulation.member_node import MemberNode
 from tests.simulation.stored_states import StoredStates, words
 
+_NOT_SEEN: tuple[Leader | None, int, int] = (None, 0, 0)
+
 
 class MemberWatch:
     def __init__(self, judge: Judge, nodes: Sequence[MemberNode], ensemble: Ensemble) -> None:
@@ -37,13 +39,16 @@ class MemberWatch:
             self._ensemble.tell(f"{key[0]}-{key[1]}: {words(after)}")
             self._look_at_joined(key, before, after)
         for node in self._nodes:
-            if node.parts is not None and node.process.has_run:
-                node.process.has_run = False
-                for partition in node.parts.partitions:
-                    found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
-                    if found != self._seen.get(partition):
-                        self._look_at(node, partition, self._seen.get(partition, (None, 0, 0)))
-                        self._seen[partition] = found
+            parts = node.parts
+            if parts is None or not node.process.has_run:
+                continue
+            node.process.has_run = False
+            for partition in parts.partitions:
+                found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
+                seen = self._seen.get(partition, _NOT_SEEN)
+                if found != seen:
+                    self._look_at(node, partition, seen)
+                    self._seen[partition] = found
 
     def _look_at(self, node: MemberNode, partition: Partition, before: tuple[Leader | None, int, int]) -> None:
         log, high_watermark, leader = partition.log, partition.high_watermark, partition.leader

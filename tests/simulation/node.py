@@ -7,6 +7,7 @@ life is asked for when.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import cache
 from random import Random
 
 from lamina.broker.parts import Parts, build_parts
@@ -16,6 +17,7 @@ from lamina.image.image import Broker
 from lamina.peer.addresses import Address
 from lamina.settings.listeners import Listener as Endpoint
 from lamina.settings.resolve import resolve_broker
+from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, Storage
 from lamina.store.interface import StoreError
 from tests.simulation.clocks import NodeClocks
@@ -69,7 +71,7 @@ class Node:
         self._rng = rng
         self._network = network
         self._story = story
-        self._settings = resolve_broker(sets={**_SMALL, "node.id": str(node_id), **settings})
+        self._settings = _resolved(node_id, tuple(settings.items()))
         self._on_fatal = on_fatal
         self._process: Process | None = None
         self._timers: Timers | None = None
@@ -211,3 +213,9 @@ class Node:
     def resume(self) -> None:
         self._tell("goes on")
         self._loop.resume(self.process)
+
+
+@cache
+def _resolved(node_id: int, settings: tuple[tuple[str, str], ...]) -> BrokerSettings:
+    """They never change, so that a node of many worlds may have the same."""
+    return resolve_broker(sets={**_SMALL, "node.id": str(node_id), **dict(settings)})

@@ -20,9 +20,8 @@ from tests.simulation.world import Result, simulate
 
 CHUNKS = 4
 SEEDS_PER_CHUNK = 30
-CLUSTER_CHUNKS = 2
-CLUSTER_SEEDS_PER_CHUNK = 4
-"""A world with a cluster takes seconds where another takes a tenth of one."""
+CLUSTER_CHUNKS = 4
+CLUSTER_SEEDS_PER_CHUNK = 15
 _ENOUGH_SEEDS = 60
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -50,6 +51,7 @@ def simulate(seed: int, kind: Kind = Kind.SINGLE) -> Result:
     failure = None
     # What is forgotten is unwound when the collector finds it: at another moment in each run.
     gc.disable()
+    _keep_code()
     try:
         with seeded(seed):
             world = World(loop, rng, story, kind)
@@ -63,6 +65,12 @@ def simulate(seed: int, kind: Kind = Kind.SINGLE) -> Result:
         loop.close()
         gc.enable()
     return Result(seed, story, failure)
+
+
+@cache
+def _keep_code() -> None:
+    """What is there before the first world, the code above all, need not be looked through after each."""
+    gc.freeze()
 
 
 class World:
