@@ -28,7 +28,7 @@ from tests.simulation.reading import Read, read
 from tests.simulation.story import Story
 
 LIMITS = Limits(
-    connect_timeout_ms=1000, request_timeout_ms=2000, api_timeout_ms=6000, retry_backoff_ms=50, retry_backoff_max_ms=500
+    connect_timeout_ms=400, request_timeout_ms=800, api_timeout_ms=2400, retry_backoff_ms=20, retry_backoff_max_ms=200
 )
 _PATIENT = Limits(
     connect_timeout_ms=1000,
@@ -38,6 +38,7 @@ _PATIENT = Limits(
     retry_backoff_max_ms=500,
 )
 _MAX_BYTES = 1 << 16
+PRODUCE_TIMEOUT_MS = 600
 _CREATE_TOPICS, _OFFSET_COMMIT, _OFFSET_FETCH, _INIT_PRODUCER_ID = 19, 8, 9, 22
 
 
@@ -72,7 +73,7 @@ class SimulatedClient:
     async def run(self) -> None:
         async with self.cluster:
             while not await self.step():
-                await asyncio.sleep(self.rng.uniform(0.0, 1.2))
+                await asyncio.sleep(self.rng.uniform(0.0, 0.6))
 
     async def step(self) -> bool:
         """Do the next thing. Returns whether all is done."""
@@ -155,7 +156,9 @@ class PlainProducer(SimulatedClient):
             return True
         values = self.new_values(self.rng.randint(1, 3))
         try:
-            produced = await self.cluster.produce(*self._key, self.batch(values), acks=self._acks, timeout_ms=1500)
+            produced = await self.cluster.produce(
+                *self._key, self.batch(values), acks=self._acks, timeout_ms=PRODUCE_TIMEOUT_MS
+            )
         except KafkaError as error:
             self.failed(f"produce {values}", error)
         else:
@@ -207,7 +210,7 @@ class IdempotentProducer(SimulatedClient):
     async def _produce(self) -> None:
         values = self._values
         batch = self.batch(values, producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequence)
-        produced = await self.cluster.produce(*self._key, batch, timeout_ms=1500)
+        produced = await self.cluster.produce(*self._key, batch, timeout_ms=PRODUCE_TIMEOUT_MS)
         self.tell(f"produced {values} at {produced.base_offset} of {self._key}, sequence {self._sequence}")
         self.judge.acknowledged(self._key, produced.base_offset, values)
         self._sequence += len(values)
@@ -249,7 +252,7 @@ class Reader(SimulatedClient):
 
     async def _fetch(self) -> None:
         fetched = await self.cluster.fetch(
-            *self._key, self._position, max_bytes=_MAX_BYTES, max_wait_ms=300, isolation_level=self._isolation_level
+            *self._key, self._position, max_bytes=_MAX_BYTES, max_wait_ms=150, isolation_level=self._isolation_level
         )
         self.judge.saw_high_watermark(self.name, self._key, fetched.high_watermark)
         for record in read(fetched):

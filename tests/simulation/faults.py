@@ -12,7 +12,7 @@ from tests.simulation.network import Network
 from tests.simulation.node import Node
 from tests.simulation.story import Story
 
-_SLOW_MS = (20.0, 400.0)
+_SLOW_MS = (10.0, 160.0)
 _JUMP_MS = 20 * 60_000
 """Less than `message.timestamp.after.max.ms`, so that no record comes from too far in the future."""
 
@@ -53,7 +53,7 @@ class Faults:
     async def happen(self, count: int) -> None:
         """One after another; each node is up and whole again after its own."""
         for _ in range(count):
-            await asyncio.sleep(self._rng.uniform(0.05, 1.0))
+            await asyncio.sleep(self._rng.uniform(0.02, 0.5))
             await self._rng.choice(self._kinds)(self._rng.choice(self._nodes))
         self._network.heal()
 
@@ -74,7 +74,7 @@ class Faults:
             await self._start_again(node)
 
     async def _start_again(self, node: Node) -> None:
-        await asyncio.sleep(self._rng.uniform(0.0, 1.5))
+        await asyncio.sleep(self._rng.uniform(0.0, 0.6))
         node.start()
         if self._rng.random() < 0.2:
             # Again, perhaps in the middle of its start.
@@ -84,7 +84,7 @@ class Faults:
     async def _pause(self, node: Node) -> None:
         process = node.process
         node.pause()
-        await asyncio.sleep(self._rng.uniform(0.1, 8.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 3.0))
         if node.is_up and node.process is process:
             node.resume()
 
@@ -92,7 +92,7 @@ class Faults:
         jump_ms = self._rng.randint(-_JUMP_MS, _JUMP_MS)
         self._story.tell(node.machine, f"its clock is {jump_ms} ms off")
         node.clocks.jump(jump_ms)
-        await asyncio.sleep(self._rng.uniform(0.1, 1.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 0.5))
         node.clocks.jump(-jump_ms)
 
     # Of the network
@@ -107,7 +107,7 @@ class Faults:
         self._rng.shuffle(ends)
         self._story.tell("network", f"{ends[0]} cannot reach {ends[1]}")
         self._network.link(*ends).cut()
-        await asyncio.sleep(self._rng.uniform(0.1, 4.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 1.6))
         self._story.tell("network", f"{ends[0]} can reach {ends[1]} again")
         self._network.link(*ends).heal()
 
@@ -116,5 +116,5 @@ class Faults:
         self._story.tell("network", f"it is far from {machine} to {node.machine}")
         for ends in ((machine, node.machine), (node.machine, machine)):
             self._network.link(*ends).delay_ms = _SLOW_MS
-        await asyncio.sleep(self._rng.uniform(0.1, 2.0))
+        await asyncio.sleep(self._rng.uniform(0.05, 0.8))
         self._network.heal()

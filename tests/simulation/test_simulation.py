@@ -21,7 +21,7 @@ from tests.simulation.world import Result, simulate
 CHUNKS = 4
 SEEDS_PER_CHUNK = 30
 CLUSTER_CHUNKS = 4
-CLUSTER_SEEDS_PER_CHUNK = 15
+CLUSTER_SEEDS_PER_CHUNK = 20
 _ENOUGH_SEEDS = 60
 
 

@@ -17,7 +17,7 @@ from lamina.peer.listing import LATEST
 from lamina.peer.producing import ProduceCall, partition_produced
 from lamina.peer.target import Coordinator, CoordinatorType, Leader
 from lamina.wire.produce import PartitionRecords, ProduceRequest, TopicRecords
-from tests.simulation.clients import SimulatedClient, Surroundings, committed_offset
+from tests.simulation.clients import PRODUCE_TIMEOUT_MS, SimulatedClient, Surroundings, committed_offset
 from tests.simulation.judge import Outcome, TopicPartition, Transaction
 from tests.simulation.reading import read
 
@@ -88,7 +88,7 @@ class _TransactionalClient(SimulatedClient):
             is_transactional=True,
         )
         topic = TopicRecords(key[0], None, [PartitionRecords(key[1], memoryview(batch))])
-        call = ProduceCall(ProduceRequest(self.name, -1, 1500, [topic]))
+        call = ProduceCall(ProduceRequest(self.name, -1, PRODUCE_TIMEOUT_MS, [topic]))
         call.versions = _PRODUCE_VERSIONS
         told = partition_produced(await self.cluster.request(Leader(*key), call))
         if told.error_code:
@@ -181,7 +181,7 @@ class Copier(_TransactionalClient):
 
     async def _copy(self, position: int) -> int:
         fetched = await self.cluster.fetch(
-            *self.source, position, max_bytes=_MAX_BYTES, max_wait_ms=200, isolation_level=READ_COMMITTED
+            *self.source, position, max_bytes=_MAX_BYTES, max_wait_ms=100, isolation_level=READ_COMMITTED
         )
         records = [record for record in read(fetched) if record.offset >= position][: self.rng.randint(1, 4)]
         if not records:
