@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-cluster bench-kafka bench-cleaner bench-tables soak-cleaner faults simulate fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-cluster bench-kafka bench-cleaner bench-tables soak-cleaner faults simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -47,12 +47,19 @@ faults: venv
 	LAMINA_STORIES=$(STORIES) LAMINA_TRANSACTIONS=$(TRANSACTIONS) $(PYTEST) $(PARALLEL) --timeout 1800 \
 		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark"
 
-# Lives SEEDS simulated worlds of brokers and clients: kills, power cuts, pauses, partitions, wrong clocks. Prints the
-# story of the first that fails, and how to see it again. About three minutes on two cores.
+# Lives SEEDS simulated worlds with single brokers and as many with a cluster: kills, power cuts, pauses, partitions, wrong
+# clocks, ZooKeeper away. Prints the story of the first that fails, and how to see it again. About six minutes on two cores.
 SEEDS ?= 2000
+WORLDS = $(BIN)/python -m tests.simulation --seeds 0-$$(( $(SEEDS) - 1 )) --processes $$(getconf _NPROCESSORS_ONLN)
 
 simulate: venv
-	$(BIN)/python -m tests.simulation --seeds 0-$$(( $(SEEDS) - 1 )) --processes $$(getconf _NPROCESSORS_ONLN)
+	$(WORLDS)
+	$(WORLDS) --cluster
+
+# Plants the classic bugs of replication one by one, and shows the simulated world that finds each.
+# ARGS="--search" looks for the first seeds again; ARGS="R82 R90" for some of them.
+planted: venv
+	$(BIN)/python -m tests.simulation.planted $(ARGS)
 
 # Fuzzes what reads other people's bytes: FUZZ_SECONDS for each target, two at a time; fuzz/README.md says more.
 # ARGS="TARGET..." for some of them. The fuzzer is fetched into build/; it has wheels for Linux x86-64 only.

@@ -1,286 +1,39 @@
-"""The classic bugs of replication, planted one by one: does the simulated cluster find them?
+"""Does the simulated cluster find the classic bugs of replication? Each is planted, and worlds lived until one fails.
 
-``python -m tests.simulation.planted`` looks for each within so many seeds and prints the first that shows it, with what
-was violated. ``--seeds N`` for how many, words for those in whose name one of them is. Each bug is a patch of the code
-that the brokers run, named after its fact in replication.md.
+``python -m tests.simulation.planted`` lives for each bug the world that is known to show it, and prints what was
+violated there. If that world is well, or with ``--search``, worlds are lived from the first seed on, ``--seeds`` at
+most. Words choose the bugs that have one of them in their name.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
-from unittest import mock
+from itertools import chain
 
-from lamina.broker.metadata.controller import Controller
-from lamina.broker.metadata.following import Following
-from lamina.broker.partitions.cluster import Cluster
-from lamina.broker.partitions.leader import InSyncProposal, Leader
-from lamina.broker.partitions.partition import Partition
-from lamina.broker.replication import alignment
-from lamina.broker.replication.fetcher import Fetcher
-from lamina.broker.requests.handlers import list_offsets
-from lamina.broker.requests.handlers.fetch import Fetch
-from lamina.controller import brokers as controller_brokers
-from lamina.controller import in_sync
-from lamina.image.image import Image
-from lamina.log.epochs import EpochStart
-from lamina.log.partition_log import PartitionLog
-from lamina.store.znodes import ZnodeMetadata
+from tests.simulation.planted_bugs import PLANTED
 from tests.simulation.world import Kind, simulate
 
 _HASH_SEED = "0"
 SEEDS = 2000
-
-
-def does_nothing(*_: Any, **__: Any) -> None:
-    """In place of a check or of an effect."""
-
-
-def truncates_to_high_watermark() -> AbstractContextManager[Any]:
-    return mock.patch.object(
-        alignment, "first_offset", lambda log, high_watermark: min(high_watermark, log.log_end_offset)
-    )
-
-
-def keeps_foreign_tail() -> AbstractContextManager[Any]:
-    """The leader's end of an epoch that this log does not have, as if it had."""
-
-    def offset(log: Any, high_watermark: int, leader_end: EpochStart) -> int:
-        return int(min(leader_end.start_offset, log.log_end_offset))
-
-    return mock.patch.object(alignment, "truncation_offset", offset)
-
-
-def keeps_empty_epochs() -> AbstractContextManager[Any]:
-    def forget(_: PartitionLog) -> Iterator[Any]:
-        return iter(())
-
-    return mock.patch.object(PartitionLog, "forget_empty_epochs", forget)
-
-
-def takes_watermark_of_divergence() -> AbstractContextManager[Any]:
-    right = Fetcher._take
-
-    async def take(self: Fetcher, one: Any, fetched: Any, turns: Any) -> None:
-        if fetched.diverging_epoch is not None:
-            one.partition.take_watermarks(fetched.high_watermark, fetched.log_start_offset)
-        await right(self, one, fetched, turns)
-
-    return mock.patch.object(Fetcher, "_take", take)
-
-
-def counts_diverging_fetches() -> AbstractContextManager[Any]:
-    right = Fetch._read_one
-
-    def read_one(
-        self: Fetch, request: Any, message: Any, key: Any, asked: Any, read: Any, feed: Any, *, is_arrival: bool
-    ) -> None:
-        right(self, request, message, key, asked, read, feed, is_arrival=is_arrival)
-        if message.replica_id >= 0 and read.answered[-1][1].diverging_epoch is not None:
-            read.partitions[-1][0].replica_fetched(
-                message.replica_id, message.replica_epoch, asked.fetch_offset, asked.log_start_offset
-            )
-
-    return mock.patch.object(Fetch, "_read_one", read_one)
-
-
-def expands_below_epoch_start() -> AbstractContextManager[Any]:
-    right = Leader.propose_expansion
-
-    def propose(self: Leader, *args: Any) -> InSyncProposal | None:
-        start_offset, self.start_offset = self.start_offset, 0
-        try:
-            return right(self, *args)
-        finally:
-            self.start_offset = start_offset
-
-    return mock.patch.object(Leader, "propose_expansion", propose)
-
-
-def tells_offsets_too_early() -> AbstractContextManager[Any]:
-    return mock.patch.object(list_offsets, "_check_available", does_nothing)
-
-
-def keeps_high_watermark_when_truncated() -> AbstractContextManager[Any]:
-    return mock.patch.object(Partition, "was_truncated", does_nothing)
-
-
-def ignores_leader_epochs() -> AbstractContextManager[Any]:
-    return mock.patch.object(Partition, "check_epoch", does_nothing)
-
-
-@contextmanager
-def takes_draining_brokers_in() -> Iterator[None]:
-    def is_online(self: Image, broker_id: int, topic: str, index: int) -> bool:
-        broker = self.brokers.get(broker_id)
-        return broker is not None and (topic, index) not in broker.offline
-
-    with mock.patch.object(Image, "is_online", is_online), mock.patch.object(in_sync, "_check_eligible", does_nothing):
-        yield
-
-
-@contextmanager
-def ignores_broker_epochs() -> Iterator[None]:
-    with (
-        mock.patch.object(in_sync, "_check_eligible", does_nothing),
-        mock.patch.object(Leader, "_is_eligible", return_value=True),
-    ):
-        yield
-
-
-def assumes_shrink_is_stored() -> AbstractContextManager[Any]:
-    right = Leader._propose
-
-    def propose(self: Leader, wanted: frozenset[int]) -> InSyncProposal:
-        proposal = right(self, wanted)
-        self.maximal_in_sync = wanted
-        return proposal
-
-    return mock.patch.object(Leader, "_propose", propose)
-
-
-def stands_still_after_change() -> AbstractContextManager[Any]:
-    def committed(self: Partition, *told: Any) -> None:
-        if self.leader is not None:
-            self.leader.committed(*told)
-
-    return mock.patch.object(Partition, "in_sync_committed", committed)
-
-
-@contextmanager
-def misses_bounces() -> Iterator[None]:
-    """A broker that comes back before its death was seen stays in sync."""
-    right = controller_brokers._arrive
-    right_registered = Controller.brokers_registered
-
-    def arrive(image: Image, arrivals: Any, *args: Any) -> Image:
-        same = {one: arrivals[one].broker for one in arrivals if one in image.brokers}
-        return right(_with_epochs(image, same), arrivals, *args)
-
-    async def registered(self: Controller, brokers: Mapping[int, Any]) -> None:
-        self.stream.image = _with_epochs(self.stream.image, brokers)
-        await right_registered(self, brokers)
-
-    with (
-        mock.patch.object(controller_brokers, "_arrive", arrive),
-        mock.patch.object(Controller, "brokers_registered", registered),
-    ):
-        yield
-
-
-def _with_epochs(image: Image, brokers: Mapping[int, Any]) -> Image:
-    from dataclasses import replace
-
-    known = {one: replace(broker, epoch=brokers[one].epoch) for one, broker in image.brokers.items() if one in brokers}
-    return replace(image, brokers={**image.brokers, **known})
-
-
-@contextmanager
-def binds_waiters_to_nothing() -> Iterator[None]:
-    """What waits for a commit is told by any high watermark, under whatever leader."""
-
-    def resign(self: Partition) -> None:
-        self.leader = self.follower = None
-        self._uncommitted.clear()
-        for parked in (*self._parked, *self._parked_replicas):
-            parked.stop_waiting()
-
-    right = Partition._follow_high_watermark
-
-    def follow(self: Partition, high_watermark: int) -> None:
-        right(self, high_watermark)
-        self._commit_waiters.reached(self.high_watermark, None)
-
-    with mock.patch.object(Partition, "resign", resign), mock.patch.object(Partition, "_follow_high_watermark", follow):
-        yield
-
-
-def commits_with_committed_set() -> AbstractContextManager[Any]:
-    right = Leader.high_watermark
-
-    def high_watermark(self: Leader, *args: Any) -> int | None:
-        maximal, self.maximal_in_sync = self.maximal_in_sync, self.in_sync
-        try:
-            with mock.patch.object(Leader, "is_caught_up", return_value=False):
-                return right(self, *args)
-        finally:
-            self.maximal_in_sync = maximal
-
-    return mock.patch.object(Leader, "high_watermark", high_watermark)
-
-
-def commits_below_minimum() -> AbstractContextManager[Any]:
-    right = Leader.high_watermark
-    return mock.patch.object(Leader, "high_watermark", lambda self, end, _minimum, now_ms: right(self, end, 1, now_ms))
-
-
-def takes_roles_of_former_life() -> AbstractContextManager[Any]:
-    return mock.patch.object(Cluster, "is_registered_in", lambda self, image: self.node_id in image.brokers)
-
-
-def writes_after_tenure() -> AbstractContextManager[Any]:
-    """A controller that was replaced still writes."""
-    right = ZnodeMetadata._transact
-
-    def transact(self: ZnodeMetadata, operations: Any, _tenure: Any) -> None:
-        self._store.transact(operations)
-
-    assert right is not None
-    return mock.patch.object(ZnodeMetadata, "_transact", transact)
-
-
-def believes_older_controllers() -> AbstractContextManager[Any]:
-    right = Following._take
-
-    def take(self: Following, answer: Any) -> bool:
-        if answer.controller_epoch < self._controller_epoch:
-            self._controller_epoch = answer.controller_epoch
-            self._version = -1
-        return right(self, answer)
-
-    return mock.patch.object(Following, "_take", take)
-
-
-PLANTED: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "R82: a follower truncates to its high watermark": truncates_to_high_watermark,
-    "R83: a follower keeps the tail of an epoch that its leader lacks": keeps_foreign_tail,
-    "R84: epochs without records stay when a log is truncated": keeps_empty_epochs,
-    "R85: a follower takes the high watermark of a diverging answer": takes_watermark_of_divergence,
-    "R86: a leader counts the fetch of a diverging follower": counts_diverging_fetches,
-    "R87: a follower joins below the start of the epoch": expands_below_epoch_start,
-    "R88: a new leader tells the end of a partition too early": tells_offsets_too_early,
-    "R89: a truncation leaves the high watermark": keeps_high_watermark_when_truncated,
-    "R90: leader epochs are not compared": ignores_leader_epochs,
-    "R91: brokers that stop are taken into in-sync sets": takes_draining_brokers_in,
-    "R92: broker epochs are not compared": ignores_broker_epochs,
-    "R93: a shrink is taken for stored before the answer": assumes_shrink_is_stored,
-    "R93: the high watermark stands still after an in-sync change": stands_still_after_change,
-    "R97: a bounce is not seen": misses_bounces,
-    "R99: commit waiters are bound to no epoch": binds_waiters_to_nothing,
-    "R10: the high watermark goes by the committed set": commits_with_committed_set,
-    "R11: the high watermark moves below the minimum": commits_below_minimum,
-    "own: a broker takes the roles of its former life": takes_roles_of_former_life,
-    "own: a replaced controller writes": writes_after_tenure,
-    "own: changes of an older controller are believed": believes_older_controllers,
-}
+_AT_A_TIME = 20
 
 
 def failure(seed: int, name: str) -> str | None:
     """Of a world with this bug."""
-    with PLANTED[name]():
+    with PLANTED[name].plant():
         return simulate(seed, Kind.CLUSTER).failure
 
 
-def find(name: str, seeds: int, pool: ProcessPoolExecutor) -> tuple[int, str] | None:
-    """The first seed whose world fails, and why."""
-    step = 40
-    for first in range(0, seeds, step):
-        some = range(first, min(first + step, seeds))
-        for seed, why in zip(some, pool.map(partial(failure, name=name), some, chunksize=5), strict=True):
+def find(name: str, groups: Iterable[range], pool: ProcessPoolExecutor | None) -> tuple[int, str] | None:
+    """The first seed whose world fails, and why. All seeds of a group may be lived at the same time."""
+    for seeds in groups:
+        failures = (
+            map(partial(failure, name=name), seeds) if pool is None else pool.map(partial(failure, name=name), seeds)
+        )
+        for seed, why in zip(seeds, failures, strict=True):
             if why is not None:
                 return seed, why
     return None
@@ -289,17 +42,21 @@ def find(name: str, seeds: int, pool: ProcessPoolExecutor) -> tuple[int, str] | 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted", description=__doc__)
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many worlds are lived at most for each")
+    parser.add_argument("--search", action="store_true", help="look for the first seed, whichever is known")
+    parser.add_argument("--processes", type=int, default=1, help="how many live worlds at the same time")
     given = parser.parse_args()
+    chosen = [name for name in PLANTED if not given.words or any(word.lower() in name.lower() for word in given.words)]
     missed = 0
-    with ProcessPoolExecutor(given.processes) as pool:
-        for name in PLANTED:
-            if given.words and not any(word.lower() in name.lower() for word in given.words):
-                continue
-            found = find(name, given.seeds, pool)
-            missed += found is None
-            print(f"{name}\n    {'NOT FOUND' if found is None else f'seed {found[0]}: {found[1][:150]}'}", flush=True)
+    pool = ProcessPoolExecutor(given.processes) if given.processes > 1 else None
+    for name in chosen:
+        seed = PLANTED[name].seed
+        known = [] if given.search or seed is None else [range(seed, seed + 1)]
+        groups = (range(first, min(first + _AT_A_TIME, given.seeds)) for first in range(0, given.seeds, _AT_A_TIME))
+        found = find(name, chain(known, groups), pool)
+        missed += found is None
+        print(f"{name}\n    {'NOT FOUND' if found is None else f'seed {found[0]}: {found[1][:150]}'}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} bugs are found")
     return int(missed > 0)
 
 
