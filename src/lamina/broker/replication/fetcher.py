@@ -88,6 +88,8 @@ class Fetcher:
         self._loop = loop
         self._followed: dict[PartitionKey, _Followed] = {}
         self._aligning: dict[asyncio.Task[None], None] = {}
+        self._flushing: dict[_Followed, None] = {}
+        """What has to be on disk before the next request: one without it could keep it waiting as long as a poll."""
         self._wake = asyncio.Event()
         """Set when there is something to fetch."""
         self._retry = asyncio.Event()
@@ -148,7 +150,7 @@ class Fetcher:
 
     async def _fetch(self) -> None:
         """One request and its answer. Raises where the leader does not give one."""
-        while not len(self._session):
+        while self._flushing or not len(self._session):
             self._wake.clear()
             await self._wake.wait()
         call = FetchCall(self._session.next_request(), _FETCH_VERSIONS)
@@ -255,7 +257,7 @@ class Fetcher:
             return
         if not one.partition.is_flushed():
             # A fetch says what this replica has (R6): with ``flush.messages``, what it has on disk.
-            self._session.drop(one.key)
+            self._flushing[one] = None
             one.partition.when_flushed(partial(self._flushed, one))
             return
         log = one.partition.log
@@ -263,6 +265,8 @@ class Fetcher:
         self._wake.set()
 
     def _flushed(self, one: _Followed, error: KafkaError | None) -> None:
+        self._flushing.pop(one, None)
+        self._wake.set()
         if error is None:
             self._want(one)
         else:
