@@ -53,6 +53,27 @@ def test_after_an_unclean_stop_of_all_the_controller_waits_for_all_and_elects_th
     members.run_until(lambda: members.produce(members.state("t").leader, "t") == ErrorCode.NONE)
 
 
+def test_a_dead_broker_whose_session_has_not_ended_yet_is_not_taken_for_one_that_has_its_records(
+    new_members: NewMembers,
+) -> None:
+    """After a power cut of all, sessions end one by one: one that does not report may have lost its tail."""
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="60000")
+    for node_id in (1, 2, 3):
+        members.kill(node_id, session_ends=False)
+    starting = members.begin_start(3)
+    members.zookeeper.leave(members.ended[1].session)
+    members.run_for(1.5)
+    assert (members.state("t").leader, members.state("t").isr) == (1, (1, 2)), "broker 2 has not reported"
+    members.zookeeper.leave(members.ended[2].session)
+    members.finish_start(starting)
+    members.run_until(lambda: members.state("t").leader == NO_LEADER)
+    assert members.state("t").isr == (1, 2)
+    members.start(1)
+    members.start(2)
+    members.run_until(lambda: members.state("t").leader != NO_LEADER)
+    assert members.state("t").isr == (1, 2)
+
+
 def test_it_waits_no_longer_than_it_may(new_members: NewMembers) -> None:
     members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="200")
     kill_all(members, 1, 2, 3)

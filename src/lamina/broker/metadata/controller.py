@@ -8,6 +8,7 @@ the controller gives its office up, and the next one reads the store. Must not k
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +44,7 @@ from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_REPORTS_SECONDS = 1.0
+_REPORTS_SECONDS = 0.25
 """How long a new controller waits for the reports of brokers that are there, before it decides without them."""
 
 
@@ -163,14 +164,16 @@ class Controller:
 
     # Coming into office
 
-    async def hear(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> None:
-        """Wait for the reports of brokers that served under the controller before, those that are ``ready``."""
+    async def hear(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> frozenset[int]:
+        """Wait a moment for the reports of brokers that served under the controller before, those that are ``ready``.
+
+        Returns those that have not reported yet.
+        """
         self._note_registered(registered)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(_REPORTS_SECONDS), self._has_heard:
                 await self._has_heard.wait_for(lambda: ready <= self._reports.keys() or not self.is_active)
-        except TimeoutError:
-            logger.warning("brokers %s did not report in time", sorted(ready - self._reports.keys()))
+        return ready - self._reports.keys() if self.is_active else frozenset()
 
     async def begin(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> None:
         """Take over from the controller before, with who is registered now."""

@@ -8,6 +8,7 @@ reached: ``ask`` does.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from typing import NamedTuple
 
 from lamina.broker.metadata.change_messages import patched
@@ -71,6 +72,8 @@ class Following:
         self._followed = asyncio.Condition()
         self._told: Report | None = None
         self._has_news = asyncio.Event()
+        self._retry = asyncio.Event()
+        """Set when it may be worth asking again."""
 
     # Following
 
@@ -96,7 +99,7 @@ class Following:
                 return
             except KafkaError as error:
                 logger.debug("the controller cannot be followed now: %s", error)
-                await asyncio.sleep(backoff_seconds)
+                await self._back_off(backoff_seconds)
                 backoff_seconds = min(2 * backoff_seconds, _BACKOFF_MAX_SECONDS)
             except Exception as error:
                 logger.critical("following the controller failed", exc_info=error)
@@ -150,8 +153,18 @@ class Following:
                 if backoff_seconds == _BACKOFF_MAX_SECONDS and str(error) != told:
                     told = str(error)
                     logger.warning("this broker waits for the controller: %s", told)
-            await asyncio.sleep(backoff_seconds)
+            await self._back_off(backoff_seconds)
             backoff_seconds = min(2 * backoff_seconds, _BACKOFF_MAX_SECONDS)
+
+    def retry_now(self) -> None:
+        """There is another controller, which waits for this broker's report."""
+        self._retry.set()
+
+    async def _back_off(self, seconds: float) -> None:
+        self._retry.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._retry.wait()
 
     def _report(self) -> Report:
         return self.facts.report(self.decided, self._offline())

@@ -43,6 +43,8 @@ Registered = Mapping[int, tuple[Registration, int]]
 _RETRY_SECONDS = 0.25
 _EVERYWHERE_SECONDS = 1.0
 _RETURN_SECONDS = 1.0
+_GHOST_TIMEOUTS = 1.5
+"""The servers look for ended sessions once in a tick, which is half of the shortest session."""
 
 
 class Member:
@@ -307,6 +309,8 @@ class Member:
     def _set_controller(self, broker: Broker | None) -> None:
         if broker != self.controller_broker:
             self.controller_broker = broker
+            if broker is not None:
+                self._following.retry_now()
             self.moved.set()
             self.moved = asyncio.Event()
 
@@ -378,12 +382,23 @@ class Member:
             self._counters,
             self._resigned,
         )
-        brokers = _brokers(registered)
-        self._set_controller(brokers.get(self._node_id))
-        await controller.hear(brokers, _ready(registered))
-        # The session of one that did not report may have ended meanwhile.
-        registered = await self._thread.run(self._membership.brokers)
+        self._set_controller(_brokers(registered).get(self._node_id))
+        registered = await self._hear(controller, registered)
         await controller.begin(_brokers(registered), _ready(registered))
+
+    async def _hear(self, controller: Controller, registered: Registered) -> Registered:
+        """Wait until all have reported that served under the controller before. Returns who is registered then.
+
+        One that is dead does not report while its session lasts, and may have lost what it would be elected for.
+        """
+        deadline = self._loop.time() + self._session.negotiated_timeout_ms * _GHOST_TIMEOUTS / 1000
+        silent = await controller.hear(_brokers(registered), _ready(registered))
+        while silent and self._loop.time() < deadline:
+            registered = await self._thread.run(self._membership.brokers)
+            silent = await controller.hear(_brokers(registered), _ready(registered))
+        if silent:
+            logger.warning("brokers %s are registered and do not report", sorted(silent))
+        return await self._thread.run(self._membership.brokers)
 
     def _resign(self, reason: str) -> None:
         if self.controller is not None:
