@@ -141,12 +141,17 @@ def test_where_kafkas_own_brokers_are_registered_none_of_ours_is(ensemble: Ensem
     assert set(membership.brokers()) == {1}
 
 
-def test_a_registration_that_cannot_be_read_is_named(ensemble: Ensemble) -> None:
+@pytest.mark.parametrize("name", ["2", "two"])
+def test_a_registration_that_cannot_be_read_is_named_once_and_stops_nobody(
+    ensemble: Ensemble, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     store = ensemble.connect()
     membership = registered(store, 1)
-    store.transact([Create(f"{BROKER_IDS}/2", b'{"lamina":{}}', is_ephemeral=True)])
-    with pytest.raises(StoreError, match=r"^/brokers/ids/2 in the metadata store cannot be read"):
-        membership.brokers()
+    store.transact([Create(f"{BROKER_IDS}/{name}", b'{"lamina":{}}', is_ephemeral=True)])
+    for _ in range(2):
+        assert set(membership.brokers()) == {1}
+    [told] = [message for message in caplog.messages if "passed over" in message]
+    assert f"/brokers/ids/{name} in the metadata store cannot be read" in told
 
 
 def test_after_a_lost_session_a_broker_registers_anew(ensemble: Ensemble) -> None:

@@ -5,6 +5,7 @@ registration; a controller's is ``/controller_epoch``, whose version guards ever
 the metadata, nor what anybody does about a change.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ from lamina.store.interface import (
     WrongCluster,
 )
 from lamina.store.registration import Registration
+
+logger = logging.getLogger(__name__)
 
 BROKER_IDS = "/brokers/ids"
 CONTROLLER = "/controller"
@@ -61,6 +64,8 @@ class Membership:
         self._store = store
         self._node_id = node_id
         self._clocks = clocks
+        self._unreadable: set[str] = set()
+        """Entries among the registrations of which the log was told."""
         self.session_id = 0
         """The session that owns this broker's registration; 0 before there is one."""
         self._epoch: int | None = None
@@ -180,10 +185,18 @@ class Membership:
                 )
 
     def _registrations(self) -> Iterator[tuple[int, Registration | None, Entry]]:
-        """All of them, with ``None`` for one of Kafka's own."""
+        """All that can be read, with ``None`` for one of Kafka's own. What somebody else put there stops nobody."""
         paths = {f"{BROKER_IDS}/{name}": name for name in self._store.children(BROKER_IDS)}
         for path, entry in self._store.get_many(paths).items():
-            yield parsed(path, int, paths[path]), parsed(path, registrations.load, entry.value), entry
+            try:
+                broker_id = parsed(path, int, paths[path])
+                registration = parsed(path, registrations.load, entry.value)
+            except StoreError as error:
+                if path not in self._unreadable:
+                    self._unreadable.add(path)
+                    logger.warning("an entry among the registered brokers is passed over: %s", error)
+                continue
+            yield broker_id, registration, entry
 
     # The controller
 
