@@ -249,11 +249,11 @@ def writes_after_tenure() -> AbstractContextManager[Any]:
 def believes_older_controllers() -> AbstractContextManager[Any]:
     right = Following._take
 
-    def take(self: Following, answer: Any) -> bool:
+    async def take(self: Following, answer: Any) -> bool:
         if answer.controller_epoch < self._controller_epoch:
             self._controller_epoch = answer.controller_epoch
             self._version = -1
-        return right(self, answer)
+        return await right(self, answer)
 
     return mock.patch.object(Following, "_take", take)
 

@@ -113,6 +113,7 @@ def build_cluster_parts(
     following = Following(
         OwnFacts(node_id),
         publisher,
+        threads,
         lambda: _offline(partitions),
         lambda asked: member.ask(asked),
         storage.remembered.cluster_id,

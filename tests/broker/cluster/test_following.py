@@ -43,7 +43,7 @@ def test_an_older_controller_is_not_believed(new_members: NewMembers) -> None:
     following = process.parts.cluster.following  # type: ignore[union-attr]
     image = following.decided
     assert image.controller_epoch == 2
-    assert not following._take(Answer(1, 99, True, [b"{}"]))
+    assert not members.finish(following._take(Answer(1, 99, True, [b"{}"])))
     assert following.decided is image
 
 

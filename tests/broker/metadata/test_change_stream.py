@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.broker.metadata import change_stream
-from lamina.broker.metadata.change_messages import patched
+from lamina.broker.metadata.change_messages import encode_changes, patched
 from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.image.changes import set_controller
 from lamina.image.diff import diff
@@ -31,7 +31,7 @@ def test_a_broker_reaches_the_last_image_from_any_version(steps: list[Step], fol
     before, change_stream._KEPT_CHANGES = change_stream._KEPT_CHANGES, kept
     try:
         for image in walk(steps):
-            stream.append(image, diff(stream.image, image))
+            stream.append(image, encode_changes(diff(stream.image, image)))
             images.append(image)
     finally:
         change_stream._KEPT_CHANGES = before
@@ -60,7 +60,10 @@ def test_who_waits_is_woken_by_a_change_by_time_and_by_the_end() -> None:
         stream = ChangeStream(EPOCH, NOTHING)
         far = loop.time() + 3600
         elected = set_controller(NOTHING, 1)
-        wakes: list[Callable[[], None]] = [lambda: stream.append(elected, diff(NOTHING, elected)), stream.end]
+        wakes: list[Callable[[], None]] = [
+            lambda: stream.append(elected, encode_changes(diff(NOTHING, elected))),
+            stream.end,
+        ]
         for wake in wakes:
             waiter = asyncio.ensure_future(stream.wait_above(stream.version, far))
             await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from collections import deque
 from typing import NamedTuple
 
 from lamina.broker.metadata.change_messages import encode_changes
-from lamina.image.diff import Changes, diff
+from lamina.image.diff import diff
 from lamina.image.image import Image
 
 _KEPT_CHANGES = 2000
@@ -38,9 +38,8 @@ class ChangeStream:
         self._is_ended = False
         self._is_released = False
 
-    def append(self, new: Image, changes: Changes) -> None:
-        """The image is another from now on, by these changes: wake all who wait for it."""
-        line = encode_changes(changes)
+    def append(self, new: Image, line: bytes) -> None:
+        """The image is another from now on, by the changes in this line: wake all who wait for it."""
         self.image = new
         self.version += 1
         self._lines.append(line)

@@ -10,14 +10,16 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lamina.broker.counters import ReplicationCounters
+from lamina.broker.metadata.change_messages import encode_changes
 from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.broker.metadata.following import Answer, Asked
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reports import Report
-from lamina.broker.threads import Threads
+from lamina.broker.threads import Threads, giving_way
 from lamina.controller.brokers import (
     Arrival,
     broker_drains,
@@ -142,7 +144,7 @@ class Controller:
             if new is old or new == old:
                 return self.stream.version
             try:
-                changes = await self._store_thread.run(lambda: self._store.write(old, new, self.tenure))
+                changes, line = await self._store_thread.run(lambda: self._write(old, new))
             except TooLarge as error:
                 raise PolicyViolation(f"this change is too large: {error}") from error
             except StoreError as error:
@@ -150,10 +152,16 @@ class Controller:
                 raise NotController(f"the metadata cannot be written: {error}") from error
             self._require_active()
             _count_elections(self._counters, changes)
-            self.stream.append(new, changes)
+            self.stream.append(new, line)
             self._facts = self._facts.unresolved_in(new, self._arriving(new))
             self._wait_for_absent()
             return self.stream.version
+
+    def _write(self, old: Image, new: Image) -> tuple[Changes, bytes]:
+        """On a thread; also encodes what the other brokers are told."""
+        with giving_way():
+            changes = self._store.write(old, new, self.tenure)
+            return changes, encode_changes(changes)
 
     def _arriving(self, image: Image) -> frozenset[int]:
         """Brokers that are registered and that an image does not know in this epoch."""
@@ -180,9 +188,22 @@ class Controller:
         self._note_registered(registered)
         there = ready | {one for one, report in self._reports.items() if report.is_ready}
         arrivals = [self._arrival(registered[one]) for one in sorted(there & registered.keys())]
-        epoch = self.tenure.controller_epoch
-        await self._change(lambda image: finalize_new(take_over(image, self._node_id, epoch, arrivals, self._facts)))
+        epoch, facts = self.tenure.controller_epoch, self._facts
+
+        def taken_over(image: Image) -> Image:
+            return finalize_new(take_over(image, self._node_id, epoch, arrivals, facts))
+
+        await self._change(partial(self._on_thread, taken_over))
         self._is_in_office.set()
+
+    async def _on_thread(self, decide: Callable[[Image], Image], image: Image) -> Image:
+        """Take a decision that looks at every partition: it would hold the loop up."""
+
+        def decided() -> Image:
+            with giving_way():
+                return decide(image)
+
+        return await self._store_thread.run(decided)
 
     def _arrival(self, broker: Broker) -> Arrival:
         report = self._reports.get(broker.id, Report())
@@ -195,15 +216,17 @@ class Controller:
         """These are registered now. One that is new joins with its first report that it is ready."""
         self._note_registered(registered)
 
-        def without_gone(image: Image) -> Image:
+        def without_gone(image: Image) -> Image | Awaitable[Image]:
             gone = [
                 broker.id
                 for broker in image.brokers.values()
                 if broker.id not in registered or registered[broker.id].epoch != broker.epoch
             ]
-            if gone:
-                logger.info("brokers %s have left the cluster", gone)
-            return brokers_gone(image, gone, self._facts) if gone else image
+            if not gone:
+                return image
+            logger.info("brokers %s have left the cluster", gone)
+            facts = self._facts
+            return self._on_thread(lambda image: brokers_gone(image, gone, facts), image)
 
         await self.change(without_gone)
         async with self._has_heard:

@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from functools import reduce
 from typing import NamedTuple
 
 from lamina.broker.metadata.change_messages import patched
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
+from lamina.broker.threads import Threads, giving_way
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.image.going_back import gone_back
 from lamina.image.image import Image
@@ -26,6 +28,7 @@ NOTHING_YET = -1
 LONGEST_WAIT_MS = 2000
 _FIRST_BACKOFF_SECONDS = 0.02
 _BACKOFF_MAX_SECONDS = 0.5
+_LARGE_BYTES = 32 * 1024
 
 
 class Asked(NamedTuple):
@@ -49,6 +52,7 @@ class Following:
         self,
         facts: OwnFacts,
         publisher: Publisher,
+        threads: Threads,
         offline: Callable[[], Collection[TopicPartition]],
         ask: Callable[[Asked], Awaitable[Answer]],
         cluster_id: str,
@@ -59,6 +63,7 @@ class Following:
         self.decided = Image(cluster_id)
         """The metadata as this broker has followed it; the publisher's image is what of it is served."""
         self._publisher = publisher
+        self._threads = threads
         self._offline = offline
         self._ask = ask
         self._on_fatal = on_fatal
@@ -147,7 +152,7 @@ class Following:
         told = ""
         while True:
             try:
-                self._take(await self._ask(Asked(NOTHING_YET, NOTHING_YET, 0, self._report())))
+                await self._take(await self._ask(Asked(NOTHING_YET, NOTHING_YET, 0, self._report())))
                 return
             except KafkaError as error:
                 if backoff_seconds == _BACKOFF_MAX_SECONDS and str(error) != told:
@@ -181,7 +186,7 @@ class Following:
     async def _follow(self, answer: Answer) -> None:
         async with self._applying:
             old = self.decided
-            if not self._take(answer):
+            if not await self._take(answer):
                 return
             try:
                 self.facts.did(await self._publisher.apply(old, self.decided), self.decided)
@@ -195,7 +200,7 @@ class Following:
         async with self._followed:
             self._followed.notify_all()
 
-    def _take(self, answer: Answer) -> bool:
+    async def _take(self, answer: Answer) -> bool:
         """Go on to the image that an answer leads to. Returns whether there is anything new in it.
 
         Raises UNKNOWN_SERVER_ERROR for one that cannot be read; the next question then asks for the whole image.
@@ -208,12 +213,9 @@ class Following:
             return False
         try:
             if answer.is_full:
-                (line,) = answer.lines
-                image = patched(Image(self.decided.cluster_id), line)
+                image = await self._patched(Image(self.decided.cluster_id), answer.lines)
             else:
-                image = self.decided
-                for line in self._news(answer):
-                    image = patched(image, line)
+                image = await self._patched(self.decided, self._news(answer))
         except ValueError as error:
             logger.error("%s", error)
             self._version = NOTHING_YET
@@ -224,6 +226,19 @@ class Following:
         self.decided = image
         self._controller_epoch, self._version = answer.controller_epoch, answer.version
         return True
+
+    async def _patched(self, image: Image, lines: list[bytes]) -> Image:
+        """Much is read on a thread: it would hold the loop up."""
+
+        def read() -> Image:
+            return reduce(patched, lines, image)
+
+        def read_apart() -> Image:
+            with giving_way():
+                return read()
+
+        is_large = sum(map(len, lines)) > _LARGE_BYTES
+        return await self._threads.run(read_apart) if is_large else read()
 
     def _news(self, answer: Answer) -> list[bytes]:
         """One line for each version: another answer may have brought the first of them meanwhile."""
