@@ -82,3 +82,15 @@ def test_a_prober_proves_a_real_session_again_and_again(real_ensemble: RealEnsem
         wait_until(lambda: session.is_proven(TIMEOUT_MS))
     finally:
         prober.stop()
+
+
+def test_a_session_is_proven_as_soon_as_somebody_probes_it() -> None:
+    store = MemoryZooKeeper().connect(timeout_ms=10**9)
+    session = Session(store, DrivenClock().clocks)
+    session.hold(store.session_id)
+    prober = SessionProber(session)
+    prober.start()
+    try:
+        wait_until(lambda: session.is_proven(0))
+    finally:
+        prober.stop()

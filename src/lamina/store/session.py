@@ -76,7 +76,10 @@ class SessionProber:
         self._stopping.set()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._session.negotiated_timeout_ms / PROBES_PER_TIMEOUT / 1000):
+        """The first at once: a broker that has just come into the cluster may acknowledge alone."""
+        seconds = 0.0
+        while not self._stopping.wait(seconds):
+            seconds = self._session.negotiated_timeout_ms / PROBES_PER_TIMEOUT / 1000
             was_answered = self._session.is_answered
             try:
                 self._session.probe()
