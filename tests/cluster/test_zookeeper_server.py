@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from lamina.cluster.errors import ClusterError
 from lamina.cluster.ports import free_port
-from lamina.cluster.zookeeper_server import ZooKeeperFailed, ZooKeeperServer, is_answering
+from lamina.cluster.zookeeper_server import ZooKeeperServer, is_answering
 from lamina.pipeline.java import find_java
 
 
@@ -61,14 +62,14 @@ def test_it_is_small(zookeeper: ZooKeeperServer) -> None:
 
 def test_a_second_server_on_the_same_directory_is_refused(zookeeper: ZooKeeperServer) -> None:
     second = ZooKeeperServer(str(zookeeper.directory), free_port(), find_java().path)
-    with pytest.raises(ZooKeeperFailed, match=rf"^a ZooKeeper already runs on .*: process {zookeeper.pid}$"):
+    with pytest.raises(ClusterError, match=rf"^zookeeper is already running \(process {zookeeper.pid}\)$"):
         second.start()
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ZooKeeperFailed, match=rf"^ZooKeeper cannot listen on 127\.0\.0\.1:{port}: "):
+        with pytest.raises(ClusterError, match=rf"^ZooKeeper cannot listen on 127\.0\.0\.1:{port}: "):
             ZooKeeperServer(str(tmp_path), port, find_java().path).start()
 
 
@@ -76,6 +77,6 @@ def test_a_server_that_exits_at_once_is_told_with_its_log(tmp_path: Path) -> Non
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\necho no\nexit 3\n")
     os.chmod(java, 0o755)
-    with pytest.raises(ZooKeeperFailed, match=r"^ZooKeeper exited with status 3 at its start: see .*/zookeeper\.log$"):
+    with pytest.raises(ClusterError, match=r"^ZooKeeper exited with status 3 at its start: see .*/zookeeper\.log$"):
         ZooKeeperServer(str(tmp_path / "zookeeper"), free_port(), str(java)).start()
     assert (tmp_path / "zookeeper" / "zookeeper.log").read_text() == "no\n"

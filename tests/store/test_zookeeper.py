@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lamina.clocks import SYSTEM_CLOCKS
-from lamina.cluster.ports import free_port
-from lamina.cluster.zookeeper_server import HOST, ZooKeeperServer
+from lamina.cluster.ports import HOST, free_port
+from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.settings.zookeeper_options import Tls, ZooKeeperOptions
 from lamina.store.interface import LARGEST_BYTES, Create, Entry, Operation, OutcomeUnknown, SessionLost, Set, StoreError
 from lamina.store.opening import connect

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from lamina.cluster.zookeeper_server import HOST
+from lamina.cluster.ports import HOST
 
 CLIENTS, BROKERS = "PLAINTEXT", "BROKERS"
 """Names of the two listeners: requests of other brokers are served on the second one alone."""

@@ -19,12 +19,17 @@ UNKNOWN_PID = 0
 """It runs, but whoever started it did not live to write its pid down."""
 
 
-def start_guarded(command: Sequence[str], guard: Path, *, out: Path, log: Path) -> "subprocess.Popen[bytes]":
-    """Start it in a session of its own: Ctrl-C in this terminal is not meant for it."""
+def start_guarded(
+    command: Sequence[str], guard: Path, *, log: Path, out: Path | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start it in a session of its own: Ctrl-C in this terminal is not meant for it.
+
+    Without ``out``, what it prints goes to its log too.
+    """
     guard_fd = _open_locked(guard)
     try:
         os.ftruncate(guard_fd, 0)
-        with open(out, "wb") as printed, open(log, "ab") as logged:
+        with open(log, "ab") as logged, open(log, "ab") if out is None else open(out, "wb") as printed:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -15,14 +15,13 @@ from pathlib import Path
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.cluster.broker_command import ProgramOf, lamina_program
 from lamina.cluster.broker_status import BrokerStatus
+from lamina.cluster.errors import does_not_run, no_broker, no_cluster, no_zookeeper, runs_already
 from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
 from lamina.cluster.layout import SUPERVISOR, ZOOKEEPER, Layout, broker_name
 from lamina.cluster.plan import plan
-from lamina.cluster.ports import free_port, is_free
+from lamina.cluster.ports import HOST, free_port, is_free
 from lamina.cluster.processes import Processes
-from lamina.cluster.refusals import does_not_run, no_broker, no_cluster, no_zookeeper, runs_already
 from lamina.cluster.state import BrokerPlace, ClusterState, read_state, write_state
-from lamina.cluster.zookeeper_server import HOST
 
 Progress = Callable[[str], None]
 """Told one step after the other."""

@@ -3,7 +3,8 @@
 import random
 import socket
 
-from lamina.cluster.zookeeper_server import HOST
+HOST = "127.0.0.1"
+"""Where everything of the cluster listens."""
 
 _LISTENING = range(20000, 32768)
 """Below those that systems give to outgoing connections: none of them takes the port of a broker that is down."""

@@ -14,8 +14,9 @@ from lamina.cluster.broker_status import BrokerState, BrokerStatus, last_words, 
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.guarded_process import guarded_pid, send_signal, start_guarded
 from lamina.cluster.layout import ZOOKEEPER, Layout, broker_name
+from lamina.cluster.ports import HOST
 from lamina.cluster.state import BrokerPlace, ClusterState
-from lamina.cluster.zookeeper_server import HOST, ZooKeeperFailed, ZooKeeperServer
+from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.pipeline.java import NoJava, find_java
 
 START_SECONDS = 120.0
@@ -49,10 +50,10 @@ class Processes:
         self.reap()
         try:
             java = find_java().path
-            self._zookeeper = ZooKeeperServer(str(self._layout.data(ZOOKEEPER)), state.zookeeper_port, java)
-            self._zookeeper.start()
-        except (ZooKeeperFailed, NoJava) as error:
+        except NoJava as error:
             raise ClusterError(str(error)) from error
+        self._zookeeper = ZooKeeperServer(str(self._layout.data(ZOOKEEPER)), state.zookeeper_port, java)
+        self._zookeeper.start()
 
     def start_broker(self, state: ClusterState, broker_id: int) -> None:
         """Returns at once."""
