@@ -67,6 +67,17 @@ def test_no_session_at_all_is_never_proven() -> None:
     assert not case.session.is_proven(0)
 
 
+def test_a_session_that_was_proven_once_can_be_lost() -> None:
+    case = Case()
+    case.session.hold(0)
+    case.session.probe()
+    assert not case.session.was_proven
+    case.session.hold(case.store.session_id)
+    case.session.probe()
+    case.session.hold(0)
+    assert case.session.was_proven
+
+
 def test_a_prober_proves_a_real_session_again_and_again(real_ensemble: RealEnsemble) -> None:
     store = real_ensemble.connect()
     clock = DrivenClock()

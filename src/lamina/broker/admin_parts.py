@@ -30,6 +30,7 @@ def metric_sources(parts: Parts, listening: Listening, started_ms: int) -> Metri
         listening,
         replica_max_lag=lambda: 0 if parts.fetchers is None else parts.fetchers.max_lag(),
         is_session_proven=parts.partitions.cluster.lease.is_proven,
+        was_session_proven=parts.partitions.cluster.lease.was_proven,
     )
 
 

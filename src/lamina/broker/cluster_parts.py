@@ -58,6 +58,9 @@ class SessionLease:
     def is_proven(self) -> bool:
         return self.session.is_proven(self._clocks.boottime_ms())
 
+    def was_proven(self) -> bool:
+        return self.session.was_proven
+
 
 @dataclass(slots=True)
 class ClusterParts:

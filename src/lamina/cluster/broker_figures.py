@@ -30,7 +30,8 @@ class BrokerFigures:
     offline_partitions: int
     """Of the cluster, as this broker knows it."""
     replica_max_lag: int
-    is_session_proven: bool
+    is_session_lost: bool
+    """With ZooKeeper. A broker that has only just started has none to lose yet."""
     in_bytes: int
     out_bytes: int
 
@@ -94,7 +95,7 @@ class BrokerWatch:
             figures["under_min_isr_partitions"],
             figures["offline_partitions"],
             figures["replica_max_lag"],
-            figures["is_session_proven"],
+            figures["was_session_proven"] and not figures["is_session_proven"],
             figures["in_bytes"],
             figures["out_bytes"],
         )

@@ -34,6 +34,8 @@ class Session:
         self._proof = _Proof(0, 0)
         self.is_answered = True
         """Whether the store answered when it was asked last."""
+        self.was_proven = False
+        """Whether it ever was: until then the broker is still starting, and nothing is wrong."""
 
     @property
     def negotiated_timeout_ms(self) -> int:
@@ -57,6 +59,7 @@ class Session:
             self.is_answered = False
             raise
         self._proof = _Proof(session_id, sent_ms)
+        self.was_proven |= session_id == self._held
         self.is_answered = True
 
 

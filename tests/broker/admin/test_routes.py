@@ -85,6 +85,7 @@ def test_brokers(broker: BrokerProcess) -> None:
     assert one["replication"]["leader_partitions"] == one["partitions"]
     assert one["replication"]["under_replicated_partitions"] == one["replication"]["replica_max_lag"] == 0
     assert one["replication"]["is_session_proven"]
+    assert one["replication"]["was_session_proven"]
 
 
 def test_a_topic_its_partitions_and_how_far_they_reach(broker: BrokerProcess, topic: str, raw: RawClient) -> None:

@@ -237,6 +237,8 @@ def test_nothing_is_proven_before_the_roles_are_taken(new_members: NewMembers) -
     process = members.begin_start(1)
     assert isinstance(process.parts.cluster.lease.session, Session)  # type: ignore[union-attr]
     assert not process.parts.cluster.lease.is_proven()  # type: ignore[union-attr]
+    assert not process.parts.cluster.lease.was_proven()  # type: ignore[union-attr]
     members.finish_start(process)
     members.probe()
     assert process.parts.cluster.lease.is_proven()  # type: ignore[union-attr]
+    assert process.parts.cluster.lease.was_proven()  # type: ignore[union-attr]

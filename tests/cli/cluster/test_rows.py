@@ -11,7 +11,7 @@ from lamina.cluster.broker_figures import BrokerFigures, BrokerView, Rates, rate
 from lamina.cluster.broker_status import BrokerState, BrokerStatus
 from lamina.cluster.local_cluster import LocalCluster
 
-FIGURES = BrokerFigures(10.0, True, 4000, 17, 0, 0, 123_456, True, 1_000, 2_000)
+FIGURES = BrokerFigures(10.0, True, 4000, 17, 0, 0, 123_456, False, 1_000, 2_000)
 VIEW = BrokerView(
     BrokerStatus(1, "127.0.0.1:39092", BrokerState.RUNNING, 4711), FIGURES, Rates(999_949_999.0, 999_949_999.0)
 )
@@ -40,7 +40,7 @@ def test_what_is_not_known_is_left_empty() -> None:
     [
         (BrokerView(BrokerStatus(2, "", BrokerState.DEAD)), "broker 2 is dead: `lamina cluster restart 2` starts it"),
         (replace(VIEW, figures=None), "broker 1 (process 4711) runs and does not answer"),
-        (replace(VIEW, figures=replace(FIGURES, is_session_proven=False)), "broker 1 cannot reach ZooKeeper"),
+        (replace(VIEW, figures=replace(FIGURES, is_session_lost=True)), "broker 1 cannot reach ZooKeeper"),
         (replace(VIEW, figures=replace(FIGURES, offline_partitions=2)), "2 partitions without a leader"),
         (replace(VIEW, figures=replace(FIGURES, under_min_isr_partitions=1)), "1 partition below min.insync.replicas"),
     ],

@@ -56,6 +56,7 @@ def _replication(subject: Subject, tally: ReplicationTally) -> dict[str, Any]:
         "offline_partitions": tally.without_leader,
         "replica_max_lag": subject.metrics.replica_max_lag(),
         "is_session_proven": subject.metrics.is_session_proven(),
+        "was_session_proven": subject.metrics.was_session_proven(),
         "in_bytes": sum(one.in_bytes for one in topics),
         "out_bytes": sum(one.out_bytes for one in topics),
     }

@@ -38,3 +38,5 @@ class MetricSources:
     """Offsets behind the leaders, the most of all partitions that are followed here."""
     is_session_proven: Callable[[], bool]
     """Whether this broker may act as a member of its cluster."""
+    was_session_proven: Callable[[], bool]
+    """Whether it ever was, since this broker started."""

@@ -20,11 +20,18 @@ class Lease(Protocol):
 
     def is_proven(self) -> bool: ...
 
+    def was_proven(self) -> bool:
+        """Whether it ever was: a broker that has only just started has lost nothing."""
+        ...
+
 
 class OwnCluster:
     """The lease of a broker that is the whole cluster: nobody can take anything from it."""
 
     def is_proven(self) -> bool:
+        return True
+
+    def was_proven(self) -> bool:
         return True
 
 

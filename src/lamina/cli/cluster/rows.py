@@ -80,7 +80,7 @@ def troubles(cluster: LocalCluster, views: Sequence[BrokerView]) -> Iterator[str
             yield f"broker {broker_id} is dead: `lamina cluster restart {broker_id}` starts it; its log is {log}"
         elif state_text(view) == NO_ANSWER:
             yield f"broker {broker_id} (process {view.status.pid}) runs and does not answer; its log is {log}"
-        elif view.figures is not None and not view.figures.is_session_proven:
+        elif view.figures is not None and view.figures.is_session_lost:
             yield f"broker {broker_id} cannot reach ZooKeeper: it refuses writes with acks 0 and 1"
     figures = [view.figures for view in views if view.figures is not None]
     offline = max((one.offline_partitions for one in figures), default=0)

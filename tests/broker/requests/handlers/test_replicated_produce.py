@@ -26,6 +26,9 @@ class Unproven:
     def is_proven(self) -> bool:
         return False
 
+    def was_proven(self) -> bool:
+        return True
+
 
 def test_r14_acks_all_is_answered_when_the_high_watermark_has_passed(broker: ReplicatedBroker) -> None:
     begun = broker.begin_produce(3)
