@@ -1,12 +1,15 @@
 """What a cluster is started as, from what was and what is asked for."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 
+from lamina.cluster.broker_settings import warnings_of
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.plan import plan
 from lamina.cluster.state import BrokerPlace, ClusterState
+from lamina.settings.definition import SettingError
 
 PORT = 19092
 BEFORE = ClusterState(1, {1: BrokerPlace(PORT, is_stopped=True)}, {"num.partitions": "3"})
@@ -59,3 +62,38 @@ def test_a_port_that_is_taken_is_named_with_its_broker() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ClusterError, match=rf"^port {port}, which broker 1 would get, is taken"):
             plan(None, 1, port, {})
+
+
+# Settings
+
+
+def test_a_value_that_no_broker_starts_with_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^min\.insync\.replicas = banana"):
+        plan(None, 1, 0, {"min.insync.replicas": "banana"})
+
+
+@pytest.mark.parametrize("name", ["node.id", "listeners", "log.dirs", "zookeeper.connect"])
+def test_what_each_broker_gets_from_the_cluster_is_refused(name: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{name} is given by lamina cluster: leave it out$"):
+        plan(None, 1, 0, {name: "7"})
+
+
+def test_a_name_without_effect_is_warned_of_once_and_not_kept() -> None:
+    assert warnings_of({"foo": "bar", "num.partitions": "6"}) == ["foo: unknown"]
+    settings = plan(None, 1, 0, {"foo": "bar", "num.partitions": "6"}).settings
+    assert settings["num.partitions"] == "6"
+    assert "foo" not in settings
+
+
+def test_settings_are_checked_together_with_those_that_are_kept() -> None:
+    """The default of the longest session is below this one."""
+    state = plan(None, 1, 0, {"group.consumer.max.session.timeout.ms": "120000"})
+    plan(state, None, None, {"group.consumer.session.timeout.ms": "100000"})
+    with pytest.raises(SettingError, match=r"must be at most group\.consumer\.max\.session\.timeout\.ms = 60000"):
+        plan(None, 1, 0, {"group.consumer.session.timeout.ms": "100000"})
+
+
+@pytest.mark.usefixtures("_free_ports")
+def test_a_directory_that_an_older_lamina_spoilt_is_healed() -> None:
+    spoilt = replace(BEFORE, settings={"node.id": "7", "min.insync.replicas": "banana"})
+    assert plan(spoilt, None, None, {"min.insync.replicas": "1"}).settings == {"min.insync.replicas": "1"}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.cluster.broker_command import ProgramOf, lamina_program
+from lamina.cluster.broker_settings import warnings_of
 from lamina.cluster.broker_status import BrokerStatus
 from lamina.cluster.errors import does_not_run, no_broker, no_cluster, no_zookeeper, runs_already
 from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
@@ -63,6 +64,14 @@ class LocalCluster:
         return ",".join(f"{HOST}:{place.port}" for place in self.state().brokers.values())
 
     # The whole
+
+    def check(self, brokers: int | None, base_port: int | None, settings: Mapping[str, str]) -> list[str]:
+        """Raise for what `up` would refuse, and touch nothing; otherwise what to warn of."""
+        if (pid := self.supervisor_pid()) is not None:
+            raise runs_already(self.directory, f"`lamina cluster up`, process {pid}")
+        self._refuse_if_running()
+        plan(read_state(self.layout.state), brokers, base_port, settings)
+        return warnings_of(settings)
 
     @contextmanager
     def supervised(self) -> Iterator[None]:

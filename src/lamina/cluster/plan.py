@@ -5,7 +5,7 @@ Must not start anything, nor write it down.
 
 from collections.abc import Mapping
 
-from lamina.cluster.broker_command import usual_settings
+from lamina.cluster.broker_settings import merge_settings, usual_settings
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.ports import free_port, is_free
 from lamina.cluster.state import BrokerPlace, ClusterState
@@ -17,11 +17,12 @@ DEFAULT_BASE_PORT = 9092
 def plan(
     before: ClusterState | None, brokers: int | None, base_port: int | None, settings: Mapping[str, str]
 ) -> ClusterState:
-    """``None`` is as before; ``settings`` are added to those of before, and win."""
+    """``None`` is as before; ``settings`` are added to those of before, and win. Raises SettingError for bad ones."""
     if before is None:
         brokers = DEFAULT_BROKERS if brokers is None else brokers
         base_port = DEFAULT_BASE_PORT if base_port is None else base_port
         before = ClusterState(free_port(), {}, usual_settings(brokers))
+    merged = merge_settings(before.settings, settings)
     count = len(before.brokers) if brokers is None else brokers
     if count < len(before.brokers):
         raise ClusterError(
@@ -32,7 +33,7 @@ def plan(
     zookeeper_port = before.zookeeper_port if is_free(before.zookeeper_port) else free_port()
     places = {broker_id: BrokerPlace(port) for broker_id, port in _ports(before, count, base_port).items()}
     _check_ports(places)
-    return ClusterState(zookeeper_port, places, {**before.settings, **settings})
+    return ClusterState(zookeeper_port, places, merged)
 
 
 def _ports(before: ClusterState, count: int, base_port: int | None) -> dict[int, int]:

@@ -128,3 +128,18 @@ def test_refusals_are_one_sentence(lamina: Lamina, directory: Path) -> None:
         assert outcome.err.count("\n") == 1
     assert lamina("cluster", "up", "--brokers", "0").status == 2
     assert lamina("cluster", "kill", "first").status == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("min.insync.replicas=banana", "min.insync.replicas = banana: must be a whole number"),
+        ("node.id=7", "node.id is given by lamina cluster: leave it out"),
+    ],
+)
+def test_a_setting_is_refused_before_it_is_kept(given: str, said: str, lamina: Lamina, directory: Path) -> None:
+    refused = lamina("cluster", "up", *UP, "--set", given, "--data-dir", directory)
+    assert refused.status == 2
+    assert refused.err.startswith(f"lamina: {said}")
+    assert refused.err.count("\n") == 1
+    assert not directory.exists()

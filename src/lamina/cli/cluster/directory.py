@@ -8,10 +8,11 @@ import click
 
 from lamina.cli.options.cluster import with_parameters
 from lamina.cli.options.numbers import whole
-from lamina.cli.outcome import SOMETHING_WRONG, warn
+from lamina.cli.outcome import BAD_INPUT, SOMETHING_WRONG, warn
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.layout import ZOOKEEPER
 from lamina.cluster.local_cluster import LocalCluster
+from lamina.settings.definition import SettingError
 
 DEFAULT_DIRECTORY = "lamina-cluster"
 
@@ -35,5 +36,8 @@ def local_cluster_option(command: Callable[..., int]) -> Callable[..., int]:
         except ClusterError as error:
             warn(str(error))
             return SOMETHING_WRONG
+        except SettingError as error:
+            warn(str(error))
+            return BAD_INPUT
 
     return with_parameters(command, with_cluster, _OPTION)

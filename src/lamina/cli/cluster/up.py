@@ -35,7 +35,7 @@ _MOST_BROKERS = 100
 @click.command(
     "up",
     epilog="""\b
-Exit status: 0 stopped by Ctrl-C or `lamina cluster stop`, 1 could not start.
+Exit status: 0 stopped by Ctrl-C or `lamina cluster stop`, 1 could not start, 2 bad settings.
 
 \b
 Examples:
@@ -70,6 +70,8 @@ def up(cluster: LocalCluster, brokers: int | None, base_port: int | None, sets: 
     Everything listens on this machine alone. The next start on the same directory goes on with what is there.
     """
     settings = settings_pairs_from(sets, "--set")
+    for warning in cluster.check(brokers, base_port, settings):
+        warn(warning)
     with cluster.supervised():
         try:
             with _signals_interrupt():
