@@ -71,6 +71,7 @@ class LocalCluster:
             raise runs_already(self.directory, f"`lamina cluster up`, process {pid}")
         self._refuse_if_running()
         plan(read_state(self.layout.state), brokers, base_port, settings)
+        self._processes.find_zookeeper()
         return warnings_of(settings)
 
     @contextmanager
@@ -94,7 +95,7 @@ class LocalCluster:
         progress: Progress = lambda _: None,
     ) -> None:
         """Start all of it, on what the directory holds. When one cannot start, none is left running."""
-        with self._changing():
+        with self._locked():
             self._refuse_if_running()
             state = plan(read_state(self.layout.state), brokers, base_port, settings)
             write_state(self.layout.state, state)
@@ -188,6 +189,13 @@ class LocalCluster:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
+        """A cluster that is there: who asks for another one creates nothing."""
+        self.state()
+        with self._locked():
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         self.layout.run.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.layout.change_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -126,6 +127,7 @@ def test_refusals_are_one_sentence(lamina: Lamina, directory: Path) -> None:
         assert outcome.status == 1
         assert outcome.err.startswith(f"lamina: there is no cluster in {directory}: name its directory with --data-dir")
         assert outcome.err.count("\n") == 1
+        assert not directory.exists()
     assert lamina("cluster", "up", "--brokers", "0").status == 2
     assert lamina("cluster", "kill", "first").status == 2
 
@@ -142,4 +144,21 @@ def test_a_setting_is_refused_before_it_is_kept(given: str, said: str, lamina: L
     assert refused.status == 2
     assert refused.err.startswith(f"lamina: {said}")
     assert refused.err.count("\n") == 1
+    assert not directory.exists()
+
+
+def test_a_start_that_is_refused_creates_nothing(lamina: Lamina, directory: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = lamina("cluster", "up", "--base-port", str(port), "--data-dir", directory)
+    assert refused.status == 1
+    assert refused.err.startswith(f"lamina: port {port}, which broker 1 would get, is taken by another program")
+    assert not directory.exists()
+
+
+def test_a_start_without_java_creates_nothing(lamina: Lamina, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lamina.pipeline.java.all_javas", list)
+    refused = lamina("cluster", "up", *UP, "--data-dir", directory)
+    assert refused.status == 1
+    assert refused.err.startswith("lamina: ZooKeeper needs Java 17 or newer, and there is none: install it, or pip")
     assert not directory.exists()
