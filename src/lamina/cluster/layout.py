@@ -3,15 +3,34 @@
 Must not open anything.
 """
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 ZOOKEEPER = "zookeeper"
 SUPERVISOR = "up"
+DEFAULT_DIRECTORY = "lamina-cluster"
+"""Below the working directory, unless --data-dir names another."""
+
+
+def command_for(directory: Path, words: str) -> str:
+    """What to type for the cluster of a directory."""
+    where = "" if directory == Path(DEFAULT_DIRECTORY).absolute() else f" --data-dir {shlex.quote(str(directory))}"
+    return f"lamina cluster {words}{where}"
 
 
 def broker_name(broker_id: int) -> str:
     return f"broker-{broker_id}"
+
+
+def member_text(name: str) -> str:
+    """As a sentence names it."""
+    return "ZooKeeper" if name == ZOOKEEPER else name.replace("-", " ")
+
+
+def member_argument(name: str) -> str:
+    """As `lamina cluster kill` and `restart` want it."""
+    return name.removeprefix("broker-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ process is the cluster's master: all that is known is in the directory. Must not
 import fcntl
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +21,12 @@ from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
 from lamina.cluster.layout import SUPERVISOR, ZOOKEEPER, Layout, broker_name
 from lamina.cluster.plan import plan
 from lamina.cluster.ports import HOST, free_port, is_free
-from lamina.cluster.processes import Processes
+from lamina.cluster.processes import Processes, Tell
 from lamina.cluster.state import BrokerPlace, ClusterState, read_state, write_state
 
-Progress = Callable[[str], None]
-"""Told one step after the other."""
+
+def _silent(_sentence: str) -> None:
+    pass
 
 
 class LocalCluster:
@@ -92,7 +93,7 @@ class LocalCluster:
         brokers: int | None,
         base_port: int | None,
         settings: Mapping[str, str],
-        progress: Progress = lambda _: None,
+        tell: Tell = _silent,
     ) -> None:
         """Start all of it, on what the directory holds. When one cannot start, none is left running."""
         with self._locked():
@@ -100,26 +101,26 @@ class LocalCluster:
             state = plan(read_state(self.layout.state), brokers, base_port, settings)
             write_state(self.layout.state, state)
             try:
-                progress("starting ZooKeeper")
+                tell("starting ZooKeeper")
                 self._processes.start_zookeeper(state)
-                progress(f"starting {len(state.brokers)} {'broker' if len(state.brokers) == 1 else 'brokers'}")
+                tell(f"starting {len(state.brokers)} {'broker' if len(state.brokers) == 1 else 'brokers'}")
                 for broker_id in state.brokers:
                     self._processes.start_broker(state, broker_id)
                 for broker_id, place in state.brokers.items():
                     self._processes.await_start(broker_id, place)
-                    progress(f"broker {broker_id} is ready")
+                    tell(f"broker {broker_id} is ready")
             except BaseException:
-                self._processes.stop_all(state)
+                self._processes.stop_all(state, tell)
                 raise
 
-    def stop(self) -> None:
+    def stop(self, tell: Tell = _silent) -> None:
         """Brokers first, so that each can say good-bye; then ZooKeeper."""
         with self._changing():
             state = self.state()
             for broker_id, place in state.brokers.items():
                 state = state.with_broker(broker_id, replace(place, is_stopped=True))
             write_state(self.layout.state, state)
-            self._processes.stop_all(state)
+            self._processes.stop_all(state, tell)
 
     def kill(self) -> None:
         """Everything at once, as if the machine lost its power."""
@@ -131,24 +132,21 @@ class LocalCluster:
     def kill_broker(self, broker_id: int) -> int:
         """SIGKILL; returns the process that is no more."""
         pid = self._running_pid(broker_id)
-        send_signal(self._guard(broker_id), signal.SIGKILL)
-        self._processes.await_end(broker_name(broker_id))
+        self._processes.kill(broker_name(broker_id))
         return pid
 
-    def stop_broker(self, broker_id: int) -> None:
+    def stop_broker(self, broker_id: int, tell: Tell = _silent) -> None:
         with self._changing():
             self._running_pid(broker_id)
             self._mark(broker_id, is_stopped=True)
-            send_signal(self._guard(broker_id), signal.SIGTERM)
-            self._processes.await_end(broker_name(broker_id))
+            self._processes.stop([broker_name(broker_id)], tell)
 
-    def restart_broker(self, broker_id: int) -> BrokerStatus:
+    def restart_broker(self, broker_id: int, tell: Tell = _silent) -> BrokerStatus:
         """Stop it if it runs, and start it on what it left."""
         with self._changing():
             self._place(broker_id)
             self._require_zookeeper()
-            if send_signal(self._guard(broker_id), signal.SIGTERM):
-                self._processes.await_end(broker_name(broker_id))
+            self._processes.stop([broker_name(broker_id)], tell)
             return self._start_and_await(broker_id)
 
     def add_broker(self) -> BrokerStatus:
@@ -170,16 +168,14 @@ class LocalCluster:
         self.state()
         if pid is None:
             raise does_not_run("ZooKeeper", ZOOKEEPER, self.directory)
-        send_signal(self.layout.guard(ZOOKEEPER), signal.SIGKILL)
-        self._processes.await_end(ZOOKEEPER)
+        self._processes.kill(ZOOKEEPER)
         return pid
 
-    def restart_zookeeper(self) -> int:
+    def restart_zookeeper(self, tell: Tell = _silent) -> int:
         """Stop it if it runs, and start it where the brokers look for it; returns its process."""
         with self._changing():
             state = self.state()
-            if send_signal(self.layout.guard(ZOOKEEPER), signal.SIGTERM):
-                self._processes.await_end(ZOOKEEPER)
+            self._processes.stop([ZOOKEEPER], tell)
             self._processes.start_zookeeper(state)
             pid = self.zookeeper_pid()
             assert pid is not None

@@ -6,14 +6,14 @@ know who changes it.
 
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lamina.clocks import Clocks, pause
 from lamina.cluster.broker_command import ProgramOf, broker_command
 from lamina.cluster.broker_status import BrokerState, BrokerStatus, last_words, read_started
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.guarded_process import guarded_pid, send_signal, start_guarded
-from lamina.cluster.layout import ZOOKEEPER, Layout, broker_name
+from lamina.cluster.layout import ZOOKEEPER, Layout, broker_name, command_for, member_argument, member_text
 from lamina.cluster.ports import HOST
 from lamina.cluster.state import BrokerPlace, ClusterState
 from lamina.cluster.zookeeper_server import INSTALL, ZooKeeperServer, class_path
@@ -21,7 +21,13 @@ from lamina.pipeline.java import NoJava, find_java
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
+"""A broker that is stopped hands over what it leads and flushes its logs."""
+PATIENCE_SECONDS = 5.0
+KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.02
+
+Tell = Callable[[str], None]
+"""Given one sentence after the other for whoever waits."""
 
 
 class Processes:
@@ -85,32 +91,44 @@ class Processes:
 
     # Ending
 
-    def stop_all(self, state: ClusterState) -> None:
-        """Brokers first, all at once; then ZooKeeper. Raises for the first that does not end."""
-        names = [broker_name(broker_id) for broker_id in state.brokers]
-        late = self._stop(names) + self._stop([ZOOKEEPER])
-        if late:
-            raise late[0]
+    def stop_all(self, state: ClusterState, tell: Tell) -> None:
+        """Brokers first, all at once; then ZooKeeper."""
+        self.stop([broker_name(broker_id) for broker_id in state.brokers], tell)
+        self.stop([ZOOKEEPER], tell)
 
-    def await_end(self, name: str) -> None:
-        deadline = self._clocks.monotonic_seconds() + STOP_SECONDS
-        while guarded_pid(self._layout.guard(name)) is not None:
+    def stop(self, names: Iterable[str], tell: Tell) -> None:
+        """With SIGTERM; one that takes long is told, and one that does not end in time is killed."""
+        names = [name for name in names if send_signal(self._layout.guard(name), signal.SIGTERM)]
+        begun = self._clocks.monotonic_seconds()
+        if not self._await_ends(names, begun + PATIENCE_SECONDS):
+            for name in self._running(names):
+                kill = command_for(self._layout.directory, f"kill {member_argument(name)}")
+                tell(f"{member_text(name)} does not end yet: `{kill}` kills it")
+        if not self._await_ends(names, begun + STOP_SECONDS):
+            for name in self._running(names):
+                self.kill(name)
+                late = f"{member_text(name)} did not end within {STOP_SECONDS:.0f} s and was killed"
+                tell(f"{late}; its log is {self._layout.log(name)}")
+
+    def kill(self, name: str) -> None:
+        """Returns once it has ended."""
+        send_signal(self._layout.guard(name), signal.SIGKILL)
+        if not self._await_ends([name], self._clocks.monotonic_seconds() + KILL_SECONDS):
+            raise ClusterError(
+                f"{member_text(name)} did not end within {KILL_SECONDS:.0f} s of SIGKILL: is its disk stuck?"
+            )
+
+    def _await_ends(self, names: Iterable[str], deadline: float) -> bool:
+        """Whether all of them ended in time."""
+        while self._running(names):
             if self._clocks.monotonic_seconds() > deadline:
-                raise ClusterError(f"{name} did not end within {STOP_SECONDS:.0f} s: see {self._layout.log(name)}")
+                return False
             pause(_POLL_SECONDS)
         self.reap()
+        return True
 
-    def _stop(self, names: Iterable[str]) -> list[ClusterError]:
-        """One that does not end must not keep the others."""
-        names, late = list(names), []
-        for name in names:
-            send_signal(self._layout.guard(name), signal.SIGTERM)
-        for name in names:
-            try:
-                self.await_end(name)
-            except ClusterError as error:
-                late.append(error)
-        return late
+    def _running(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if guarded_pid(self._layout.guard(name)) is not None]
 
     def reap(self) -> None:
         """Take notice of the end of what this process started, whoever ended it. A guard is free a moment before."""

@@ -150,7 +150,7 @@ def _stop(cluster: LocalCluster, *, is_quiet: bool) -> int:
     if not is_quiet:
         click.echo("stopping the cluster; Ctrl-C again kills it …", err=True)
     try:
-        cluster.stop()
+        cluster.stop(warn)
     except KeyboardInterrupt:
         cluster.kill()
         warn("killed: the next start checks the logs")
