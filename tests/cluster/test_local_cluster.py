@@ -98,7 +98,10 @@ def test_nobody_starts_a_broker_without_a_zookeeper(cluster: LocalCluster) -> No
     cluster.stop()
     with pytest.raises(ClusterError, match="is not running: start it with `lamina cluster up"):
         cluster.restart_broker(1)
-    with pytest.raises(ClusterError, match="there is no broker 4: there are 1"):
+    for kill in (lambda: cluster.kill_broker(1), lambda: cluster.stop_broker(1), cluster.kill_zookeeper):
+        with pytest.raises(ClusterError, match="is not running: start it with `lamina cluster up"):
+            kill()
+    with pytest.raises(ClusterError, match="there is no broker 4: there is only broker 1"):
         cluster.kill_broker(4)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, signal.SIG_DFL)

@@ -1,7 +1,9 @@
 """Why a cluster on this machine cannot do what is asked, each in one sentence that says what to type instead."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
+
+from lamina.cluster.layout import command_for, member_argument, member_text
 
 
 class ClusterError(Exception):
@@ -11,30 +13,26 @@ class ClusterError(Exception):
 def no_cluster(directory: Path) -> ClusterError:
     return ClusterError(
         f"there is no cluster in {directory}: name its directory with --data-dir DIR, or start one with "
-        "`lamina cluster up`"
+        f"`{command_for(directory, 'up')}`"
     )
 
 
 def runs_already(directory: Path, what: str) -> ClusterError:
+    status, stop = command_for(directory, "status"), command_for(directory, "stop")
     return ClusterError(
-        f"the cluster in {directory} is already running ({what}): look at it with `lamina cluster status --data-dir "
-        f"{directory}`, end it with `lamina cluster stop --data-dir {directory}`"
+        f"the cluster in {directory} is already running ({what}): look at it with `{status}`, end it with `{stop}`"
     )
 
 
-def no_zookeeper(directory: Path, *, has_brokers: bool) -> ClusterError:
-    if has_brokers:
-        return ClusterError(
-            f"ZooKeeper is not running: start it with `lamina cluster restart zookeeper --data-dir {directory}`"
-        )
-    return ClusterError(
-        f"the cluster in {directory} is not running: start it with `lamina cluster up --data-dir {directory}`"
-    )
+def runs_not(directory: Path) -> ClusterError:
+    return ClusterError(f"the cluster in {directory} is not running: start it with `{command_for(directory, 'up')}`")
 
 
-def no_broker(broker_id: int, known: Iterable[int]) -> ClusterError:
-    return ClusterError(f"there is no broker {broker_id}: there are {', '.join(map(str, known))}")
+def no_broker(broker_id: int, known: Collection[int]) -> ClusterError:
+    there = f"there is only broker {min(known)}" if len(known) == 1 else f"there are {', '.join(map(str, known))}"
+    return ClusterError(f"there is no broker {broker_id}: {there}")
 
 
-def does_not_run(what: str, name: str, directory: Path) -> ClusterError:
-    return ClusterError(f"{what} is not running: start it with `lamina cluster restart {name} --data-dir {directory}`")
+def member_runs_not(directory: Path, name: str) -> ClusterError:
+    restart = command_for(directory, f"restart {member_argument(name)}")
+    return ClusterError(f"{member_text(name)} is not running: start it with `{restart}`")

@@ -16,7 +16,7 @@ from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.cluster.broker_command import ProgramOf, lamina_program
 from lamina.cluster.broker_settings import warnings_of
 from lamina.cluster.broker_status import BrokerStatus
-from lamina.cluster.errors import does_not_run, no_broker, no_cluster, no_zookeeper, runs_already
+from lamina.cluster.errors import ClusterError, member_runs_not, no_broker, no_cluster, runs_already, runs_not
 from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
 from lamina.cluster.layout import SUPERVISOR, ZOOKEEPER, Layout, broker_name
 from lamina.cluster.plan import plan
@@ -165,9 +165,8 @@ class LocalCluster:
     def kill_zookeeper(self) -> int:
         """SIGKILL; returns the process that is no more."""
         pid = self.zookeeper_pid()
-        self.state()
         if pid is None:
-            raise does_not_run("ZooKeeper", ZOOKEEPER, self.directory)
+            raise self._not_running(ZOOKEEPER)
         self._processes.kill(ZOOKEEPER)
         return pid
 
@@ -219,7 +218,11 @@ class LocalCluster:
 
     def _require_zookeeper(self) -> None:
         if self.zookeeper_pid() is None:
-            raise no_zookeeper(self.directory, has_brokers=any(one.pid is not None for one in self.brokers()))
+            raise self._not_running(ZOOKEEPER)
+
+    def _not_running(self, name: str) -> ClusterError:
+        """A member of a cluster that does not run at all cannot be started alone."""
+        return member_runs_not(self.directory, name) if self.is_running() else runs_not(self.directory)
 
     def _place(self, broker_id: int) -> BrokerPlace:
         brokers = self.state().brokers
@@ -231,7 +234,7 @@ class LocalCluster:
         self._place(broker_id)
         pid = guarded_pid(self._guard(broker_id))
         if pid is None:
-            raise does_not_run(f"broker {broker_id}", str(broker_id), self.directory)
+            raise self._not_running(broker_name(broker_id))
         return pid
 
     def _guard(self, broker_id: int) -> Path:

@@ -38,7 +38,10 @@ def test_what_is_not_known_is_left_empty() -> None:
 @pytest.mark.parametrize(
     ("view", "said"),
     [
-        (BrokerView(BrokerStatus(2, "", BrokerState.DEAD)), "broker 2 is dead: `lamina cluster restart 2` starts it"),
+        (
+            BrokerView(BrokerStatus(2, "", BrokerState.DEAD)),
+            "broker 2 is dead: `lamina cluster restart 2 --data-dir {directory}` starts it",
+        ),
         (replace(VIEW, figures=None), "broker 1 (process 4711) runs and does not answer"),
         (replace(VIEW, figures=replace(FIGURES, is_session_lost=True)), "broker 1 cannot reach ZooKeeper"),
         (replace(VIEW, figures=replace(FIGURES, offline_partitions=2)), "2 partitions without a leader"),
@@ -47,8 +50,8 @@ def test_what_is_not_known_is_left_empty() -> None:
 )
 def test_a_trouble_is_a_sentence(view: BrokerView, said: str, tmp_path: Path) -> None:
     first, told = troubles(LocalCluster(tmp_path), [view])
-    assert first.startswith("ZooKeeper is dead: `lamina cluster restart zookeeper` starts it")
-    assert told.startswith(said)
+    assert first.startswith(f"ZooKeeper is dead: `lamina cluster restart zookeeper --data-dir {tmp_path}` starts it")
+    assert told.startswith(said.format(directory=tmp_path))
 
 
 def test_a_broker_that_is_stopped_or_starts_is_no_trouble(tmp_path: Path) -> None:

@@ -10,11 +10,9 @@ from lamina.cli.options.cluster import with_parameters
 from lamina.cli.options.numbers import whole
 from lamina.cli.outcome import BAD_INPUT, SOMETHING_WRONG, warn
 from lamina.cluster.errors import ClusterError
-from lamina.cluster.layout import ZOOKEEPER
+from lamina.cluster.layout import DEFAULT_DIRECTORY, ZOOKEEPER
 from lamina.cluster.local_cluster import LocalCluster
 from lamina.settings.definition import SettingError
-
-DEFAULT_DIRECTORY = "lamina-cluster"
 
 _OPTION = click.option("--data-dir", metavar="DIR", help=f"The cluster's directory.  [default: ./{DEFAULT_DIRECTORY}]")
 

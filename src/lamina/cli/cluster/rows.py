@@ -9,7 +9,7 @@ from lamina.cli.printing.tables import Row
 from lamina.cli.printing.text import bytes_text, counted
 from lamina.cluster.broker_figures import BrokerView
 from lamina.cluster.broker_status import BrokerState
-from lamina.cluster.layout import ZOOKEEPER, broker_name
+from lamina.cluster.layout import ZOOKEEPER, broker_name, command_for
 from lamina.cluster.local_cluster import LocalCluster
 
 HEADINGS = ("id", "port", "state", "role", "leads", "in sync", "lag", "in/s", "out/s")
@@ -72,12 +72,14 @@ def troubles(cluster: LocalCluster, views: Sequence[BrokerView]) -> Iterator[str
     """What somebody should know, one sentence each."""
     if cluster.zookeeper_pid() is None:
         log = cluster.layout.log(ZOOKEEPER)
-        yield f"ZooKeeper is dead: `lamina cluster restart zookeeper` starts it; its log is {log}"
+        restart = command_for(cluster.directory, f"restart {ZOOKEEPER}")
+        yield f"ZooKeeper is dead: `{restart}` starts it; its log is {log}"
     for view in views:
         broker_id = view.status.id
         log = cluster.layout.log(broker_name(broker_id))
         if view.status.state is BrokerState.DEAD:
-            yield f"broker {broker_id} is dead: `lamina cluster restart {broker_id}` starts it; its log is {log}"
+            restart = command_for(cluster.directory, f"restart {broker_id}")
+            yield f"broker {broker_id} is dead: `{restart}` starts it; its log is {log}"
         elif state_text(view) == NO_ANSWER:
             yield f"broker {broker_id} (process {view.status.pid}) runs and does not answer; its log is {log}"
         elif view.figures is not None and view.figures.is_session_lost:

@@ -3,7 +3,6 @@
 Owns the order of it and what is printed when. Must not know processes.
 """
 
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import counted
 from lamina.clocks import SYSTEM_CLOCKS, pause
 from lamina.cluster.broker_figures import BrokerWatch
+from lamina.cluster.layout import command_for
 from lamina.cluster.local_cluster import LocalCluster
 from lamina.cluster.plan import DEFAULT_BASE_PORT, DEFAULT_BROKERS
 from lamina.settings.listeners import PORT_MAX
@@ -118,12 +118,11 @@ def _print_start(cluster: LocalCluster) -> None:
     servers = cluster.bootstrap_servers()
     first = servers.partition(",")[0]
     brokers = counted(len(cluster.state().brokers), "broker")
-    where = f" --data-dir {shlex.quote(str(cluster.directory))}"
     click.echo(f"{click.style('lamina cluster', bold=True)} of {brokers} is ready")
     click.echo(f"  clients     {servers}")
     click.echo(f"  zookeeper   {cluster.zookeeper_address()}")
     click.echo(f"  data        {cluster.directory}")
-    click.echo(f"  look        lamina cluster status{where}")
+    click.echo(f"  look        {command_for(cluster.directory, 'status')}")
     click.echo("  stop        Ctrl-C")
     click.echo(f"  try         lamina topics create orders --bootstrap-server {first}")
 
