@@ -1,4 +1,4 @@
-"""How one broker of a cluster on this machine is: what its process and the files beside it say.
+"""How a broker, or the ZooKeeper, of a cluster on this machine is: what its process and the files beside it say.
 
 Must not ask the broker itself.
 """
@@ -16,6 +16,8 @@ class BrokerState(StrEnum):
     """Somebody stopped it."""
     DEAD = "dead"
     """Nobody did: it was killed, or ended by itself."""
+    NO_ANSWER = "no answer"
+    """It runs, and hangs or is paused: only who asked it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,13 @@ class BrokerStatus:
     pid: int | None = None
     started: Started | None = None
     """``None`` until clients can connect."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperStatus:
+    port: int
+    state: BrokerState
+    pid: int | None = None
 
 
 def read_started(path: Path, pid: int) -> Started | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.cluster.broker_command import ProgramOf, lamina_program
 from lamina.cluster.broker_settings import warnings_of
-from lamina.cluster.broker_status import BrokerStatus
+from lamina.cluster.broker_status import BrokerState, BrokerStatus, ZooKeeperStatus
 from lamina.cluster.errors import ClusterError, member_runs_not, no_broker, no_cluster, runs_already, runs_not
 from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
 from lamina.cluster.layout import SUPERVISOR, ZOOKEEPER, Layout, broker_name
@@ -23,6 +23,7 @@ from lamina.cluster.plan import plan
 from lamina.cluster.ports import HOST, free_port, is_free
 from lamina.cluster.processes import Processes, Tell
 from lamina.cluster.state import BrokerPlace, ClusterState, read_state, write_state
+from lamina.cluster.zookeeper_server import is_answering
 
 
 def _silent(_sentence: str) -> None:
@@ -45,6 +46,15 @@ class LocalCluster:
 
     def zookeeper_pid(self) -> int | None:
         return guarded_pid(self.layout.guard(ZOOKEEPER))
+
+    def zookeeper(self) -> ZooKeeperStatus:
+        """Asks it whether it is well."""
+        state, pid = self.state(), self.zookeeper_pid()
+        if pid is not None:
+            is_well = is_answering(state.zookeeper_port)
+            return ZooKeeperStatus(state.zookeeper_port, BrokerState.RUNNING if is_well else BrokerState.NO_ANSWER, pid)
+        is_stopped = all(place.is_stopped for place in state.brokers.values())
+        return ZooKeeperStatus(state.zookeeper_port, BrokerState.STOPPED if is_stopped else BrokerState.DEAD)
 
     def zookeeper_address(self) -> str:
         return f"{HOST}:{self.state().zookeeper_port}"

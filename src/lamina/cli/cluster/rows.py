@@ -8,31 +8,46 @@ from collections.abc import Iterator, Sequence
 from lamina.cli.printing.tables import Row
 from lamina.cli.printing.text import bytes_text, counted
 from lamina.cluster.broker_figures import BrokerView
-from lamina.cluster.broker_status import BrokerState
+from lamina.cluster.broker_status import BrokerState, ZooKeeperStatus
 from lamina.cluster.layout import ZOOKEEPER, broker_name, command_for
 from lamina.cluster.local_cluster import LocalCluster
 
-HEADINGS = ("id", "port", "state", "role", "leads", "in sync", "lag", "in/s", "out/s")
-"""Few enough for a terminal of 80 columns; --json has the rest."""
-NO_ANSWER = "no answer"
+HEADINGS = ("id", "port", "state", "role", "leads", "under-replicated", "lag")
+RATE_HEADINGS = ("in/s", "out/s")
+"""With these still few enough for a terminal of 80 columns, if one heading takes two lines; --json has the rest."""
 
 
-def state_text(view: BrokerView) -> str:
+def state_of(view: BrokerView) -> BrokerState:
     """A broker that runs and does not answer hangs, or is paused."""
     is_silent = view.status.state is BrokerState.RUNNING and view.figures is None
-    return NO_ANSWER if is_silent else view.status.state.value
+    return BrokerState.NO_ANSWER if is_silent else view.status.state
 
 
 def cells(view: BrokerView) -> tuple[str, ...]:
-    figures, rates = view.figures, view.rates
+    status, figures = view.status, view.figures
     known = ("", "", "", "")
     if figures is not None:
-        in_sync = figures.leader_partitions - figures.under_replicated_partitions
-        role = "controller" if figures.is_controller else ""
-        known = (role, str(figures.leader_partitions), str(in_sync), str(figures.replica_max_lag))
-    port = view.status.address.rpartition(":")[2]
-    shown = ("", "") if rates is None else (bytes_text(rates.in_bytes), bytes_text(rates.out_bytes))
-    return str(view.status.id), port, state_text(view), *known, *shown
+        known = (
+            "controller" if figures.is_controller else "",
+            str(figures.leader_partitions),
+            str(figures.under_replicated_partitions),
+            str(figures.replica_max_lag),
+        )
+    return str(status.id), status.address.rpartition(":")[2], state_of(view), *known
+
+
+def rate_cells(view: BrokerView) -> tuple[str, str]:
+    rates = view.rates
+    return ("", "") if rates is None else (bytes_text(rates.in_bytes), bytes_text(rates.out_bytes))
+
+
+def zookeeper_cells(zookeeper: ZooKeeperStatus) -> tuple[str, ...]:
+    """Under the same headings."""
+    return "", str(zookeeper.port), zookeeper.state, ZOOKEEPER, "", "", ""
+
+
+def pid_cell(pid: int | None) -> str:
+    return "" if pid is None else str(pid)
 
 
 def broker_row(view: BrokerView) -> Row:
@@ -41,7 +56,7 @@ def broker_row(view: BrokerView) -> Row:
         "type": "cluster_broker",
         "id": status.id,
         "address": status.address,
-        "state": state_text(view),
+        "state": state_of(view),
         "pid": status.pid,
         "admin": None if status.started is None else status.started.admin_address,
         "version": None if status.started is None else status.started.version,
@@ -56,31 +71,34 @@ def broker_row(view: BrokerView) -> Row:
 
 
 def cluster_row(cluster: LocalCluster) -> Row:
-    state = cluster.state()
+    state, zookeeper = cluster.state(), cluster.zookeeper()
     return {
         "type": "cluster",
         "data_dir": str(cluster.directory),
         "bootstrap_servers": cluster.bootstrap_servers(),
         "zookeeper": cluster.zookeeper_address(),
-        "zookeeper_pid": cluster.zookeeper_pid(),
+        "zookeeper_state": zookeeper.state,
+        "zookeeper_pid": zookeeper.pid,
         "brokers": len(state.brokers),
         "supervisor_pid": cluster.supervisor_pid(),
     }
 
 
-def troubles(cluster: LocalCluster, views: Sequence[BrokerView]) -> Iterator[str]:
+def troubles(cluster: LocalCluster, zookeeper: ZooKeeperStatus, views: Sequence[BrokerView]) -> Iterator[str]:
     """What somebody should know, one sentence each."""
-    if cluster.zookeeper_pid() is None:
-        log = cluster.layout.log(ZOOKEEPER)
+    log = cluster.layout.log(ZOOKEEPER)
+    if zookeeper.state is BrokerState.NO_ANSWER:
+        yield f"ZooKeeper (process {zookeeper.pid}) runs and does not answer; its log is {log}"
+    elif zookeeper.state is not BrokerState.RUNNING:
         restart = command_for(cluster.directory, f"restart {ZOOKEEPER}")
-        yield f"ZooKeeper is dead: `{restart}` starts it; its log is {log}"
+        yield f"ZooKeeper is {zookeeper.state}: `{restart}` starts it; its log is {log}"
     for view in views:
         broker_id = view.status.id
         log = cluster.layout.log(broker_name(broker_id))
         if view.status.state is BrokerState.DEAD:
             restart = command_for(cluster.directory, f"restart {broker_id}")
             yield f"broker {broker_id} is dead: `{restart}` starts it; its log is {log}"
-        elif state_text(view) == NO_ANSWER:
+        elif state_of(view) is BrokerState.NO_ANSWER:
             yield f"broker {broker_id} (process {view.status.pid}) runs and does not answer; its log is {log}"
         elif view.figures is not None and view.figures.is_session_lost:
             yield f"broker {broker_id} cannot reach ZooKeeper: it refuses writes with acks 0 and 1"

@@ -135,7 +135,7 @@ def _watch(cluster: LocalCluster, interruption: Interruption, *, as_json: bool) 
         LiveTable(cluster) if is_live else StateLines(cluster, as_json=as_json) as shown,
     ):
         while not interruption() and cluster.is_running():
-            shown.show(watch.look(cluster.brokers()))
+            shown.show(cluster.zookeeper(), watch.look(cluster.brokers()))
             _await_next_look(interruption)
 
 

@@ -6,13 +6,24 @@ Must not ask brokers anything.
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lamina.cli.cluster.rows import HEADINGS, broker_row, cells, cluster_row, state_text, troubles
+from lamina.cli.cluster.rows import (
+    HEADINGS,
+    RATE_HEADINGS,
+    broker_row,
+    cells,
+    cluster_row,
+    rate_cells,
+    state_of,
+    troubles,
+    zookeeper_cells,
+)
 from lamina.cli.printing.tables import Row, print_json
 from lamina.cluster.broker_figures import BrokerView
+from lamina.cluster.broker_status import BrokerState, ZooKeeperStatus
 from lamina.cluster.local_cluster import LocalCluster
 
 if TYPE_CHECKING:
@@ -37,22 +48,28 @@ class LiveTable:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         self._live.stop()
 
-    def show(self, views: Sequence[BrokerView]) -> None:
-        self._live.update(render(self._cluster, views), refresh=True)
+    def show(self, zookeeper: ZooKeeperStatus, views: Sequence[BrokerView]) -> None:
+        self._live.update(render(self._cluster, zookeeper, views), refresh=True)
 
 
-def render(cluster: LocalCluster, views: Sequence[BrokerView]) -> "RenderableType":
+def render(cluster: LocalCluster, zookeeper: ZooKeeperStatus, views: Sequence[BrokerView]) -> "RenderableType":
     from rich import box
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for number, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="right" if number >= _NUMBERS_FROM else "left", no_wrap=True)
+    for number, heading in enumerate((*HEADINGS, *RATE_HEADINGS)):
+        justify: Literal["left", "right"] = "right" if number >= _NUMBERS_FROM else "left"
+        table.add_column(heading.replace("-", "-\n"), justify=justify, no_wrap=True)
+    table.add_row(*zookeeper_cells(zookeeper), style=_style(zookeeper.state))
     for view in views:
-        table.add_row(*cells(view), style=None if state_text(view) == "running" else "yellow")
-    return Group(table, *(Text(trouble, style="yellow") for trouble in troubles(cluster, views)))
+        table.add_row(*cells(view), *rate_cells(view), style=_style(state_of(view)))
+    return Group(table, *(Text(trouble, style="yellow") for trouble in troubles(cluster, zookeeper, views)))
+
+
+def _style(state: BrokerState) -> str | None:
+    return None if state is BrokerState.RUNNING else "yellow"
 
 
 class StateLines:
@@ -61,8 +78,8 @@ class StateLines:
     def __init__(self, cluster: LocalCluster, *, as_json: bool) -> None:
         self._cluster = cluster
         self._as_json = as_json
-        self._states: dict[int, str] = {}
-        self._has_zookeeper = True
+        self._states: dict[int, BrokerState] = {}
+        self._zookeeper = BrokerState.RUNNING
 
     def __enter__(self) -> "StateLines":
         return self
@@ -70,14 +87,13 @@ class StateLines:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         pass
 
-    def show(self, views: Sequence[BrokerView]) -> None:
-        has_zookeeper = self._cluster.zookeeper_pid() is not None
-        if has_zookeeper != self._has_zookeeper:
-            self._has_zookeeper = has_zookeeper
-            self._tell(lambda: cluster_row(self._cluster), f"ZooKeeper: {'running' if has_zookeeper else 'dead'}")
+    def show(self, zookeeper: ZooKeeperStatus, views: Sequence[BrokerView]) -> None:
+        if zookeeper.state is not self._zookeeper:
+            self._zookeeper = zookeeper.state
+            self._tell(lambda: cluster_row(self._cluster), f"ZooKeeper (port {zookeeper.port}): {zookeeper.state}")
         for view in views:
-            state = state_text(view)
-            if self._states.get(view.status.id, "running") != state:
+            state = state_of(view)
+            if self._states.get(view.status.id, BrokerState.RUNNING) is not state:
                 self._tell(partial(broker_row, view), f"broker {view.status.id} ({view.status.address}): {state}")
             self._states[view.status.id] = state
 
