@@ -146,7 +146,7 @@ def test_replicas_can_be_assigned(topics: Topics, topic: str) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--replication-factor", "3"), "needs as many brokers; 1 are registered"),
+        (("--replication-factor", "3"), "needs as many brokers; 1 is registered"),
         (("--config", "cleanup.policy=x"), "cleanup.policy = x: must be a list of compact or delete"),
         (("--config", "cleanup.polic=x"), "did you mean cleanup.policy?"),
         (("--partitions", "100000"), "one request may make 10000 partitions"),

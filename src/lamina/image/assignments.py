@@ -33,8 +33,9 @@ def check_replication_factor(broker_count: int, factor: int) -> None:
     if not 1 <= factor <= MAX_REPLICATION_FACTOR:
         raise InvalidReplicationFactor(f"the replication factor must be between 1 and 32767, not {factor}")
     if factor > broker_count:
+        registered = "1 is" if broker_count == 1 else f"{broker_count} are"
         raise InvalidReplicationFactor(
-            f"a replication factor of {factor} needs as many brokers; {broker_count} are registered"
+            f"a replication factor of {factor} needs as many brokers; {registered} registered"
         )
 
 

@@ -50,5 +50,5 @@ def test_topics_do_not_all_begin_at_the_same_broker(broker: InProcessBroker) -> 
 def test_the_default_factor_needs_as_many_brokers(broker: InProcessBroker) -> None:
     """As in Kafka, it is not lowered where brokers are fewer."""
     assert len(plan(broker, with_brokers(2), NewTopic("t")).topics["t"].partitions[0].replicas) == 2
-    with pytest.raises(InvalidReplicationFactor, match="1 are registered"):
+    with pytest.raises(InvalidReplicationFactor, match="1 is registered"):
         plan(broker, with_brokers(1), NewTopic("t"))
