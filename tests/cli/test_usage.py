@@ -30,6 +30,8 @@ from tests.cli.running import SOURCES, Lamina
         ("start", "lamina serve"),
         ("status", "lamina brokers"),
         ("list", "lamina topics list"),
+        ("cluster down", "lamina cluster stop"),
+        ("cluster start", "lamina cluster up"),
         ("version", "lamina --version"),
         ("topics alter", "lamina topics add-partitions TOPIC --total N"),
         ("topics alter --topic orders --partitions 6", "lamina topics add-partitions orders --total 6"),

@@ -27,6 +27,12 @@ KAFKA_TOOLS = {
 }
 """Kafka's scripts, without ``kafka-`` and ``.sh``, where the command has another name; and words of other programs."""
 
+OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
+    "lamina": KAFKA_TOOLS,
+    "lamina cluster": {"add": "add-broker", "down": "stop", "list": "status", "ps": "status", "start": "up"},
+}
+"""By the path of the group: what other programs call its commands."""
+
 _STOP = "press Ctrl-C where `lamina serve` runs, or send that process SIGTERM"
 _LISTEN = "give --listen 127.0.0.1:PORT"
 

@@ -5,11 +5,11 @@ command.
 """
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import click
 
-from lamina.cli.kafka_spelling import KAFKA_TOOLS, advice, translation
+from lamina.cli.kafka_spelling import OTHER_WORDS, advice, translation
 
 _UNCUT = 1000
 _BEHIND_THE_COMMAND = frozenset({"--bootstrap-server", "--command-config"})
@@ -86,14 +86,14 @@ class CommandGroup(click.Group):
             return Complete(f"no such command '{name}': {instead}", ctx)
         meant = translation(path, args)
         if meant is None:
-            near = nearest_command(name, self.list_commands(ctx), KAFKA_TOOLS if ctx.parent is None else {})
+            near = nearest_command(name, self.list_commands(ctx), OTHER_WORDS.get(path, {}))
             meant = None if near is None else f"{path} {near}"
         return click.UsageError(
             f"No such command '{name}'" + ("" if meant is None else f": did you mean `{meant}`?"), ctx
         )
 
 
-def nearest_command(name: str, commands: Collection[str], others: dict[str, str]) -> str | None:
+def nearest_command(name: str, commands: Collection[str], others: Mapping[str, str]) -> str | None:
     bare = name.lower().removeprefix("kafka-").removesuffix(".sh").removesuffix(".bat")
     if bare in others:
         return others[bare]
