@@ -24,6 +24,7 @@ from lamina.cluster.ports import HOST, free_port, is_free
 from lamina.cluster.processes import Processes, Tell
 from lamina.cluster.state import BrokerPlace, ClusterState, read_state, write_state
 from lamina.cluster.zookeeper_server import is_answering
+from lamina.settings.listeners import PORT_MAX
 
 
 def _silent(_sentence: str) -> None:
@@ -32,7 +33,8 @@ def _silent(_sentence: str) -> None:
 
 class LocalCluster:
     def __init__(self, directory: Path, clocks: Clocks = SYSTEM_CLOCKS, program_of: ProgramOf = lamina_program) -> None:
-        self.directory = directory.absolute()
+        # Only the file system knows what `..` behind a link means.
+        self.directory = directory.resolve() if ".." in directory.parts else directory.absolute()
         self.layout = Layout(self.directory)
         self._processes = Processes(self.layout, clocks, program_of)
 
@@ -165,7 +167,7 @@ class LocalCluster:
             state = self.state()
             self._require_zookeeper()
             next_port = max(place.port for place in state.brokers.values()) + 1
-            place = BrokerPlace(next_port if is_free(next_port) else free_port())
+            place = BrokerPlace(next_port if next_port <= PORT_MAX and is_free(next_port) else free_port())
             broker_id = max(state.brokers) + 1
             write_state(self.layout.state, state.with_broker(broker_id, place))
             return self._start_and_await(broker_id)

@@ -9,6 +9,7 @@ from lamina.cluster.broker_settings import merge_settings, usual_settings
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.ports import free_port, is_free
 from lamina.cluster.state import BrokerPlace, ClusterState
+from lamina.settings.listeners import PORT_MAX
 
 DEFAULT_BROKERS = 3
 DEFAULT_BASE_PORT = 9092
@@ -50,6 +51,12 @@ def _ports(before: ClusterState, count: int, base_port: int | None) -> dict[int,
 
 
 def _check_ports(places: Mapping[int, BrokerPlace]) -> None:
+    highest = max(place.port for place in places.values())
+    if highest > PORT_MAX:
+        raise ClusterError(
+            f"{len(places)} brokers would need ports up to {highest}, and the highest is {PORT_MAX}: choose a lower "
+            "--base-port P"
+        )
     for broker_id, place in places.items():
         if not is_free(place.port):
             raise ClusterError(

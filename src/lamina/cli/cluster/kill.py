@@ -2,7 +2,9 @@
 
 import click
 
-from lamina.cli.cluster.directory import local_cluster_option, member_argument
+from lamina.cli.cluster.directory import local_cluster_option, member_argument, member_from
+from lamina.cli.cluster.done import print_broker, print_cluster
+from lamina.cli.options.cluster import as_json_option
 from lamina.cli.outcome import FINE
 from lamina.cluster.local_cluster import LocalCluster
 
@@ -16,14 +18,18 @@ Examples:
   lamina cluster kill 2 --data-dir /var/lib/lamina-cluster""",
 )
 @member_argument
+@as_json_option
 @local_cluster_option
-def kill(cluster: LocalCluster, member: int | str) -> int:
+def kill(cluster: LocalCluster, member: str, as_json: bool) -> int:
     """Kill broker N, or ZooKeeper, with SIGKILL, to see what the others do.
 
     Its data stays: `lamina cluster restart` starts it again.
     """
-    if isinstance(member, int):
-        click.echo(f"Killed broker {member} (process {cluster.kill_broker(member)}).")
+    found = member_from(cluster, member)
+    if isinstance(found, int):
+        done = f"Killed broker {found} (process {cluster.kill_broker(found)})."
+        print_broker(cluster, found, done, as_json=as_json)
     else:
-        click.echo(f"Killed ZooKeeper (process {cluster.kill_zookeeper()}).")
+        done = f"Killed ZooKeeper (process {cluster.kill_zookeeper()})."
+        print_cluster(cluster, done, as_json=as_json)
     return FINE

@@ -51,7 +51,7 @@ Examples:
 )
 @click.option(
     "--base-port",
-    type=whole(0, PORT_MAX - _MOST_BROKERS),
+    type=whole(0, PORT_MAX),
     metavar="P",
     help=f"The port of broker 1; the others follow. 0 takes free ones.  [default: {DEFAULT_BASE_PORT}, or as before]",
 )
