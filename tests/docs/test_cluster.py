@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from lamina.broker.admin.listening import advertised_admin
 from lamina.cli.app import app
-from lamina.settings.listeners import advertised_listeners, listeners
+from lamina.settings.listeners import admin_listeners, advertised_listeners, listeners
 from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
 from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
@@ -30,6 +31,10 @@ def test_its_server_properties_has_a_listener_for_clients_and_one_for_brokers() 
     assert [one.name for one in listeners(settings)] == ["PLAINTEXT", "BROKERS"]
     assert [one.address for one in advertised_listeners(settings)] == ["m1:9092", "m1:9093"]
     assert not settings.warnings
+    # Each under a name of its own: `lamina doctor` and Prometheus ask it from elsewhere.
+    admin = admin_listeners(settings)
+    assert [one.is_for_this_machine for one in admin] == [False]
+    assert [one.address for one in advertised_admin(settings, admin)] == ["m1:9644"]
 
 
 def test_every_command_on_it_exists() -> None:
