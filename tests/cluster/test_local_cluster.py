@@ -1,5 +1,6 @@
 """A cluster's processes, as any process sees them that knows the directory."""
 
+import fcntl
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,7 @@ from lamina.cluster.broker_status import BrokerState
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.layout import broker_name
 from lamina.cluster.local_cluster import LocalCluster
+from lamina.cluster.state import BrokerPlace, ClusterState, write_state
 from tests.cluster.conftest import NO_SPARK
 
 
@@ -89,6 +91,22 @@ def test_only_one_process_supervises(cluster: LocalCluster) -> None:
         ):
             pass
     assert cluster.supervisor_pid() is None
+
+
+def test_who_waits_for_another_change_is_told(cluster: LocalCluster) -> None:
+    cluster.layout.run.mkdir(parents=True)
+    write_state(cluster.layout.state, ClusterState(1, {1: BrokerPlace(9092)}))
+    held = os.open(cluster.layout.change_lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    told: list[str] = []
+
+    def hear(sentence: str) -> None:
+        told.append(sentence)
+        os.close(held)
+
+    with pytest.raises(ClusterError, match=r"is not running"):
+        cluster.stop_broker(1, hear)
+    assert told == ["another command is changing the cluster: waiting until it is done"]
 
 
 def test_nobody_starts_a_broker_without_a_zookeeper(cluster: LocalCluster) -> None:

@@ -108,7 +108,7 @@ class LocalCluster:
         tell: Tell = _silent,
     ) -> None:
         """Start all of it, on what the directory holds. When one cannot start, none is left running."""
-        with self._locked():
+        with self._locked(tell):
             self._refuse_if_running()
             state = plan(read_state(self.layout.state), brokers, base_port, settings)
             write_state(self.layout.state, state)
@@ -127,7 +127,7 @@ class LocalCluster:
 
     def stop(self, tell: Tell = _silent) -> None:
         """Brokers first, so that each can say good-bye; then ZooKeeper."""
-        with self._changing():
+        with self._changing(tell):
             state = self.state()
             for broker_id, place in state.brokers.items():
                 state = state.with_broker(broker_id, replace(place, is_stopped=True))
@@ -148,22 +148,22 @@ class LocalCluster:
         return pid
 
     def stop_broker(self, broker_id: int, tell: Tell = _silent) -> None:
-        with self._changing():
+        with self._changing(tell):
             self._running_pid(broker_id)
             self._mark(broker_id, is_stopped=True)
             self._processes.stop([broker_name(broker_id)], tell)
 
     def restart_broker(self, broker_id: int, tell: Tell = _silent) -> BrokerStatus:
         """Stop it if it runs, and start it on what it left."""
-        with self._changing():
+        with self._changing(tell):
             self._place(broker_id)
             self._require_zookeeper()
             self._processes.stop([broker_name(broker_id)], tell)
             return self._start_and_await(broker_id)
 
-    def add_broker(self) -> BrokerStatus:
+    def add_broker(self, tell: Tell = _silent) -> BrokerStatus:
         """One more, with the next id; the replicas that exist stay where they are."""
-        with self._changing():
+        with self._changing(tell):
             state = self.state()
             self._require_zookeeper()
             next_port = max(place.port for place in state.brokers.values()) + 1
@@ -184,7 +184,7 @@ class LocalCluster:
 
     def restart_zookeeper(self, tell: Tell = _silent) -> int:
         """Stop it if it runs, and start it where the brokers look for it; returns its process."""
-        with self._changing():
+        with self._changing(tell):
             state = self.state()
             self._processes.stop([ZOOKEEPER], tell)
             self._processes.start_zookeeper(state)
@@ -195,18 +195,22 @@ class LocalCluster:
     # Steps
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _changing(self, tell: Tell) -> Iterator[None]:
         """A cluster that is there: who asks for another one creates nothing."""
         self.state()
-        with self._locked():
+        with self._locked(tell):
             yield
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, tell: Tell) -> Iterator[None]:
         self.layout.run.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.layout.change_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                tell("another command is changing the cluster: waiting until it is done")
+                fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)

@@ -5,7 +5,7 @@ import click
 from lamina.cli.cluster.directory import local_cluster_option
 from lamina.cli.cluster.done import print_broker
 from lamina.cli.options.cluster import as_json_option
-from lamina.cli.outcome import FINE
+from lamina.cli.outcome import FINE, warn
 from lamina.cluster.local_cluster import LocalCluster
 
 
@@ -23,7 +23,7 @@ def add_broker(cluster: LocalCluster, as_json: bool) -> int:
 
     New topics use it; the partitions that exist stay where they are.
     """
-    added = cluster.add_broker()
+    added = cluster.add_broker(warn)
     done = f"Broker {added.id} is ready on {added.address} (process {added.pid})."
     print_broker(cluster, added.id, done, as_json=as_json)
     return FINE
