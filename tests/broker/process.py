@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.broker.fork_server import ForkedProcess, fork
+
 COMMAND = [sys.executable, "-c", "from lamina.cli import main; main()"]
 SOURCES = Path(__file__).parents[2] / "src"
 NO_SPARK = ("--set", "lamina.spark.master=none")
@@ -45,29 +47,13 @@ class BrokerProcess:
         self._logged = threading.Condition()
         self._keeps_port = False
         self._kept: socket.socket | None = None
-        self._process: subprocess.Popen[str] | None = None
+        self._process: ForkedProcess | subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
 
     # Life
 
     def start(self) -> "BrokerProcess":
-        self._process = subprocess.Popen(
-            [
-                *self._limited(),
-                *COMMAND,
-                "serve",
-                "--data-dir",
-                str(self.data_dir),
-                "--listen",
-                self.listen,
-                *NO_SPARK,
-                *self.arguments,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(SOURCES)},
-        )
+        self._process = self._begin()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         first_line: list[str] = []
@@ -97,8 +83,13 @@ class BrokerProcess:
         self._give_port_up()
         return self
 
-    def _limited(self) -> list[str]:
-        return [] if self.open_files is None else ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "limited"]
+    def _begin(self) -> "ForkedProcess | subprocess.Popen[str]":
+        arguments = ["serve", "--data-dir", str(self.data_dir), "--listen", self.listen, *NO_SPARK, *self.arguments]
+        environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+        if self.open_files is None:
+            return fork(arguments, environment)
+        limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "limited", *COMMAND, *arguments]
+        return subprocess.Popen(limited, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def stop(self) -> None:
         """SIGTERM: the broker must end by itself, with status 0."""
