@@ -23,6 +23,7 @@ from lamina.cluster.ports import free_port
 from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.pipeline.java import find_java
 from tests.broker.process import BrokerProcess
+from tests.log.building import close_opened
 
 settings.register_profile("lamina", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("faults", derandomize=False, deadline=None, print_blob=True)
@@ -31,6 +32,7 @@ settings.load_profile("lamina")
 _numbers = count()
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
+_MANY_DESCRIPTORS = 150
 
 # The tests start hundreds of processes of Lamina: without compiled bytecode each costs three times as much.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -55,6 +57,21 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay in memory to the end: no garbage collection needs to look at them."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _logs_are_closed() -> Iterator[None]:
+    """A worker that kept all logs of its tests open would run out of descriptors."""
+    yield
+    close_opened()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _clients_are_closed() -> Iterator[None]:
+    """A client of librdkafka keeps its sockets until it is garbage, which an error with a traceback may become late."""
+    yield
+    if len(os.listdir("/dev/fd")) > _MANY_DESCRIPTORS:
+        gc.collect()
 
 
 @pytest.fixture

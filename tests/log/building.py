@@ -5,7 +5,7 @@ and a tombstone; ``reopen()`` stops it as a clean shutdown or as a crash would a
 Time stands still unless a test moves ``now_ms``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,19 @@ LIMIT_BYTES = 1 << 20
 
 # Small enough that a handful of batches fills segments and indexes, and that nothing large is preallocated.
 SMALL = LogConfig(segment_bytes=1000, segment_index_bytes=1200, index_interval_bytes=200)
+
+_opened: list[Callable[[], None]] = []
+"""How to close what this test opened."""
+
+
+def close_later(close: Callable[[], None]) -> None:
+    """Close something when the test is over; it may be closed before."""
+    _opened.append(close)
+
+
+def close_opened() -> None:
+    while _opened:
+        _opened.pop()()
 
 
 def shape_of(config: LogConfig) -> IndexShape:
@@ -120,7 +133,9 @@ class LogBuilder:
         )
         shape = shape_of(self.config)
         state, report = open_log(self.disk, str(self.path), shape, opening)
-        return PartitionLog(self.disk, "topic", 0, str(self.path), self.config, shape, state), report
+        log = PartitionLog(self.disk, "topic", 0, str(self.path), self.config, shape, state)
+        close_later(log.close)
+        return log, report
 
     def reopen(self, *, clean: bool = True, recovery_point: int | None = None) -> Report:
         """Stop and open again. A crash leaves the files as they are; what was flushed is known, unless given."""
@@ -190,6 +205,7 @@ class LogBuilder:
             header = read_header(batch)
             new.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
         new.seal()
+        close_later(new.close)
         new.modified_ms = sources[-1].modified_ms
         return new
 

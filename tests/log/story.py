@@ -21,7 +21,7 @@ from lamina.records.batch import Codec, read_header
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig
-from tests.log.building import expire
+from tests.log.building import close_later, expire
 
 TOPIC, TOPIC_ID, NODE_ID, CLUSTER_ID = "t", bytes(range(16)), 1, "a-cluster"
 NOW_MS = 1_700_000_000_000
@@ -80,7 +80,9 @@ def run_inline(work: Callable[[], None], done: Callable[[OSError | None], None])
 
 
 def open_directory(path: str, disk: Disk) -> LogDirectory:
-    return LogDirectory.open(path, node_id=NODE_ID, cluster_id=CLUSTER_ID, disk=disk)
+    directory = LogDirectory.open(path, node_id=NODE_ID, cluster_id=CLUSTER_ID, disk=disk)
+    close_later(directory.release)
+    return directory
 
 
 def swap_in(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
