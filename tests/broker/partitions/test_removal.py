@@ -80,6 +80,15 @@ def test_directories_are_removed_on_a_thread_of_their_own(
     assert deleted_directories(tmp_path) == 0
 
 
+def test_the_thread_is_handed_one_directory_in_a_turn(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(monkeypatch)
+    broker.delete("many")
+    broker.run_until(held.began.is_set)
+    assert broker.parts.removal._thread.waiting == 0, "thousands at once would hold up the loop"
+    held.may_go_on.set()
+    broker.run_until(lambda: len(held.removed) == COUNT)
+
+
 def test_what_is_not_removed_at_a_stop_is_removed_at_the_next_start(
     broker: InProcessBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

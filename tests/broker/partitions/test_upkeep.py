@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.log.files import Disk
-from tests.broker.in_process import InProcessBroker
+from tests.broker.in_process import InProcessBroker, counted_turns
 
 PARTITIONS = 20
 
@@ -127,3 +127,16 @@ def test_a_full_disk_keeps_no_other_directory_from_its_checkpoints(
     assert all(line.endswith(" 5") for line in written[2:])
     assert all(directory.failure is None for directory in broker.parts.directories)
     broker.close()
+
+
+def test_high_watermarks_are_looked_at_in_turns_of_the_loop(
+    broker: InProcessBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look at one takes as long as a turn may last."""
+    shown_ms = count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    broker.parts.loop.run_until_complete(broker.parts.upkeep.write_high_watermarks())
+    assert len(turns) >= PARTITIONS
+    written = (tmp_path / "data" / "logs" / "replication-offset-checkpoint").read_text().splitlines()
+    assert {line for line in written if line.startswith("t ")} == {f"t {index} 5" for index in range(PARTITIONS)}

@@ -6,6 +6,7 @@ broker stops is removed at the next start, which knows it by its name. Must not 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable
 from functools import partial
 
@@ -23,6 +24,8 @@ class Removal:
         self._loop = loop
         self._thread = threads.separate("removal")
         self._is_stopped = False
+        self._is_removing = False
+        self._due: deque[tuple[LogDirectory, str, bool]] = deque()
 
     def remove_later(
         self, directory: LogDirectory, paths: Iterable[str], delay_ms: int, *, is_synced: bool = True
@@ -34,18 +37,24 @@ class Removal:
         self._loop.call_later(delay_ms / 1000, self._remove, directory, list(paths), is_synced)
 
     def _remove(self, directory: LogDirectory, paths: list[str], is_synced: bool) -> None:
-        if not self._is_stopped:
-            for path in paths:
-                remove = partial(directory.remove_deleted, path, syncs=not is_synced)
-                self._thread.run_then(remove, partial(self._removed, directory, path, is_synced))
+        self._due.extend((directory, path, is_synced) for path in paths)
+        if not self._is_removing:
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        """One at a time: to hand thousands to the thread would hold up the loop."""
+        self._is_removing = bool(self._due) and not self._is_stopped
+        if self._is_removing:
+            directory, path, is_synced = self._due.popleft()
+            remove = partial(directory.remove_deleted, path, syncs=not is_synced)
+            self._thread.run_then(remove, partial(self._removed, directory, path, is_synced))
 
     def _removed(self, directory: LogDirectory, path: str, is_synced: bool, error: OSError | None) -> None:
-        if error is None:
-            return
-        if is_temporary(error):
+        if error is not None and is_temporary(error):
             self.remove_later(directory, [path], _RETRY_MS, is_synced=is_synced)
-        else:
+        elif error is not None:
             logger.warning("a deleted partition could not be removed: %s", error)
+        self._begin_next()
 
     def stop(self) -> None:
         """Wait for the one that is being removed, and begin no other."""

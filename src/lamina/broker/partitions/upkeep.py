@@ -96,9 +96,13 @@ class Upkeep:
         await self._checkpoint(LogDirectory.collect_log_starts)
 
     async def write_high_watermarks(self) -> None:
-        await self._checkpoint(
-            lambda directory: directory.offset_checkpoints.of_high_watermarks(self.high_watermarks(directory))
-        )
+        """In turns of the loop, each noted as soon as it is read: what is cut meanwhile is noted lower after it."""
+        async for partition in self.in_turns():
+            key = (partition.topic, partition.index)
+            directory = self._directories.of.get(key)
+            if directory is not None and directory.logs.get(key) is partition.log:
+                directory.offset_checkpoints.high_watermarks[key] = partition.high_watermark
+        await self._checkpoint(lambda directory: directory.offset_checkpoints.of_high_watermarks({}))
 
     def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         return {
