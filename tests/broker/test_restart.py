@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from lamina.broker.parts import closing_threads
 from lamina.errors import ErrorCode
 from lamina.records.batch import walk
 from lamina.records.record import read_records
@@ -164,3 +167,8 @@ def test_ctrl_c_stops_as_sigterm_does(own_broker: Start) -> None:
     assert broker.wait() == 0
     assert (broker.log_dir / ".kafka_cleanshutdown").is_file()
     assert isinstance(broker.data_dir, Path)
+
+
+@pytest.mark.parametrize(("recovering", "closing"), [(1, 1), (2, 16)])
+def test_more_threads_close_logs_than_recover_them_unless_it_is_done_one_by_one(recovering: int, closing: int) -> None:
+    assert closing_threads(recovering) == closing
