@@ -23,6 +23,7 @@ from lamina.settings.lists import (
 from lamina.settings.refused import sounds_like_security
 from lamina.settings.spark import check_spark_conf
 from lamina.settings.values import BrokerSettings, Layers, Source
+from lamina.settings.zookeeper_options import zookeeper_options
 
 NOTHING: Mapping[str, str] = {}
 
@@ -54,6 +55,7 @@ def resolve_broker(
     connection_limits(settings)
     cleaner_limits(settings)
     check_group_limits(settings)
+    zookeeper_options(settings)
     return settings
 
 

@@ -90,7 +90,9 @@ def parse_connect(text: str) -> tuple[tuple[str, ...], str]:
             raise SettingError(f"{ZOOKEEPER_CONNECT.name} = {text}: must have the form host:port,host:port/chroot")
         hosts.append(f"{match[1]}:{match[2] or DEFAULT_PORT}")
     if not _CHROOT.fullmatch(chroot) or {".", ".."} & set(chroot.split("/")):
-        raise SettingError(f"{ZOOKEEPER_CONNECT.name} = {text}: {chroot} cannot be a path in ZooKeeper")
+        raise SettingError(
+            f"{ZOOKEEPER_CONNECT.name} = {text}: {chroot} cannot be a path in ZooKeeper; write it as /lamina or /a/b"
+        )
     return tuple(hosts), chroot
 
 

@@ -16,7 +16,6 @@ from lamina.cli.doctor.port import check_admin_port, check_port
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
-from lamina.settings.definition import SettingError
 from lamina.settings.listeners import admin_listeners, listeners
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper_options import zookeeper_options
@@ -71,10 +70,6 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
         yield check_port(listener, is_at_work=at_work is not None)
     for listener in admin_listeners(settings):
         yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
-    try:
-        options = zookeeper_options(settings)
-    except SettingError as error:
-        yield problem("zookeeper", str(error), "correct it; docs/settings.md names every setting")
-    else:
-        if options is not None:
-            yield check_ensemble(options)
+    options = zookeeper_options(settings)
+    if options is not None:
+        yield check_ensemble(options)
