@@ -142,6 +142,22 @@ def test_a_wiped_last_member_leaves_its_partition_offline(new_members: NewMember
     members.run_until(lambda: members.state("t").isr == (1, 2))
 
 
+def test_a_wiped_member_whose_replicas_others_have_says_so_in_one_line(
+    new_members: NewMembers, caplog: pytest.LogCaptureFixture
+) -> None:
+    members = two_in_sync(new_members)
+    members.create(1, "u", [[1, 2]] * 5)
+    members.kill(2)
+    members.run_until(lambda: members.state("t").isr == (1,))
+    shutil.rmtree(members.directory / "broker-2")
+    caplog.clear()
+    members.start(2)
+    members.run_until(lambda: members.state("t").isr == (1, 2))
+    told = [one.getMessage() for one in caplog.records if "no directory" in one.getMessage()]
+    assert told == ["6 replicas have no directory: they are copied from their leaders"]
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
 @pytest.mark.parametrize("resource", [(TOPIC, "t"), (BROKER, "")])
 def test_unclean_elections_that_are_allowed_at_run_time_are_held_at_once(
     new_members: NewMembers, resource: tuple[int, str]

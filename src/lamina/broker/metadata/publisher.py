@@ -253,14 +253,26 @@ class Publisher:
         mine = [(topic, index) for topic, index in mine if not topic.is_being_deleted]
         if found.places:
             mine = await self._replicas.open(found, mine, config_of, self.settings, opened)
-        wanted, lost = [], []
-        for topic, index in mine:
-            if self._node_id in topic.partitions[index].made_on:
-                self._replicas.take_offline(topic, index, "it has no directory: is a disk not mounted?")
-                lost.append((topic.name, index))
+        lost = [(topic, index) for topic, index in mine if self._node_id in topic.partitions[index].made_on]
+        self._take_lost_offline(lost)
+        wanted = [(topic, index) for topic, index in mine if self._node_id not in topic.partitions[index].made_on]
+        made = await self._replicas.make(wanted, config_of, self.settings)
+        return made, [(topic.name, index) for topic, index in lost]
+
+    def _take_lost_offline(self, lost: list[Replica]) -> None:
+        """Of replicas that others have, one line tells: they are copied as soon as the controller knows of the loss."""
+        copied = 0
+        for topic, index in lost:
+            if any(broker != self._node_id for broker in topic.partitions[index].isr):
+                self._replicas.take_offline(topic, index, "it has no directory and waits to be copied", is_told=True)
+                copied += 1
             else:
-                wanted.append((topic, index))
-        return await self._replicas.make(wanted, config_of, self.settings), lost
+                self._replicas.take_offline(topic, index, "it has no directory: is a disk not mounted?")
+        if copied:
+            what = "1 replica has no directory: it is copied from its leader"
+            if copied > 1:
+                what = f"{copied} replicas have no directory: they are copied from their leaders"
+            logger.warning("%s", what)
 
     def _is_to_be_made(self, change: PartitionChanged) -> bool:
         """Whether this broker is to keep a replica from now on, or to make one again that it had lost."""

@@ -132,10 +132,13 @@ class Replicas:
         self._partitions.add(partition)
         return partition
 
-    def take_offline(self, topic: Topic, index: int, reason: str) -> None:
-        """Have a partition answer with a storage error: it should be here and cannot be used."""
+    def take_offline(self, topic: Topic, index: int, reason: str, *, is_told: bool = False) -> None:
+        """Have a partition answer with a storage error: it should be here and cannot be used.
+
+        ``is_told``: the caller logs why, in one line for many.
+        """
         sentence = f"{topic.name}-{index} cannot be used: {reason}"
-        logger.error("%s", sentence)
+        logger.log(logging.DEBUG if is_told else logging.ERROR, "%s", sentence)
         self._partitions.add_missing(topic.name, index, UUID(bytes=topic.id), sentence)
 
     # Making
