@@ -172,7 +172,10 @@ class Membership:
         taken = f"broker id {self._node_id} is taken"
         if other is None or not set(other.directories) & set(own.directories):
             where = "" if other is None else f" at {other.addresses}"
-            raise IdTaken(f"{taken}: another broker{where} is registered with it")
+            raise IdTaken(
+                f"{taken}: another broker{where} is registered with it: "
+                "give this one another --node-id, or stop that one"
+            )
         if self._epoch is not None or not other.has_address_of(own):
             raise IdTaken(f"{taken}: a second broker with a copy of this log directory runs at {other.addresses}")
 

@@ -79,7 +79,9 @@ def test_an_id_is_one_brokers(cluster: LocalCluster, tmp_path: Path) -> None:
     words += [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
     refused = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60)
     assert refused.returncode == 1
-    assert refused.stderr.startswith("lamina: broker id 1 is taken: another broker at 127.0.0.1:")
+    waited, told = refused.stderr.splitlines()
+    assert "waiting up to 9 s for the id of this broker" in waited
+    assert told.startswith("lamina: broker id 1 is taken: another broker at 127.0.0.1:")
     cluster.kill_broker(1)
     began = SYSTEM_CLOCKS.monotonic_ms()
     cluster.restart_broker(1)

@@ -78,7 +78,8 @@ def test_a_broker_whose_id_was_taken_while_its_session_was_lost_stops_with_a_sen
     thief.transact([Create(f"{BROKER_IDS}/2", value, is_ephemeral=True)])
     members.run_until(lambda: bool(process.fatal))
     assert process.fatal == [
-        "broker id 2 is taken: another broker at broker-2:9092, broker-2:9093 is registered with it"
+        "broker id 2 is taken: another broker at broker-2:9092, broker-2:9093 is registered with it: "
+        "give this one another --node-id, or stop that one"
     ]
 
 

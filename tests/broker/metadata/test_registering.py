@@ -35,13 +35,18 @@ def new_thread(loop: VirtualLoop) -> Threads:
     )
 
 
-def test_a_second_broker_is_refused_after_one_session_timeout_and_the_servers_tick(loop: VirtualLoop) -> None:
+def test_a_second_broker_is_refused_after_one_session_timeout_and_the_servers_tick(
+    loop: VirtualLoop, caplog: pytest.LogCaptureFixture
+) -> None:
     zookeeper = MemoryZooKeeper()
     Membership(zookeeper.connect(), 1).try_register(registration("dir-1"))
     second = Membership(zookeeper.connect(), 1)
-    with pytest.raises(IdTaken, match="broker id 1 is taken"):
+    with pytest.raises(IdTaken, match=r"broker id 1 is taken: .*: give this one another --node-id, or stop that one$"):
         loop.run(register(second, registration("dir-2"), new_thread(loop), TIMEOUT_MS))
     assert 9.0 <= loop.time() < 9.3
+    assert [one.getMessage() for one in caplog.records] == [
+        "waiting up to 9 s for the id of this broker: it may be left over from its own last run"
+    ]
 
 
 def test_whose_session_ends_while_another_waits_leaves_the_id_to_it(loop: VirtualLoop) -> None:

@@ -6,11 +6,14 @@ not know what a registration says.
 """
 
 import asyncio
+import logging
 
 from lamina.broker.threads import Threads
 from lamina.store.interface import StoreConflict
 from lamina.store.membership import IdTaken, Membership
 from lamina.store.registration import Registration
+
+logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.1
 
@@ -22,12 +25,20 @@ async def register(membership: Membership, registration: Registration, thread: T
     long again.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms * 1.5 / 1000
+    patience_seconds = timeout_ms * 1.5 / 1000
+    deadline = loop.time() + patience_seconds
+    is_told = False
     while True:
         try:
             return await thread.run(lambda: membership.try_register(registration))
-        except (IdTaken, StoreConflict):
+        except (IdTaken, StoreConflict) as error:
             # A registration that goes at this moment is in the way no more.
             if loop.time() >= deadline:
                 raise
+            if isinstance(error, IdTaken) and not is_told:
+                logger.warning(
+                    "waiting up to %.0f s for the id of this broker: it may be left over from its own last run",
+                    patience_seconds,
+                )
+                is_told = True
         await asyncio.sleep(_LOOK_SECONDS)
