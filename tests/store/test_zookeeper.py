@@ -142,7 +142,8 @@ def test_what_changed_while_there_was_no_connection_is_told(gated: Gated) -> Non
 def test_no_server_is_one_sentence_within_the_given_time() -> None:
     address = f"{HOST}:{free_port()}"
     began = SYSTEM_CLOCKS.monotonic_seconds()
-    with pytest.raises(StoreError, match=rf"^ZooKeeper at {address} does not answer within 200 ms$"):
+    refused = rf"{address} \(connection refused\); start ZooKeeper, or correct zookeeper.connect"
+    with pytest.raises(StoreError, match=rf"^ZooKeeper does not answer within 0.2 s: {refused}$"):
         connect(ZooKeeperOptions((address,), session_timeout_ms=1000, connection_timeout_ms=200))
     assert SYSTEM_CLOCKS.monotonic_seconds() - began < 5
 

@@ -47,6 +47,7 @@ from lamina.store.interface import (
 )
 from lamina.store.kazoo_client import acls, negotiated_timeout_ms, new_client
 from lamina.store.read_back import Outcome, outcome
+from lamina.store.silent_servers import why_silent
 from lamina.store.zookeeper_watches import ZooKeeperWatches
 
 T = TypeVar("T")
@@ -80,7 +81,8 @@ class ZooKeeperStore:
         self._watches.start()
         try:
             if not self._connected.wait(options.connection_timeout_ms / 1000):
-                raise StoreAway(f"{self._name} does not answer within {options.connection_timeout_ms} ms")
+                seconds = options.connection_timeout_ms / 1000
+                raise StoreAway(f"ZooKeeper does not answer within {seconds:g} s: {why_silent(options.hosts)}")
             self._make_chroot()
         except BaseException:
             self.close()
