@@ -14,6 +14,8 @@ import pytest
 
 from lamina import __version__
 from lamina.cli import serve as serve_command
+from lamina.cluster.ports import HOST
+from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.settings.definition import SettingError
 from tests.broker.process import COMMAND, SOURCES, BrokerProcess
 from tests.broker.raw import METADATA, METADATA_VERSION, RawClient, metadata_request
@@ -156,6 +158,20 @@ def test_listening_everywhere_shows_an_address_that_clients_can_use(tmp_path: Pa
     assert "are told to connect to broker.example:1234\n" in outcome.out
     assert "--bootstrap-server broker.example:1234" in outcome.out
     assert "other machines" not in outcome.out
+
+
+def test_a_member_says_who_it_is_and_tells_clients_of_their_listener_alone(
+    zookeeper: ZooKeeperServer, tmp_path: Path
+) -> None:
+    ensemble = f"{HOST}:{zookeeper.port}/{tmp_path.name}"
+    outcome = serve("--data-dir", tmp_path, "--listen", ":0", "--node-id", "7", "--zookeeper", ensemble)
+    facts = json.loads(outcome.out.splitlines()[0])
+    for_clients, for_brokers = facts["listening"]
+    lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
+    assert f"lamina {__version__} is listening on every address, port {for_clients['port']}" in lines
+    assert f"clients are told to connect to {for_clients['address']}" in lines
+    assert f"cluster broker 7 of {facts['cluster_id']}, ZooKeeper at {ensemble}" in lines
+    assert f"brokers connect to {for_brokers['address']}" in lines
 
 
 def test_what_to_type_names_the_program_that_runs(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from lamina.settings.values import BrokerSettings
 _OPTIONS = (
     click.option("--config", "file", metavar="FILE", help="A server.properties, as for Kafka."),
     click.option("--data-dir", metavar="DIR", help="The data directory.  [default: ./lamina-data]"),
-    click.option("--node-id", metavar="N", help="The id of the broker.  [default: 1]"),
+    click.option(
+        "--node-id", metavar="N", help="The id of the broker.  [default: 1; in a cluster, ZooKeeper gives one]"
+    ),
     click.option(
         "--set",
         "sets",

@@ -13,12 +13,17 @@ import sys
 import click
 
 from lamina import __version__
+from lamina.broker.network.listening import Bound
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, broker_listener_name, listeners
 from lamina.settings.values import BrokerSettings
+from lamina.settings.zookeeper_options import zookeeper_options
 
 logger = logging.getLogger(__name__)
+
+_Listening = tuple[Bound, str]
+"""A listener, and the address to connect to."""
 
 
 def warn(settings: BrokerSettings) -> None:
@@ -86,18 +91,17 @@ def print_start(started: Started, *, quiet: bool) -> None:
 def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     bold = click.style(f"lamina {__version__}", bold=True)
     partitions = len(started.parts.partitions)
+    for_clients, for_brokers = _by_purpose(started, addresses)
     places = [
-        f"every address, port {one.port}" if _is_everywhere(one.listener) else address
-        for one, address in zip(started.bound, addresses, strict=True)
+        f"every address, port {one.port}" if _is_everywhere(one.listener) else address for one, address in for_clients
     ]
     click.echo(f"{bold} is listening on {', '.join(places)}")
-    everywhere = [
-        address for one, address in zip(started.bound, addresses, strict=True) if _is_everywhere(one.listener)
-    ]
+    everywhere = [address for one, address in for_clients if _is_everywhere(one.listener)]
     if everywhere:
         click.echo(f"  clients     are told to connect to {', '.join(everywhere)}")
-        if any(not one.listener.host for one in started.bound) and not started.is_advertised:
+        if any(not one.listener.host for one, _ in for_clients) and not started.is_advertised:
             click.echo("              for those on other machines: --set advertised.listeners=PLAINTEXT://NAME:PORT")
+    _print_cluster(started, [address for _, address in for_brokers])
     checked = "" if started.parts.storage.was_clean or not partitions else ", recovered after an unclean shutdown"
     noun = "partition" if partitions == 1 else "partitions"
     click.echo(f"  data        {started.parts.storage.data_directory} ({partitions} {noun}{checked})")
@@ -108,8 +112,31 @@ def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     why_not = started.parts.cleaner.why_not()
     click.echo(f"  compaction  {'on' if why_not is None else f'off: {why_not}'}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
-    where = "" if addresses[0] == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {addresses[0]}"
+    first = for_clients[0][1]
+    where = "" if first == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {first}"
     click.echo(f"  try         echo hello | {_program()} produce greetings --create{where}")
+
+
+def _by_purpose(started: Started, addresses: list[str]) -> tuple[list[_Listening], list[_Listening]]:
+    """The listeners for clients, and the one between brokers where clients do not use it too."""
+    listening = list(zip(started.bound, addresses, strict=True))
+    cluster = started.parts.cluster
+    if cluster is None or len(listening) == 1:
+        return listening, []
+    for_brokers = [one for one in listening if one[0].listener.name == cluster.listener_name]
+    return [one for one in listening if one not in for_brokers], for_brokers
+
+
+def _print_cluster(started: Started, for_brokers: list[str]) -> None:
+    """Of a member: who it is, where its cluster is kept, and where other brokers connect."""
+    metadata = started.parts.metadata
+    options = zookeeper_options(metadata.settings)
+    if options is None:
+        return
+    ensemble = f"{','.join(options.hosts)}{options.chroot}"
+    click.echo(f"  cluster     broker {metadata.node_id} of {metadata.image.cluster_id}, ZooKeeper at {ensemble}")
+    if for_brokers:
+        click.echo(f"  brokers     connect to {', '.join(for_brokers)}")
 
 
 def _is_everywhere(listener: Listener) -> bool:
