@@ -120,11 +120,12 @@ def test_a_lock_file_that_is_not_there_is_held_by_nobody(tmp_path: Path) -> None
     assert not (tmp_path / ".lock").exists()
 
 
-def test_of_a_data_directory_the_logs_are_verified(lamina: Lamina, directory: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", ["metadata.db", "cluster.properties"])
+def test_of_a_data_directory_the_logs_are_verified(lamina: Lamina, directory: Path, tmp_path: Path, mark: str) -> None:
     data = tmp_path / "broker"
     data.mkdir()
     directory.rename(data / "logs")
-    (data / "metadata.db").touch()
+    (data / mark).touch()
     *_, summary = lamina("verify", "--dir", data, "--json").objects
     assert summary["directory"] == str(data / "logs")
     assert summary["partitions"] > 0

@@ -15,6 +15,7 @@ from lamina.log.identity import META_PROPERTIES
 from lamina.log.verify.directory import NotALogDirectory, Verification, prepare, verify
 from lamina.log.verify.findings import Finding
 from lamina.storage import LOGS, METADATA_DB
+from lamina.store.member_file import FILE_NAME as MEMBER_FILE
 
 
 @click.command(
@@ -54,9 +55,11 @@ def command(directory: str, as_json: bool) -> int:
 
 
 def _log_directory(directory: str) -> str:
-    """Of a data directory, or a backup, the logs in it."""
+    """Of a data directory, or a backup, the logs in it. One of them has metadata of its own, or belongs to a member."""
     logs = os.path.join(directory, LOGS)
-    is_data = os.path.exists(os.path.join(directory, METADATA_DB)) and os.path.isdir(logs)
+    is_data = os.path.isdir(logs) and any(
+        os.path.exists(os.path.join(directory, name)) for name in (METADATA_DB, MEMBER_FILE)
+    )
     return logs if is_data and not os.path.exists(os.path.join(directory, META_PROPERTIES)) else directory
 
 
