@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lamina.storage import RESTORING
+from lamina.store.member_file import MemberRecord, write_member_file
 from tests.broker.process import COMMAND, SOURCES, BrokerProcess, eventually
 from tests.broker.raw import RawClient, batch_of
 from tests.cli.running import Lamina
@@ -163,6 +164,16 @@ def test_what_is_no_data_directory(lamina: Lamina, tmp_path: Path) -> None:
     outcome = lamina("restore", tmp_path, "--dir", tmp_path / "new")
     assert outcome.status == 1
     assert "it has no backup.json" in outcome.err
+
+
+def test_a_member_of_a_cluster_is_refused_with_what_can_be_done(lamina: Lamina, tmp_path: Path) -> None:
+    write_member_file(str(tmp_path), MemberRecord("a-cluster"))
+    outcome = lamina("backup", "--dir", tmp_path, tmp_path.parent / "backup")
+    assert outcome.status == 2
+    assert outcome.err == (
+        f"lamina: {tmp_path} belongs to a member of a cluster, and members cannot be backed up yet: "
+        "`lamina consume TOPIC --json` saves the records of a topic\n"
+    )
 
 
 def test_too_little_room_is_said_in_figures(

@@ -38,6 +38,7 @@ from lamina.settings.values import BrokerSettings
 from lamina.storage import METADATA_DB, storage_paths
 from lamina.store.copying import copy_store
 from lamina.store.interface import StoreError
+from lamina.store.member_file import FILE_NAME as MEMBER_FILE
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
 from lamina.store.sqlite import SqliteStore
@@ -87,6 +88,11 @@ def take_backup(
     data_directory, log_directories = storage_paths(settings)
     target = disk.absolute(target)
     _check_target(disk, target, [data_directory, *log_directories])
+    if disk.exists(f"{data_directory}/{MEMBER_FILE}"):
+        raise BackupRefused(
+            f"{data_directory} belongs to a member of a cluster, and members cannot be backed up yet: "
+            "`lamina consume TOPIC --json` saves the records of a topic"
+        )
     if not disk.exists(f"{data_directory}/{METADATA_DB}"):
         raise BackupRefused(f"{data_directory} is not a broker's data directory: it has no {METADATA_DB}")
     lock = _claim(disk, target)
