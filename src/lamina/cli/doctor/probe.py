@@ -5,6 +5,7 @@ trust the answers: anything may listen there.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lamina.errors import KafkaError
@@ -53,27 +54,35 @@ async def _probe(address: Address, seconds: float) -> Answering | None:
     except KafkaError:
         return None
     else:
-        return await _identify(connection)
+        return await identify(connection)
     finally:
         connection.close()
 
 
-async def _identify(connection: Connection) -> Answering:
+async def identify(connection: Connection) -> Answering:
+    """Who is at the other end of a connection that speaks Kafka."""
     try:
         metadata = await connection.request(metadata_call([]))
-        node_id = int(metadata.controller_id)
-        asked = {"resource_type": _BROKER, "resource_name": str(node_id), "configuration_keys": [DATA_DIR]}
-        described = await connection.request(
-            MessageCall(
-                _DESCRIBE_CONFIGS,
-                _DESCRIBE_CONFIGS_VERSIONS,
-                resources=[asked],
-                include_synonyms=False,
-                include_documentation=False,
-            )
-        )
+        described = await connection.request(_own_configs(int(broker.node_id) for broker in metadata.brokers))
     except KafkaError:
         # It spoke Kafka, and no more: with authentication it says nothing else to strangers.
         return Answering()
-    is_lamina = any(config.name == DATA_DIR for result in described.results for config in result.configs)
-    return Answering(is_lamina, node_id, metadata.cluster_id)
+    own = next((result for result in described.results if not result.error_code), None)
+    if own is None:
+        return Answering(cluster_id=metadata.cluster_id)
+    is_lamina = any(config.name == DATA_DIR for config in own.configs)
+    return Answering(is_lamina, int(own.resource_name), metadata.cluster_id)
+
+
+def _own_configs(broker_ids: Iterable[int]) -> MessageCall:
+    """Asks for a setting of every broker. Which of them answers is told by this alone: each knows its own settings."""
+    return MessageCall(
+        _DESCRIBE_CONFIGS,
+        _DESCRIBE_CONFIGS_VERSIONS,
+        resources=[
+            {"resource_type": _BROKER, "resource_name": str(broker_id), "configuration_keys": [DATA_DIR]}
+            for broker_id in broker_ids
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
