@@ -56,6 +56,10 @@ class AdminListener:
     def get(self, *path: str, **query: str) -> dict[str, Any]:
         return self._ask("GET", path, query, None)
 
+    def get_health(self, *path: str) -> dict[str, Any]:
+        """Answered with 503 as well: by it a broker tells that something is not well with it."""
+        return self._ask("GET", path, {}, None, also=503)
+
     def pages(self, rows: str, *path: str, **query: str) -> Iterator[dict[str, Any]]:
         """All rows of a list that comes in pages."""
         after: str | None = None
@@ -76,14 +80,20 @@ class AdminListener:
         return self._ask("DELETE", path, {}, None)
 
     def _ask(
-        self, method: str, path: tuple[str, ...], query: Mapping[str, str], body: Mapping[str, Any] | None
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None,
+        also: int | None = None,
     ) -> dict[str, Any]:
+        """``also`` is an HTTP status, beside 200, that is no refusal."""
         url = f"http://{self.address}/" + "/".join(quote(part, safe="") for part in path)
         url += f"?{urlencode(query)}" if query else ""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.text}"}
         data = None if body is None else json.dumps(body).encode()
         try:
-            with _open(Request(url, data, headers, method=method), timeout=self._seconds) as answer:
+            with self._opened(Request(url, data, headers, method=method), also) as answer:
                 found: dict[str, Any] = json.load(answer)
                 return found
         except HTTPError as error:
@@ -94,6 +104,14 @@ class AdminListener:
                 f"the admin listener at {self.address} does not answer ({reason}); "
                 "lamina.admin.listeners says where the broker has it"
             ) from error
+
+    def _opened(self, request: Request, also: int | None) -> Any:
+        try:
+            return _open(request, timeout=self._seconds)
+        except HTTPError as error:
+            if error.code == also:
+                return error
+            raise
 
     def _refusal(self, error: HTTPError) -> str:
         with error:

@@ -41,8 +41,8 @@ def admin_port(holder: int | None = None, gives_way: bool = False, **facts: obje
     return judge_admin_port("127.0.0.1:9644", PortFacts(**facts), holder=holder, gives_way=gives_way)  # type: ignore[arg-type]
 
 
-def directory(**facts: object) -> Finding:
-    return judge_directory("/data", DirectoryFacts(**{"exists": True, **facts}))  # type: ignore[arg-type]
+def directory(joins: bool = False, **facts: object) -> Finding:
+    return judge_directory("/data", DirectoryFacts(**{"exists": True, **facts}), joins=joins)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,11 @@ def directory(**facts: object) -> Finding:
         (disk(kind="tmpfs"), WARNING, "gone when"),
         (disk(has_links=False), WARNING, "no hard links"),
         (disk(refusal="read-only file system"), PROBLEM, "read-only file system"),
+        (directory(joins=True, has_past=True, cluster_id="c"), FINE, "by a clean stop, member of cluster c"),
+        (directory(joins=True, has_past=True, cluster_id="c", unclean=("/logs",)), WARNING, "unclean: /logs, member"),
+        (directory(has_past=True, cluster_id="c"), PROBLEM, "say which ZooKeeper that cluster has"),
+        (directory(has_past=True, cluster_id="c", holder=7), FINE, "a broker is running on /data"),
+        (directory(joins=True, metadata=Metadata(1, is_ours=True)), PROBLEM, "a broker without a cluster"),
         (directory(exists=False), FINE, "`lamina serve` creates it"),
         (directory(), FINE, "is empty"),
         (directory(has_past=True, metadata=Metadata(1, True)), FINE, "clean stop, metadata schema 1"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from lamina.cli.doctor.bundle import CONTENTS, gather, write_bundle
-from lamina.cli.doctor.examination import examine
+from lamina.cli.doctor.examination import examine, examine_cluster
 from lamina.cli.doctor.finding import Finding, State
 from lamina.cli.doctor.probe import probe
 from lamina.cli.options.cluster import cluster_from
@@ -33,7 +33,7 @@ Examples:
   lamina doctor
   lamina doctor --config /etc/lamina/server.properties --data-dir /var/lib/lamina
   lamina doctor --json | jq 'select(.state == "problem")'
-  lamina doctor --set zookeeper.connect=zk1:2181,zk2:2181,zk3:2181
+  lamina doctor --zookeeper zk1:2181,zk2:2181,zk3:2181
   lamina doctor --bootstrap-server broker1:9092
   lamina doctor --bundle report.tar.gz --log broker.log
   lamina doctor --ping 127.0.0.1:9092""",
@@ -41,9 +41,16 @@ Examples:
 @settings_options
 @click.option("--listen", metavar="HOST:PORT", help="The address to check.  [default: 127.0.0.1:9092]")
 @click.option(
+    "--zookeeper",
+    metavar="HOST:PORT,…/CHROOT",
+    help="The ZooKeeper ensemble to check; the same as --set zookeeper.connect=….  [default: none]",
+)
+@click.option(
     "--bootstrap-server",
     metavar="HOST:PORT,…",
-    help="Also check the brokers of a cluster that runs: ids, versions, clocks.",
+    envvar="LAMINA_BOOTSTRAP_SERVERS",
+    help="Check the brokers of a cluster that runs: ids, versions, clocks, what they warn of. Nothing of this machine "
+    "is checked then, unless an option about a broker is given too.  [env: LAMINA_BOOTSTRAP_SERVERS]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line: every finding, then a summary.")
 @click.option("--bundle", metavar="FILE", help="Also write a .tar.gz for a bug report; it holds no records.")
@@ -55,6 +62,7 @@ def command(
     node_id: str | None,
     sets: tuple[str, ...],
     listen: str | None,
+    zookeeper: str | None,
     bootstrap_server: str | None,
     as_json: bool,
     bundle: str | None,
@@ -73,9 +81,13 @@ def command(
         return BAD_INPUT
     if log_file is not None and bundle is None:
         raise click.UsageError("--log needs --bundle FILE.")
-    settings, refusal = _settings(file, data_dir, node_id, sets, listen)
     cluster = None if bootstrap_server is None else cluster_from(bootstrap_server, None, warn)
-    findings = list(examine(settings, refusal, cluster))
+    is_about_a_broker = bool(sets) or any(one is not None for one in (file, data_dir, node_id, listen, zookeeper))
+    if cluster is not None and not is_about_a_broker:
+        settings, findings = None, list(examine_cluster(cluster))
+    else:
+        settings, refusal = _settings(file, data_dir, node_id, sets, listen, zookeeper)
+        findings = list(examine(settings, refusal, cluster))
     (_print_json if as_json else _print_table)(findings)
     if bundle is not None:
         _bundle(bundle, findings, settings, log_file)
@@ -83,11 +95,16 @@ def command(
 
 
 def _settings(
-    file: str | None, data_dir: str | None, node_id: str | None, sets: tuple[str, ...], listen: str | None
+    file: str | None,
+    data_dir: str | None,
+    node_id: str | None,
+    sets: tuple[str, ...],
+    listen: str | None,
+    zookeeper: str | None,
 ) -> tuple[BrokerSettings | None, str | None]:
-    listeners = listeners_from(listen)
+    flags = {"listeners": listeners_from(listen), "zookeeper.connect": zookeeper}
     try:
-        return settings_from(file, data_dir, node_id, sets, listeners=listeners), None
+        return settings_from(file, data_dir, node_id, sets, **flags), None
     except (SettingError, PropertiesError) as error:
         return None, str(error)
 

@@ -12,6 +12,8 @@ from lamina.log.clean_shutdown import CLEAN_SHUTDOWN
 from lamina.log.directory import LOCK
 from lamina.log.identity import META_PROPERTIES
 from lamina.storage import METADATA_DB
+from lamina.store.interface import StoreError
+from lamina.store.member_file import read_member_file
 from lamina.store.sqlite import APPLICATION_ID, SCHEMA_STEPS
 
 _SQLITE = b"SQLite format 3\0"
@@ -37,9 +39,12 @@ class DirectoryFacts:
     unclean: tuple[str, ...] = ()
     metadata: Metadata | None = None
     refusal: str | None = None
+    cluster_id: str | None = None
+    """Of the cluster whose member it belongs to."""
 
 
-def judge_directory(path: str, facts: DirectoryFacts) -> Finding:
+def judge_directory(path: str, facts: DirectoryFacts, *, joins: bool = False) -> Finding:
+    """``joins``: the settings name the ZooKeeper of a cluster."""
     name = "data directory"
     metadata = facts.metadata
     if facts.refusal is not None:
@@ -59,23 +64,35 @@ def judge_directory(path: str, facts: DirectoryFacts) -> Finding:
     if facts.holder is not None:
         who = f" (process {facts.holder})" if facts.holder else ""
         return fine(name, f"a broker is running on {path}{who}")
-    schema = "" if metadata is None else f", metadata schema {metadata.schema_version}"
-    if facts.has_past and metadata is None:
+    if facts.cluster_id is not None and not joins:
+        return problem(
+            name,
+            f"{path} belongs to a member of cluster {facts.cluster_id}, and the settings name no ZooKeeper",
+            "say which ZooKeeper that cluster has, with --zookeeper or zookeeper.connect",
+        )
+    if metadata is not None and joins:
+        return problem(
+            name, f"{path} belongs to a broker without a cluster", "choose another --data-dir, or leave out ZooKeeper"
+        )
+    whose = "" if metadata is None else f", metadata schema {metadata.schema_version}"
+    if facts.cluster_id is not None:
+        whose = f", member of cluster {facts.cluster_id}"
+    elif facts.has_past and metadata is None:
         return warning(name, f"{path} has logs and no {METADATA_DB}", "`lamina adopt` imports the logs")
     if facts.unclean:
         where = ", ".join(facts.unclean)
         return warning(
-            name, f"the last shutdown was unclean: {where}{schema}", "nothing: the next start checks the logs"
+            name, f"the last shutdown was unclean: {where}{whose}", "nothing: the next start checks the logs"
         )
     if not facts.has_past:
-        return fine(name, f"{path} is empty{schema}")
-    return fine(name, f"{path} was left by a clean stop{schema}")
+        return fine(name, f"{path} is empty{whose}")
+    return fine(name, f"{path} was left by a clean stop{whose}")
 
 
-def check_directory(path: str, log_directories: tuple[str, ...]) -> tuple[Finding, int | None]:
-    """Also the process that is running on it, if any."""
+def check_directory(path: str, log_directories: tuple[str, ...], *, joins: bool) -> tuple[Finding, int | None]:
+    """Also the process that is running on it, if any. ``joins``: the settings name the ZooKeeper of a cluster."""
     facts = _gather(path, log_directories)
-    return judge_directory(path, facts), facts.holder
+    return judge_directory(path, facts, joins=joins), facts.holder
 
 
 def _gather(path: str, log_directories: tuple[str, ...]) -> DirectoryFacts:
@@ -85,11 +102,15 @@ def _gather(path: str, log_directories: tuple[str, ...]) -> DirectoryFacts:
         holders = [pid for log in log_directories if (pid := holder(os.path.join(log, LOCK))) is not None]
         unclean = tuple(log for log in pasts if not os.path.exists(os.path.join(log, CLEAN_SHUTDOWN)))
         metadata = read_metadata(os.path.join(path, METADATA_DB))
+        member = read_member_file(path)
     except FileNotFoundError:
         return DirectoryFacts(exists=False)
     except OSError as error:
         return DirectoryFacts(exists=True, refusal=(error.strerror or str(error)).lower())
-    return DirectoryFacts(True, max(holders, default=None), bool(pasts), unclean, metadata)
+    except StoreError as error:
+        return DirectoryFacts(exists=True, refusal=str(error))
+    cluster_id = None if member is None else member.cluster_id
+    return DirectoryFacts(True, max(holders, default=None), bool(pasts), unclean, metadata, cluster_id=cluster_id)
 
 
 def read_metadata(path: str) -> Metadata | None:

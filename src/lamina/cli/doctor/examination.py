@@ -47,10 +47,11 @@ def examine(settings: BrokerSettings | None, refusal: str | None, cluster: Clust
         yield from _examine_broker(settings)
     yield clock.check_clock(since)
     if cluster is not None:
-        yield from _examine_cluster(cluster)
+        yield from examine_cluster(cluster)
 
 
-def _examine_cluster(cluster: Cluster) -> Iterator[Finding]:
+def examine_cluster(cluster: Cluster) -> Iterator[Finding]:
+    """Its brokers alone: nothing of this machine."""
     try:
         yield from check_members(cluster)
     except ClientError as error:
@@ -59,7 +60,8 @@ def _examine_cluster(cluster: Cluster) -> Iterator[Finding]:
 
 def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
     data_directory, log_directories = storage_paths(settings)
-    found, at_work = check_directory(data_directory, log_directories)
+    options = zookeeper_options(settings)
+    found, at_work = check_directory(data_directory, log_directories, joins=options is not None)
     yield found
     places = log_directories if data_directory in log_directories else (data_directory, *log_directories)
     inside = data_directory.rstrip("/") + "/"
@@ -70,6 +72,5 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
         yield check_port(listener, is_at_work=at_work is not None)
     for listener in admin_listeners(settings):
         yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
-    options = zookeeper_options(settings)
     if options is not None:
         yield check_ensemble(options)

@@ -3,6 +3,7 @@
 Each is found through Kafka's protocol and asked through its admin listener. Must not change anything.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,12 +31,15 @@ class MemberFacts:
     clock_ahead_ms: float = 0.0
     """Of this machine's clock, with half the time that the question took as its error."""
     clock_error_ms: float = 0.0
+    complaints: tuple[str, ...] = ()
+    """Why it is not ready, and what it warns of."""
 
 
 def judge_members(members: Sequence[MemberFacts]) -> Iterator[Finding]:
     answering = [member for member in members if member.refusal is None]
     yield _judge_answers(members)
     if answering:
+        yield _judge_readiness(answering)
         yield _judge_ids(answering)
         yield _judge_versions(answering)
     if len(answering) > 1:
@@ -49,6 +53,23 @@ def _judge_answers(members: Sequence[MemberFacts]) -> Finding:
         reasons = "; ".join(f"broker {member.id}: {member.refusal}" for member in silent)
         return warning("brokers", f"{what}: {reasons}", "make lamina.admin.listeners of each reachable from here")
     return fine("brokers", what)
+
+
+def _judge_readiness(members: Sequence[MemberFacts]) -> Finding:
+    """What several brokers complain of alike is told once."""
+    by_complaint: defaultdict[str, list[str]] = defaultdict(list)
+    for member in members:
+        for complaint in member.complaints:
+            by_complaint[complaint].append(str(member.id))
+    if not by_complaint:
+        return fine("readiness", "all are ready, without warnings")
+    told = [
+        f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(ids)}: {complaint}"
+        for complaint, ids in by_complaint.items()
+    ]
+    is_zookeeper = any(complaint.startswith("ZooKeeper") for complaint in by_complaint)
+    servers = "start ZooKeeper; `lamina doctor --zookeeper HOST:PORT,…` asks its servers"
+    return warning("readiness", "; ".join(told), servers if is_zookeeper else "the log of that broker says more")
 
 
 def _judge_ids(members: Sequence[MemberFacts]) -> Finding:
@@ -106,6 +127,7 @@ def ask_member(broker_id: int, listener: AdminListener, clocks: Clocks = SYSTEM_
     sent_ns = clocks.wall_ns()
     told = listener.get("v1", "brokers")
     took_ns = clocks.wall_ns() - sent_ns
+    health = listener.get_health("readyz")
     own = next((row for row in told["brokers"] if row["is_this_broker"]), None)
     if own is None:
         return MemberFacts(broker_id, "it is not registered in its cluster")
@@ -117,4 +139,5 @@ def ask_member(broker_id: int, listener: AdminListener, clocks: Clocks = SYSTEM_
         version=own["version"],
         clock_ahead_ms=own["replication"]["now_ms"] - middle_ms,
         clock_error_ms=took_ns / 2 / 1_000_000,
+        complaints=(*health["reasons"], *health["warnings"]),
     )
