@@ -77,7 +77,7 @@ def test_offline_replicas_and_lag_are_shown_where_there_are_any(
     found = Replicas({(topic, 0): (3,)}, {(topic, 0): {1: 0, 2: 15}})
     # By its name: the package has the command of the same name.
     module = import_module("lamina.cli.topics.describe")
-    monkeypatch.setattr(module, "find_replicas", lambda _cluster, _names: found)
+    monkeypatch.setattr(module, "find_replicas", lambda *_: found)
     lines = topics("describe", topic).out.splitlines()
     assert lines[1].split() == ["partition", "leader", "replicas", "isr", "offline", "lag", "earliest", "latest"]
     assert lines[2].split() == ["0", "1", "1", "1", "3", "1:0", "2:15", "0", "0"]

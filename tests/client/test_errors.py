@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lamina.client.errors import Refused, sentence, why_unreachable
+from lamina.client.errors import Refused, broker_of, sentence, why_silent, why_unreachable
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,13 @@ def test_an_error_is_one_line_with_what_to_do_unless_the_broker_said_it(error: K
 )
 def test_a_cluster_that_does_not_answer_is_told_by_its_reason(error: KafkaError | None, text: str) -> None:
     assert why_unreachable("a:1", error).startswith(text)
+
+
+def test_one_broker_of_several_that_does_not_answer_is_named() -> None:
+    error = KafkaError(
+        KafkaError._TRANSPORT, "a:2/3: Connect to ipv4#a:2 failed: Connection refused (after 0ms in state CONNECT)"
+    )
+    assert broker_of(error) == 3
+    assert why_silent(error).startswith("broker 3 at a:2 does not answer (Connection refused); start it, or try again")
+    assert broker_of(KafkaError(KafkaError._TRANSPORT, "a:1/bootstrap: Disconnected")) is None
+    assert why_silent(None).startswith("a broker does not answer; start it, or")

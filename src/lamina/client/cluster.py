@@ -6,10 +6,10 @@ the first client is made. Must not know any command.
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lamina.client.errors import ClientError, Refused, Unreachable, sentence, why_unreachable
+from lamina.client.errors import ClientError, Refused, Unreachable, broker_of, sentence, why_silent, why_unreachable
 from lamina.client.properties import is_security, translate
 from lamina.clocks import SYSTEM_CLOCKS
 
@@ -29,13 +29,25 @@ DEFAULT_PORT = 9092
 DEFAULT_BOOTSTRAP_SERVERS = f"127.0.0.1:{DEFAULT_PORT}"
 REQUEST_SECONDS = 30.0
 _REACH_SECONDS = 10.0
+METADATA_SECONDS = 3.0
+BROKER_SECONDS = 5.0
+"""How long one broker among several is waited for."""
+_CONTROLLER_SECONDS = 2.0
+"""How long the controller may take before others are asked whether the cluster is there."""
 _REFUSED_SECONDS = 1.0
 """When every address refuses at once there is nothing to wait for, except a broker that is just starting."""
 _GONE_SECONDS = 3.0
 """How long a cluster whose every broker went away in the middle may take to come back."""
 _POLL_SECONDS = 0.05
-_LOST = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE")
+LOST = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE")
 """librdkafka's names for a connection that is gone or never was."""
+SILENT = (*LOST, "_TIMED_OUT", "REQUEST_TIMED_OUT")
+"""A broker that did not answer in time."""
+LEADER_MOVED = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH")
+"""A broker that does not lead the partition any more, or not yet."""
+LEADER_AWAY = (*SILENT, *LEADER_MOVED)
+UNANSWERED = -1001
+"""librdkafka's offset for a partition whose leader it did not reach in time."""
 _UNKNOWN_PROPERTY = re.compile(r'No such configuration property: "(?P<name>[^"]+)"')
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
@@ -58,6 +70,9 @@ class Cluster:
         self._admin: AdminClient | None = None
         self._last_error: KafkaError | None = None
         self._are_all_down = False
+        self._is_controller_silent = False
+        self._refusing: set[int] = set()
+        """Brokers to which a connection failed."""
 
     # Clients
 
@@ -128,6 +143,9 @@ class Cluster:
             self._are_all_down = True
         else:
             self._last_error = error
+            broker_id = broker_of(error)
+            if error.name() in LOST and broker_id is not None:
+                self._refusing.add(broker_id)
 
     def given(self, *names: str) -> str | None:
         """What the properties say under one of these names."""
@@ -149,20 +167,61 @@ class Cluster:
     def answer(self, future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
         """What the admin client was answered; raises Unreachable when all brokers go away meanwhile."""
         self._await(future, _GONE_SECONDS, seconds)
-        return self._answer_or_unreachable(future, _LOST)
+        if not future.done():
+            raise _no_answer(seconds)
+        try:
+            return answer_of(future)
+        except Refused as error:
+            if error.name in LOST:
+                raise (self.unreachable() if self._has_nobody() else self._one_silent()) from error
+            raise
+
+    def _has_nobody(self) -> bool:
+        """Whether all brokers are down: librdkafka tells it a moment after the failure of the last one."""
+        assert self._admin is not None
+        deadline = SYSTEM_CLOCKS.monotonic_seconds() + _REFUSED_SECONDS
+        while not self._are_all_down and SYSTEM_CLOCKS.monotonic_seconds() < deadline:
+            self._admin.poll(_POLL_SECONDS)
+        return self._are_all_down
+
+    def await_brokers(self, asked: "Sequence[tuple[int, Future[T]]]") -> None:
+        """Until brokers have answered, or for so long that the others will not: a refusal is believed soon."""
+        admin = self.admin()
+        began = SYSTEM_CLOCKS.monotonic_seconds()
+        while waiting := [broker_id for broker_id, future in asked if not future.done()]:
+            waited = SYSTEM_CLOCKS.monotonic_seconds() - began
+            if waited > BROKER_SECONDS or (waited > _REFUSED_SECONDS and self._refusing.issuperset(waiting)):
+                return
+            admin.poll(_POLL_SECONDS)
+
+    def is_controller_silent(self) -> bool:
+        """Whether brokers answer and the controller, which librdkafka asks most things, did not when it was reached."""
+        self.admin()
+        return self._is_controller_silent
 
     def _reach(self, admin: "AdminClient") -> None:
         answer = admin.describe_cluster(request_timeout=_REACH_SECONDS)
-        self._await(answer, _REFUSED_SECONDS, _REACH_SECONDS + 1)
-        self._answer_or_unreachable(answer, (*_LOST, "_TIMED_OUT"))
-
-    def _answer_or_unreachable(self, future: "Future[T]", lost: tuple[str, ...]) -> T:
+        self._await(answer, _REFUSED_SECONDS, _CONTROLLER_SECONDS)
+        if not answer.done() and self._has_broker(admin):
+            self._is_controller_silent = not answer.done()
+            return
+        self._await(answer, _REFUSED_SECONDS, _REACH_SECONDS)
         try:
-            return answer_of(future, 0)
+            answer_of(answer, 1)
         except Refused as error:
-            if error.name in lost:
+            if error.name in (*LOST, "_TIMED_OUT"):
                 raise self.unreachable() from error
             raise
+
+    def _has_broker(self, admin: "AdminClient") -> bool:
+        """Whether any broker answers."""
+        from confluent_kafka import KafkaException
+
+        try:
+            admin.list_topics(timeout=METADATA_SECONDS)
+        except KafkaException:
+            return False
+        return True
 
     def _await(self, future: "Future[T]", down_seconds: float, seconds: float) -> None:
         """Until it is done or ``seconds`` are over; gives up when all brokers stay down."""
@@ -179,6 +238,9 @@ class Cluster:
     def unreachable(self) -> Unreachable:
         return Unreachable(why_unreachable(self.bootstrap_servers, self._last_error))
 
+    def _one_silent(self) -> ClientError:
+        return ClientError(why_silent(self._last_error))
+
 
 def answer_of(future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
     """What a cluster answered; its error as a ClientError."""
@@ -189,4 +251,8 @@ def answer_of(future: "Future[T]", seconds: float = REQUEST_SECONDS) -> T:
     except KafkaException as error:
         raise Refused(error.args[0]) from error
     except TimeoutError as error:
-        raise ClientError(f"no answer within {seconds:g} s; look at the broker's log, or try again") from error
+        raise _no_answer(seconds) from error
+
+
+def _no_answer(seconds: float) -> ClientError:
+    return ClientError(f"no answer within {seconds:g} s; look at the broker's log, or try again")

@@ -3,6 +3,7 @@
 Must not know any command.
 """
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ ADVICE_FOR_SILENCE = {
 }
 """The same, only where the broker gave no reason of its own."""
 
+_BROKER = re.compile(r"(?P<address>\S+)/(?P<id>\d+): ")
+"""How librdkafka's text for an error of one broker begins."""
 _SILENT = ("Broker: ", "Local: ")
 """How librdkafka's own text for a code begins."""
 
@@ -90,3 +93,18 @@ def why_unreachable(servers: str, error: "KafkaError | None") -> str:
     reason = f" ({text.rpartition(': ')[2]})" if text else ""
     advice = "start one with `lamina serve`, or name another with --bootstrap-server"
     return f"no broker answers at {servers}{reason}; {advice}"
+
+
+def broker_of(error: "KafkaError") -> int | None:
+    """The id of the broker that an error of librdkafka is about, where it tells."""
+    broker = _BROKER.match(error.str())
+    return None if broker is None else int(broker["id"])
+
+
+def why_silent(error: "KafkaError | None") -> str:
+    """A sentence about one broker of a cluster whose others answer; ``error`` is what librdkafka said last."""
+    text = "" if error is None else error.str().partition(" (after")[0]
+    broker = _BROKER.match(text)
+    who = "a broker" if broker is None else f"broker {broker['id']} at {broker['address']}"
+    reason = f" ({text.rpartition(': ')[2]})" if broker is not None else ""
+    return f"{who} does not answer{reason}; start it, or try again in a moment: others take its place"

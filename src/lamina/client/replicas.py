@@ -7,7 +7,7 @@ Must not know any command.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ _LIST_OFFSETS, _LIST_OFFSETS_VERSIONS = 2, range(4, 10)
 _DEBUGGING_CONSUMER = -2
 _LATEST = -1
 _NO_EPOCH = -1
-_ANSWER_SECONDS = 5.0
+_ANSWER_SECONDS = 2.0
 _REFUSAL = "replicas cannot be asked through TLS or SASL"
 
 
@@ -41,19 +41,19 @@ class Asked(Protocol):
     async def request(self, to: Target, call: Call[Any]) -> Any: ...
 
 
-def find_replicas(cluster: Cluster, topics: Sequence[str]) -> Replicas:
-    """Nothing is known where brokers cannot be asked one by one."""
+def find_replicas(cluster: Cluster, topics: Sequence[str], silent: Collection[int] = ()) -> Replicas:
+    """Nothing is known where brokers cannot be asked one by one. Those that are ``silent`` already are not asked."""
     try:
-        return cluster.ask(lambda client: ask_replicas(client, topics), _REFUSAL)
+        return cluster.ask(lambda client: ask_replicas(client, topics, silent), _REFUSAL)
     except ClientError:
         return Replicas()
 
 
-async def ask_replicas(client: Asked, topics: Sequence[str]) -> Replicas:
+async def ask_replicas(client: Asked, topics: Sequence[str], silent: Collection[int] = ()) -> Replicas:
     """Partitions with one replica have no lag: nobody is asked."""
     told = await client.request(AnyBroker(), metadata_call(topics))
     partitions = {(str(topic.name), int(one.partition_index)): one for topic in told.topics for one in topic.partitions}
-    alive = {int(broker.node_id) for broker in told.brokers}
+    alive = {int(broker.node_id) for broker in told.brokers} - set(silent)
     kept_on: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     for key, one in partitions.items():
         for broker_id in set(one.replica_nodes) & alive if len(one.replica_nodes) > 1 else ():

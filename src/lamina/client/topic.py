@@ -7,11 +7,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lamina.client.cluster import REQUEST_SECONDS, answer_of
-from lamina.client.errors import ClientError, sentence
+from lamina.client.cluster import BROKER_SECONDS, LEADER_AWAY, REQUEST_SECONDS, UNANSWERED, answer_of
+from lamina.client.errors import ClientError, Refused, sentence
+from lamina.clocks import SYSTEM_CLOCKS
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient, OffsetSpec
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 _UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
 _NO_OFFSET = -1
@@ -109,5 +112,25 @@ class Offsets:
         asked = {TopicPartition(self._topic, partition): spec for partition in self._partitions}
         if not asked:
             return {}
-        answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_SECONDS)
-        return {tp.partition: answer_of(future).offset for tp, future in answers.items()}
+        found: dict[int, int] = {}
+        began = SYSTEM_CLOCKS.monotonic_seconds()
+        # A leader that died is the leader until its session ends: whoever leads by then is asked.
+        while asked and SYSTEM_CLOCKS.monotonic_seconds() - began < REQUEST_SECONDS:
+            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=BROKER_SECONDS)
+            found |= {tp.partition: offset for tp, future in answers.items() if (offset := _offset(future)) is not None}
+            asked = {tp: spec for tp in asked if tp.partition not in found}
+        if asked:
+            names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in asked)
+            raise ClientError(f"{names}: no leader answers; `lamina topics describe {self._topic}` shows who leads")
+        return found
+
+
+def _offset(future: "Future[ListOffsetsResultInfo]") -> int | None:
+    """``None`` while the leader is away, or is being elected."""
+    try:
+        offset = int(answer_of(future).offset)
+    except Refused as error:
+        if error.name in LEADER_AWAY:
+            return None
+        raise
+    return None if offset == UNANSWERED else offset

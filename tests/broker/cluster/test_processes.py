@@ -1,5 +1,6 @@
 """A cluster of real processes on a real ZooKeeper, which goes away."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -68,6 +69,30 @@ def test_zookeeper_is_away_for_longer_than_a_session(cluster: LocalCluster) -> N
     eventually(lambda: produced(cluster, "1"))
     admin.create_topics([NewTopic("u", 1, 2)])["u"].result()
     assert [broker.state for broker in cluster.brokers()] == [BrokerState.RUNNING] * 2
+
+
+@pytest.mark.long
+def test_a_broker_that_was_just_killed_does_not_hold_up_who_looks(cluster: LocalCluster) -> None:
+    """It leads a partition and is the controller until its session ends; the other one answers."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers(), "log_level": 0})
+    eventually(lambda: admin.list_topics(timeout=10).controller_id in (1, 2))
+    controller = admin.list_topics(timeout=10).controller_id
+    admin.create_topics([NewTopic("t", 2, 2)])["t"].result()
+    gone = next(broker for broker in cluster.brokers() if broker.id == controller)
+    other = next(broker for broker in cluster.brokers() if broker.id != controller)
+    cluster.kill_broker(gone.id)
+    began = SYSTEM_CLOCKS.monotonic_seconds()
+    words = [*COMMAND, "topics", "describe", "t", "--json", "--bootstrap-server", other.address]
+    described = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60)
+    assert SYSTEM_CLOCKS.monotonic_seconds() - began < 6
+    assert described.returncode == 1
+    partitions = json.loads(described.stdout)["partitions"]
+    assert {one["leader"]: one["latest"] for one in partitions} == {gone.id: None, other.id: 0}
+    (silent,) = [one["partition"] for one in partitions if one["leader"] == gone.id]
+    leader, controller_line = described.stderr.splitlines()
+    said = f"lamina: t-{silent}: its leader, broker {gone.id} at {gone.address}, does not answer; another is elected"
+    assert leader.startswith(said)
+    assert controller_line.startswith("lamina: the controller does not answer")
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from lamina.cli.options.names import checked_names, complete_topic, groups_argum
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import Value, print_json, print_table
 from lamina.cli.printing.text import cell, counted
-from lamina.cli.topics.lookup import latest_offsets
+from lamina.cli.topics.partition_offsets import PartitionOffsets
 from lamina.client.cluster import Cluster
 
 _COLUMNS = {
@@ -54,8 +54,9 @@ def lag(cluster: Cluster, groups: tuple[str, ...], topics: tuple[str, ...], as_j
     """
     attempts = Attempts(cluster)
     names = groups or [group.group_id for group in all_groups(cluster, attempts)]
+    lookup = PartitionOffsets(cluster, attempts)
     for group in describe_all(cluster, names, attempts):
-        rows = _rows(cluster, group, frozenset(topics), attempts)
+        rows = _rows(cluster, lookup, group, frozenset(topics))
         known = [row["lag"] for row in rows if isinstance(row["lag"], int)]
         total: dict[str, Value] = {
             "type": "lag_total",
@@ -70,14 +71,15 @@ def lag(cluster: Cluster, groups: tuple[str, ...], topics: tuple[str, ...], as_j
                 print_json(row)
         else:
             _print(group.group_id, rows, total)
+    lookup.report()
     return attempts.status
 
 
-def _rows(cluster: Cluster, group: Any, topics: frozenset[str], attempts: Attempts) -> list[dict[str, Value]]:
+def _rows(cluster: Cluster, lookup: PartitionOffsets, group: Any, topics: frozenset[str]) -> list[dict[str, Value]]:
     done = committed(cluster, group.group_id)
     readers = _readers(group.members)
     partitions = sorted(key for key in done.keys() | readers.keys() if not topics or key[0] in topics)
-    latest = latest_offsets(cluster, partitions, attempts)
+    latest = lookup.latest(partitions)
     rows: list[dict[str, Value]] = []
     for topic, number in partitions:
         at, end = done.get((topic, number)), latest.get((topic, number))
@@ -110,7 +112,10 @@ def _counted_offsets(lag: Value) -> str:
 def _print(group: str, rows: list[dict[str, Value]], total: Mapping[str, Value]) -> None:
     click.echo(f"{group}  (state {total['state']})")
     print_table(tuple(_COLUMNS.values()), [tuple(cell(row[name]) for name in _COLUMNS) for row in rows])
-    unknown = "" if not total["unknown_count"] else f"; without a committed offset: {total['unknown_count']}"
+    uncommitted = sum(row["committed"] is None for row in rows)
+    endless = sum(row["committed"] is not None and row["latest"] is None for row in rows)
+    unknown = f"; without a committed offset: {uncommitted}" if uncommitted else ""
+    unknown += f"; whose end is not known: {endless}" if endless else ""
     partitions = counted(len(rows), "partition")
     click.echo(f"Total lag: {_counted_offsets(total['lag'])} in {partitions}{unknown}")
     click.echo()

@@ -14,8 +14,9 @@ from lamina.cli.options.names import group_argument
 from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Value, print_json, print_table
 from lamina.cli.printing.text import cell, counted
-from lamina.cli.topics.lookup import EARLIEST, latest_offsets, offsets_at
+from lamina.cli.topics.lookup import EARLIEST
 from lamina.cli.topics.lookup import describe_all as describe_topics
+from lamina.cli.topics.partition_offsets import PartitionOffsets
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Refused
 
@@ -136,9 +137,11 @@ def _plan(
     attempts: Attempts,
 ) -> dict[Partition, int]:
     """The new offsets, none of them outside its partition."""
-    latest = latest_offsets(cluster, wanted, attempts)
-    earliest = offsets_at(cluster, latest, EARLIEST, attempts)
-    timed = offsets_at(cluster, latest, target.number, attempts) if target.place is Place.TIME else {}
+    lookup = PartitionOffsets(cluster, attempts)
+    latest = lookup.latest(wanted)
+    earliest = lookup.at(latest, EARLIEST)
+    timed = lookup.at(latest, target.number) if target.place is Place.TIME else {}
+    lookup.report()
     plan: dict[Partition, int] = {}
     for key, in_file in wanted.items():
         if key not in latest or key not in earliest:

@@ -1,5 +1,6 @@
 """``lamina topics describe``."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -12,18 +13,19 @@ from lamina.cli.printing.text import cell
 from lamina.cli.topics.lookup import (
     EARLIEST,
     LATEST,
+    Partition,
     all_names,
     describe_all,
-    find_offsets,
     id_text,
     replication_factor,
 )
+from lamina.cli.topics.partition_offsets import PartitionOffsets
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
 from lamina.client.replicas import Replicas, find_replicas
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import TopicDescription
+    from confluent_kafka.admin import ListOffsetsResultInfo, TopicDescription
 
 _COMPACTION = "lamina.compaction"
 _OF_SEVERAL = {"offline": "offline_replicas", "lag": "replica_lag"}
@@ -48,10 +50,13 @@ def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
     attempts = Attempts(cluster)
     found = describe_all(cluster, topics or all_names(cluster), attempts)
     shown = [topic for topic in found if topics or not topic.is_internal]
-    replicas = find_replicas(cluster, [topic.name for topic in shown]) if shown else Replicas()
+    lookup = PartitionOffsets(cluster, attempts)
+    earliest, latest = lookup.find(shown, EARLIEST), lookup.find(shown, LATEST)
+    names = [topic.name for topic in shown]
+    replicas = find_replicas(cluster, names, lookup.silent_brokers) if shown else Replicas()
     for number, topic in enumerate(shown):
-        configs = _configs(cluster, topic.name, attempts)
-        partitions = _partitions(cluster, topic, replicas, attempts)
+        configs = {} if cluster.is_controller_silent() else _configs(cluster, topic.name, attempts)
+        partitions = _partitions(topic, replicas, earliest, latest)
         if as_json:
             print_json(
                 {
@@ -69,6 +74,10 @@ def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
             if number:
                 click.echo()
             _print(topic, configs, partitions)
+    lookup.report()
+    if shown and cluster.is_controller_silent():
+        sentence = "the controller does not answer: ids and settings of topics are not shown; try again in a moment"
+        click.echo(f"lamina: {sentence}", err=True)
     if not shown and not topics:
         click.echo("lamina: there are no topics; create one with `lamina topics create NAME`", err=True)
     return attempts.status
@@ -91,10 +100,11 @@ def _configs(cluster: Cluster, topic: str, attempts: Attempts) -> dict[str, Valu
 
 
 def _partitions(
-    cluster: Cluster, topic: "TopicDescription", replicas: Replicas, attempts: Attempts
+    topic: "TopicDescription",
+    replicas: Replicas,
+    earliest: "Mapping[Partition, ListOffsetsResultInfo]",
+    latest: "Mapping[Partition, ListOffsetsResultInfo]",
 ) -> list[dict[str, Value]]:
-    earliest = find_offsets(cluster, topic, EARLIEST, attempts)
-    latest = find_offsets(cluster, topic, LATEST, attempts)
     return [
         {
             "partition": partition.id,
@@ -103,15 +113,21 @@ def _partitions(
             "isr": [node.id for node in partition.isr],
             "offline_replicas": [*replicas.offline.get((topic.name, partition.id), ())],
             "replica_lag": {str(id_): lag for id_, lag in replicas.lags.get((topic.name, partition.id), {}).items()},
-            "earliest": earliest[partition.id].offset if partition.id in earliest else None,
-            "latest": latest[partition.id].offset if partition.id in latest else None,
+            "earliest": _offset(earliest, (topic.name, partition.id)),
+            "latest": _offset(latest, (topic.name, partition.id)),
         }
         for partition in topic.partitions
     ]
 
 
+def _offset(found: "Mapping[Partition, ListOffsetsResultInfo]", key: Partition) -> int | None:
+    return found[key].offset if key in found else None
+
+
 def _print(topic: "TopicDescription", configs: dict[str, Value], partitions: list[dict[str, Value]]) -> None:
-    click.echo(f"{topic.name}  (id {id_text(topic)}{', internal' if topic.is_internal else ''})")
+    known = [f"id {id_text(topic)}" * (id_text(topic) is not None), "internal" * topic.is_internal]
+    facts = ", ".join(fact for fact in known if fact)
+    click.echo(f"{topic.name}  ({facts})" if facts else topic.name)
     for name, value in configs.items():
         click.echo(f"  {name} = {cell(value)}")
     columns = {"partition": "partition", "leader": "leader", "replicas": "replicas", "isr": "isr"}

@@ -6,6 +6,7 @@ from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import internal_option
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import Row, print_json, print_table
+from lamina.cli.printing.text import cell
 from lamina.cli.topics.lookup import all_names, describe_all, id_text, replication_factor
 from lamina.client.cluster import Cluster
 
@@ -41,7 +42,7 @@ def list_topics(cluster: Cluster, internal: bool, as_json: bool) -> int:
         return attempts.status
     shown = ("name", "partition_count", "replication_factor", "id")
     print_table(
-        ("topic", "partitions", "replication factor", "id"), [tuple(str(row[name]) for name in shown) for row in rows]
+        ("topic", "partitions", "replication factor", "id"), [tuple(cell(row[name]) for name in shown) for row in rows]
     )
     if not rows:
         click.echo("lamina: there are no topics; create one with `lamina topics create NAME`", err=True)

@@ -1,19 +1,23 @@
-"""What a cluster tells of topics, and where their partitions begin and end.
+"""What a cluster tells of topics.
 
-Must not know how any of it is shown, nor who asks.
+librdkafka asks the controller; while that one is away, any broker is asked for what all of them know. Must not know how
+any of it is shown, nor who asks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamina.cli.outcome import Attempts
-from lamina.client.cluster import Cluster
+from lamina.client.cluster import METADATA_SECONDS, REQUEST_SECONDS, Cluster
+from lamina.client.errors import Refused
 
 Partition = tuple[str, int]
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import ListOffsetsResultInfo, TopicDescription
+    from confluent_kafka.admin import ClusterMetadata, TopicDescription
 
+_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
 EARLIEST = -2
 LATEST = -1
@@ -21,28 +25,30 @@ MAX_TIMESTAMP = -3
 """Places in a partition, as the protocol numbers them beside times."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A broker that leads partitions, and where it listens."""
+
+    id: int
+    address: str
+
+
 def all_names(cluster: Cluster) -> list[str]:
     """Internal ones too."""
-    from confluent_kafka import KafkaException
-
-    from lamina.client.cluster import REQUEST_SECONDS
-    from lamina.client.errors import Refused
-
-    try:
-        return sorted(cluster.admin().list_topics(timeout=REQUEST_SECONDS).topics)
-    except KafkaException as error:
-        raise Refused(error.args[0]) from error
+    return sorted(_metadata(cluster, REQUEST_SECONDS).topics)
 
 
 def describe_all(cluster: Cluster, names: Iterable[str], attempts: Attempts) -> list["TopicDescription"]:
     """Those that are there, in the order of ``names``; of the others the attempts tell."""
     from confluent_kafka import TopicCollection
 
-    from lamina.client.errors import ClientError, Refused, Unreachable, no_topic
+    from lamina.client.errors import ClientError, Unreachable, no_topic
 
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return []
+    if cluster.is_controller_silent():
+        return _describe_by_metadata(cluster, wanted, attempts)
     futures = cluster.admin().describe_topics(TopicCollection(wanted))
     found = []
     for name, future in futures.items():
@@ -56,47 +62,61 @@ def describe_all(cluster: Cluster, names: Iterable[str], attempts: Attempts) -> 
     return found
 
 
-def id_text(topic: "TopicDescription") -> str:
-    """As Kafka writes ids; librdkafka writes them in the other base64."""
-    return str(topic.topic_id).replace("+", "-").replace("/", "_")
+def _describe_by_metadata(cluster: Cluster, names: list[str], attempts: Attempts) -> list["TopicDescription"]:
+    """From what any broker tells; only the ids of topics are not in it."""
+    from confluent_kafka import Node, TopicPartitionInfo
+    from confluent_kafka.admin import TopicDescription
+
+    from lamina.client.errors import no_topic
+
+    told = _metadata(cluster, REQUEST_SECONDS)
+    nodes = {id_: Node(id_, str(broker.host), int(broker.port or 0)) for id_, broker in told.brokers.items()}
+    found = []
+    for name in names:
+        if name not in told.topics:
+            attempts.fail(name, no_topic(name))
+            continue
+        partitions = [
+            TopicPartitionInfo(
+                one.id,
+                nodes.get(one.leader, Node(one.leader, "", -1)),
+                [nodes.get(id_, Node(id_, "", -1)) for id_ in one.replicas],
+                [nodes.get(id_, Node(id_, "", -1)) for id_ in one.isrs],
+            )
+            for _, one in sorted(told.topics[name].partitions.items())
+        ]
+        found.append(TopicDescription(name, None, name in _INTERNAL, partitions))  # type: ignore[arg-type]
+    return found
+
+
+def current_leaders(cluster: Cluster) -> dict[Partition, Leader]:
+    """Of all partitions that have one, as any broker tells now; of none where no broker answers."""
+    try:
+        told = _metadata(cluster, METADATA_SECONDS)
+    except Refused:
+        return {}
+    return {
+        (name, one.id): Leader(one.leader, f"{told.brokers[one.leader].host}:{told.brokers[one.leader].port}")
+        for name, topic in told.topics.items()
+        for one in topic.partitions.values()
+        if one.leader in told.brokers
+    }
+
+
+def _metadata(cluster: Cluster, seconds: float) -> "ClusterMetadata":
+    from confluent_kafka import KafkaException
+
+    try:
+        return cluster.admin().list_topics(timeout=seconds)
+    except KafkaException as error:
+        raise Refused(error.args[0]) from error
+
+
+def id_text(topic: "TopicDescription") -> str | None:
+    """As Kafka writes ids; librdkafka writes them in the other base64. ``None`` where it is not known."""
+    return None if topic.topic_id is None else str(topic.topic_id).replace("+", "-").replace("/", "_")
 
 
 def replication_factor(topic: "TopicDescription") -> int:
     """Of its first partition; -1 without any."""
     return len(topic.partitions[0].replicas) if topic.partitions else -1
-
-
-def find_offsets(
-    cluster: Cluster, topic: "TopicDescription", at: int, attempts: Attempts
-) -> Mapping[int, "ListOffsetsResultInfo"]:
-    """By partition, at a time or at one of the three places.
-
-    A partition without a leader cannot tell; of one that fails the attempts tell.
-    """
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import OffsetSpec
-
-    led = [partition.id for partition in topic.partitions if partition.leader is not None and partition.leader.id >= 0]
-    if not led:
-        return {}
-    place = OffsetSpec(at)  # type: ignore[abstract]  # it makes one of its subclasses
-    futures = cluster.admin().list_offsets({TopicPartition(topic.name, number): place for number in led})
-    names = {f"{one.topic}-{one.partition}": one.partition for one in futures}
-    asked = ((f"{one.topic}-{one.partition}", future) for one, future in futures.items())
-    return {names[name]: found for name, found in attempts.answers(asked)}
-
-
-def offsets_at(cluster: Cluster, partitions: Iterable[Partition], at: int, attempts: Attempts) -> dict[Partition, int]:
-    """At a time or at one of the places; -1 where no record is that late. Without what could not be asked."""
-    wanted = set(partitions)
-    topics = describe_all(cluster, sorted({topic for topic, _ in wanted}), attempts)
-    return {
-        (topic.name, number): found.offset
-        for topic in topics
-        for number, found in find_offsets(cluster, topic, at, attempts).items()
-        if (topic.name, number) in wanted
-    }
-
-
-def latest_offsets(cluster: Cluster, partitions: Iterable[Partition], attempts: Attempts) -> dict[Partition, int]:
-    return offsets_at(cluster, partitions, LATEST, attempts)

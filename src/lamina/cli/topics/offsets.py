@@ -10,7 +10,8 @@ from lamina.cli.options.names import topic_argument
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import cell, counted, time_text
-from lamina.cli.topics.lookup import EARLIEST, LATEST, MAX_TIMESTAMP, describe_all, find_offsets
+from lamina.cli.topics.lookup import EARLIEST, LATEST, MAX_TIMESTAMP, describe_all
+from lamina.cli.topics.partition_offsets import PartitionOffsets
 from lamina.client.cluster import Cluster
 from lamina.clocks import SYSTEM_CLOCKS
 
@@ -46,11 +47,13 @@ def offsets(cluster: Cluster, topic: str, at: str | None, as_json: bool) -> int:
     """
     wanted = None if at is None else _place(at)
     attempts = Attempts(cluster)
+    lookup = PartitionOffsets(cluster, attempts)
     for found in describe_all(cluster, [topic], attempts):
         if wanted is None:
-            _print_ends(cluster, found, attempts, as_json)
+            _print_ends(lookup, found, as_json)
         else:
-            _print_one(cluster, found, wanted, attempts, as_json)
+            _print_one(lookup, found, wanted, as_json)
+    lookup.report()
     return attempts.status
 
 
@@ -61,14 +64,14 @@ def _place(at: str) -> int:
         raise click.BadParameter(f"{error}, or earliest, latest or max-timestamp.", param_hint="--at") from error
 
 
-def _print_ends(cluster: Cluster, topic: "TopicDescription", attempts: Attempts, as_json: bool) -> None:
-    earliest = find_offsets(cluster, topic, EARLIEST, attempts)
-    latest = find_offsets(cluster, topic, LATEST, attempts)
+def _print_ends(lookup: PartitionOffsets, topic: "TopicDescription", as_json: bool) -> None:
+    earliest, latest = lookup.find([topic], EARLIEST), lookup.find([topic], LATEST)
     rows: list[Row] = []
     total = 0
     for number in (partition.id for partition in topic.partitions):
-        start = earliest[number].offset if number in earliest else None
-        end = latest[number].offset if number in latest else None
+        key = (topic.name, number)
+        start = earliest[key].offset if key in earliest else None
+        end = latest[key].offset if key in latest else None
         count = None if start is None or end is None else end - start
         total += count or 0
         rows.append(
@@ -86,12 +89,12 @@ def _print_ends(cluster: Cluster, topic: "TopicDescription", attempts: Attempts,
         click.echo(f"Total: {counted(total, 'offset')}")
 
 
-def _print_one(cluster: Cluster, topic: "TopicDescription", at: int, attempts: Attempts, as_json: bool) -> None:
+def _print_one(lookup: PartitionOffsets, topic: "TopicDescription", at: int, as_json: bool) -> None:
     """Where no record is that late, or none at all, a broker answers -1."""
-    found = find_offsets(cluster, topic, at, attempts)
+    found = lookup.find([topic], at)
     rows: list[Row] = []
     for number in (partition.id for partition in topic.partitions):
-        answer = found.get(number)
+        answer = found.get((topic.name, number))
         offset = answer.offset if answer is not None and answer.offset >= 0 else None
         timestamp = answer.timestamp if answer is not None and answer.timestamp >= 0 else None
         rows.append(
