@@ -118,6 +118,8 @@ class Parts:
                 logger.warning(
                     "%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id
                 )
+        if self.cluster is not None:
+            await self.producer_ids.fill()
         await self.participant.serve({key: LogEnd(log.epochs.latest, log.log_end_offset) for key, log in logs.items()})
 
     async def stop(self) -> None:

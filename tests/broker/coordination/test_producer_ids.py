@@ -104,6 +104,27 @@ def test_a_block_that_could_not_be_taken_is_asked_for_again() -> None:
     assert given == 0
 
 
+def test_a_block_that_was_taken_before_lasts_while_the_store_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask(ids: CountedIds) -> tuple[list[int], CoordinatorLoadInProgress]:
+        threads = Threads(asyncio.get_running_loop(), SYSTEM_CLOCKS)
+        block = ProducerIdBlock(ids, threads)
+        ids.go.set()
+        await block.fill()
+        ids.failures = BLOCK_SIZE
+        given = [await block.next() for _ in range(BLOCK_SIZE)]
+        with pytest.raises(CoordinatorLoadInProgress) as refused:
+            await block.next()
+        await block.fill()
+        threads.close()
+        return given, refused.value
+
+    with temporary_store() as store:
+        given, refused = asyncio.run(ask(CountedIds(store)))
+    assert given == list(range(BLOCK_SIZE))
+    assert "the disk is full" in str(refused)
+    assert [one.levelname for one in caplog.records] == ["WARNING"], "a start goes on without"
+
+
 def test_who_comes_when_a_block_is_there_that_nobody_has_taken_yet_takes_it() -> None:
     """Its callbacks have not run then: whoever waited for them without a pause would stop the loop for ever."""
 
