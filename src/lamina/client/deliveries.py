@@ -27,6 +27,8 @@ class Deliveries:
     failed_number: int | None = None
     """The lowest number among the failed, by the sender's own counting."""
     failure: str | None = None
+    late_partition: int | None = None
+    """That of the record that failed, if its time was over; -1 where it had none yet."""
 
     def arrive(self, size_bytes: int, partition: int, offset: int) -> None:
         self.records += 1
@@ -43,7 +45,8 @@ class Deliveries:
             elif offset < landed.first_offset:
                 landed.first_offset = offset
 
-    def fail(self, number: int, sentence: str) -> None:
+    def fail(self, number: int, sentence: str, late_partition: int | None = None) -> None:
         if self.failed_number is None or number < self.failed_number:
             self.failed_number = number
             self.failure = sentence
+            self.late_partition = late_partition

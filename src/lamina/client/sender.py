@@ -26,6 +26,9 @@ _LEAST_MAX_MESSAGE_BYTES, _MOST_MAX_MESSAGE_BYTES = 1_000, 1_000_000_000
 _QUEUE_KB = 131_072
 _POLL_EVERY = 1_024
 _WAIT_SECONDS = 0.1
+_USUAL_TIMEOUT_MS = 300_000
+"""librdkafka's own."""
+_TOO_LATE, _LATE_SECONDS = "_MSG_TIMED_OUT", 3.0
 _METADATA_REQUESTS, _METADATA_SECONDS = 2, 1.0
 
 
@@ -67,15 +70,25 @@ def producer_config(
 
 class Sender:
     def __init__(
-        self, cluster: Cluster, topic: str, config: dict[str, Any], latencies: Latencies | None = None
+        self,
+        cluster: Cluster,
+        topic: str,
+        config: dict[str, Any],
+        latencies: Latencies | None = None,
+        min_in_sync: int | None = None,
     ) -> None:
-        """With ``latencies`` the time from sending to delivery is counted there."""
+        """With ``latencies`` the time from sending to delivery is counted there.
+
+        ``min_in_sync`` is how many replicas must have a record, where the producer waits for that.
+        """
         from confluent_kafka import KafkaException
 
         self.deliveries = Deliveries()
         self._refusal = KafkaException
         self._producer = cluster.producer(config)
         self._topic = topic
+        self._timeout_seconds = config.get("message.timeout.ms", _USUAL_TIMEOUT_MS) / 1000
+        self._min_in_sync = min_in_sync
         if config.get("enable.idempotence"):
             self._hasten_producer_id()
         self._report = self._delivered if latencies is None else self._delivered_after
@@ -153,6 +166,26 @@ class Sender:
         """Until all that was sent is delivered or given up, which the timeout bounds."""
         while self._producer.flush(_WAIT_SECONDS):
             tick()
+        partition = self.deliveries.late_partition
+        if partition is not None:
+            self.deliveries.failure = f"it took longer than {self._timeout_seconds:g} s; {self._why_late(partition)}"
+
+    def _why_late(self, partition: int) -> str:
+        """librdkafka tries again until the time is over, and does not tell what it was refused for."""
+        try:
+            told = self._producer.list_topics(self._topic, timeout=_LATE_SECONDS).topics[self._topic].partitions
+        except self._refusal:
+            return "no broker answers now"
+        for number, one in sorted(told.items()):
+            if partition not in (number, ANY_PARTITION):
+                continue
+            name = f"{self._topic}-{number}"
+            if one.leader < 0:
+                return f"{name} has no leader"
+            if self._min_in_sync is not None and len(one.isrs) < self._min_in_sync:
+                replicas = "1 replica" if len(one.isrs) == 1 else f"{len(one.isrs)} replicas"
+                return f"{name} has {replicas} in sync and min.insync.replicas is {self._min_in_sync}"
+        return f"`lamina topics describe {self._topic}` shows who leads and who is in sync"
 
     def abandon(self) -> None:
         """Forget what was not delivered yet."""
@@ -162,7 +195,10 @@ class Sender:
         if error is None:
             self.deliveries.arrive(size_bytes, message.partition(), message.offset())  # type: ignore[arg-type]
         else:
-            self.deliveries.fail(number, sentence(error))
+            is_late = error.name() == _TOO_LATE
+            partition = message.partition()
+            late_partition = ANY_PARTITION if partition is None else partition
+            self.deliveries.fail(number, sentence(error), late_partition if is_late else None)
 
     def _delivered_after(self, number: int, size_bytes: int, error: "KafkaError | None", message: "Message") -> None:
         latency = message.latency()

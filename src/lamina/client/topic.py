@@ -62,6 +62,7 @@ class Rules:
     """The largest batch; ``None`` when the cluster does not tell."""
     is_compacted: bool
     """Then every record needs a key."""
+    min_insync_replicas: int | None = None
 
 
 def rules_of(admin: "AdminClient", name: str) -> Rules:
@@ -74,8 +75,10 @@ def rules_of(admin: "AdminClient", name: str) -> Rules:
         return Rules(None, is_compacted=False)
     values = {name: entry.value for name, entry in entries.items() if entry.value is not None}
     policies = [policy.strip() for policy in values.get("cleanup.policy", "").split(",")]
-    largest = values.get("max.message.bytes")
-    return Rules(None if largest is None else int(largest), is_compacted="compact" in policies)
+    largest, least = (values.get(key) for key in ("max.message.bytes", "min.insync.replicas"))
+    return Rules(
+        None if largest is None else int(largest), "compact" in policies, None if least is None else int(least)
+    )
 
 
 class Offsets:

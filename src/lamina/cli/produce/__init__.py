@@ -196,7 +196,8 @@ def command(
     )
     needs_keys = f"topic {topic} is compacted, so every record needs one"
     is_typed = not tombstones and STANDARD_INPUT in names and sys.stdin is not None and sys.stdin.isatty()
-    sender = Sender(cluster, topic, config)
+    min_in_sync = None if acks in ("0", "1") else rules.min_insync_replicas
+    sender = Sender(cluster, topic, config, min_in_sync=min_in_sync)
     status = FINE
     if is_typed:
         click.echo("Type one record a line; Ctrl-D ends.", err=True)
