@@ -11,6 +11,7 @@ from functools import partial
 
 from lamina import __version__
 from lamina.broker.counters import Counters, ReplicationCounters
+from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import Publisher
@@ -122,25 +123,39 @@ def build_cluster_parts(
         storage.remembered.cluster_id,
         on_fatal,
     )
-    member = Member(
+    store_thread, membership = threads.separate("store"), Membership(storage.database, node_id, clocks)
+    election = ControllerElection(
         node_id,
         loop,
-        threads,
-        Membership(storage.database, node_id, clocks),
-        lease.session,
+        store_thread,
+        membership,
         ZnodeMetadata(storage.database),
         following,
-        ask_controller,
-        partial(_registration, storage, clocks),
         ElectionFacts(is_unclean_enabled=settings[UNCLEAN_LEADER_ELECTION_ENABLE]),
         settings[LAMINA_UNCLEAN_RECOVERY_WAIT_MS],
         storage.remembered,
         storage.remember,
         counters.replication,
+    )
+    member = Member(
+        node_id,
+        loop,
+        store_thread,
+        membership,
+        lease.session,
+        election,
+        following,
+        ask_controller,
+        partial(_registration, storage, clocks),
         on_fatal,
     )
     controller_link = ControllerLink(
-        node_id, lambda: member.controller_broker, lambda: member.moved, listener_name, limits, connector_for
+        node_id,
+        lambda: election.controller_broker,
+        lambda: election.moved,
+        listener_name,
+        limits,
+        connector_for,
     )
     in_sync_changes = InSyncChanges(
         node_id, lambda: member.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters

@@ -99,7 +99,7 @@ def test_an_ensemble_that_knows_an_older_controller_stops_running_brokers(new_me
     copy = copied(members)
     members.stop(1)
     members.start(1)
-    members.run_until(lambda: all(one.member.controller_broker for one in members.up.values()))
+    members.run_until(lambda: all(one.member.election.controller_broker for one in members.up.values()))
     put_back(members, copy)
     members.run_until(lambda: all(one.fatal for one in members.up.values()))
     for one in members.up.values():
@@ -145,7 +145,7 @@ def test_a_controller_that_cannot_read_the_metadata_is_elected_once(
     """Each election raises the controller epoch, by which brokers tell an old ensemble."""
     members = new_members()
     process = members.start(1)
-    tries, load = 0, process.member._store.load
+    tries, load = 0, process.member.election._store.load
 
     def failing() -> Image:
         nonlocal tries
@@ -154,7 +154,7 @@ def test_a_controller_that_cannot_read_the_metadata_is_elected_once(
             raise StoreError("/brokers/topics/t cannot be read")
         return load()
 
-    monkeypatch.setattr(process.member._store, "load", failing)
+    monkeypatch.setattr(process.member.election._store, "load", failing)
     members.expire(1)
     members.run_until(lambda: tries == 3 and process.member.is_controller)
     assert members.zookeeper.entries[CONTROLLER_EPOCH].value == b"2"

@@ -49,7 +49,7 @@ def test_a_full_disk_keeps_no_member_from_following_the_next_controller(
         raise OSError(ENOSPC, "No space left on device")
 
     for process in members.up.values():
-        process.member._remember = full
+        process.member.election._remember = full
     members.kill(1)
     members.run_until(lambda: members.leads(2, "t"))
     assert members.produce(2, "t") == ErrorCode.NONE

@@ -1,0 +1,204 @@
+"""Who the controller is, and this broker's part in it: candidate, controller, follower of another.
+
+Owns the controller's shell while this broker is elected, and what it remembers of elections, by which it knows an
+ensemble that was wiped or restored. Every call of the store runs on the thread that is given. Must not register this
+broker, nor know what a change means.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lamina.broker.counters import ReplicationCounters
+from lamina.broker.metadata.controller import Controller
+from lamina.broker.metadata.following import Following, check_is_later
+from lamina.broker.threads import Threads
+from lamina.controller.election import ElectionFacts
+from lamina.image.image import Broker
+from lamina.store.interface import StoreError
+from lamina.store.member_file import MemberRecord
+from lamina.store.membership import Membership, Tenure
+from lamina.store.registration import Registration
+from lamina.store.znodes import ZnodeMetadata
+
+logger = logging.getLogger(__name__)
+
+Registered = Mapping[int, tuple[Registration, int]]
+"""Registrations by broker id, each with its epoch."""
+
+_GHOST_TIMEOUTS = 1.5
+"""The servers look for ended sessions once in a tick, which is half of the shortest session."""
+
+
+class ControllerElection:
+    def __init__(
+        self,
+        node_id: int,
+        loop: asyncio.AbstractEventLoop,
+        store_thread: Threads,
+        membership: Membership,
+        store: ZnodeMetadata,
+        following: Following,
+        facts: ElectionFacts,
+        unclean_wait_ms: int,
+        remembered: MemberRecord,
+        remember: Callable[[MemberRecord], None],
+        counters: ReplicationCounters,
+    ) -> None:
+        """``facts`` are those with which a controller begins.
+
+        What this broker knows of the cluster from before is ``remembered``; ``remember`` writes it down, and runs on a
+        thread.
+        """
+        self._node_id = node_id
+        self._loop = loop
+        self._thread = store_thread
+        self._membership = membership
+        self._store = store
+        self._following = following
+        self._facts = facts
+        self._unclean_wait_ms = unclean_wait_ms
+        self._remembered = remembered
+        self._remember = remember
+        self._counters = counters
+        self.changed = asyncio.Event()
+        """Set when :meth:`look` may find something new."""
+        self.controller: Controller | None = None
+        """While this broker is elected."""
+        self.controller_broker: Broker | None = None
+        """Where the controller is; ``None`` while nobody is elected."""
+        self.moved = asyncio.Event()
+        """Set when the controller is another one; then there is another event."""
+        self._tenure: Tenure | None = None
+        """Of an election that was won, while the metadata could not be read yet: it is tried again without another."""
+        self._is_stopping = False
+        self._giving_up: dict[asyncio.Task[None], None] = {}
+
+    async def check_cluster(self) -> None:
+        """Raise :class:`WrongCluster` in an ensemble that was wiped, or restored from an old copy."""
+        known = self._remembered
+        await self._thread.run(lambda: self._membership.check_cluster(known.cluster_id, known.controller_epoch))
+
+    async def look(self, registered: Registered, timeout_ms: int) -> None:
+        """See who is elected, and campaign where nobody is. ``timeout_ms`` is that of sessions."""
+        elected = await self._thread.run(self._membership.controller)
+        if elected is None or (elected[0] == self._node_id and self.controller is None):
+            # What an earlier tenure left keeps everybody else out of the office.
+            await self._campaign(registered, elected, timeout_ms)
+            registered = await self._thread.run(self._membership.brokers)
+            elected = await self._thread.run(self._membership.controller)
+        if elected is not None and elected[1] > self._remembered.controller_epoch:
+            await self._remember_epoch(elected[1])
+        brokers = _brokers(registered)
+        self._set_controller(None if elected is None else brokers.get(elected[0]))
+        controller = self.controller
+        if controller is not None and (elected is None or elected[1] != controller.tenure.controller_epoch):
+            self.resign("another controller was elected")
+        elif controller is not None:
+            await controller.brokers_registered(brokers)
+
+    def _set_controller(self, broker: Broker | None) -> None:
+        if broker != self.controller_broker:
+            self.controller_broker = broker
+            if broker is not None:
+                self._following.retry_now()
+            self.moved.set()
+            self.moved = asyncio.Event()
+
+    async def _remember_epoch(self, controller_epoch: int) -> None:
+        """It tells an older ensemble at the next start. A disk that is full keeps nobody from serving."""
+        remembered = replace(self._remembered, controller_epoch=controller_epoch)
+        try:
+            await self._thread.run(lambda: self._remember(remembered))
+        except OSError as error:
+            logger.warning("controller epoch %d cannot be remembered: %s", controller_epoch, error.strerror)
+            return
+        self._remembered = remembered
+
+    # Being elected
+
+    async def _campaign(self, registered: Registered, elected: tuple[int, int] | None, timeout_ms: int) -> None:
+        tenure = self._tenure
+        if tenure is None or elected != (self._node_id, tenure.controller_epoch):
+            await self.check_cluster()
+            tenure = self._tenure = await self._thread.run(self._membership.elect)
+            if tenure is None:
+                return
+            logger.info("elected controller with epoch %d", tenure.controller_epoch)
+        stored = await self._thread.run(self._store.load)
+        check_is_later(self._following.decided, stored)
+        self._tenure = None
+        self.controller = controller = Controller(
+            self._node_id,
+            self._loop,
+            tenure,
+            stored,
+            self._store,
+            self._thread,
+            self._unclean_wait_ms,
+            self._facts,
+            self._counters,
+            self._resigned,
+        )
+        self._set_controller(_brokers(registered).get(self._node_id))
+        registered = await self._hear(controller, registered, timeout_ms)
+        await controller.begin(_brokers(registered), _ready(registered))
+
+    async def _hear(self, controller: Controller, registered: Registered, timeout_ms: int) -> Registered:
+        """Wait until all have reported that served under the controller before. Returns who is registered then.
+
+        One that is dead does not report while its session lasts, and may have lost what it would be elected for.
+        """
+        deadline = self._loop.time() + timeout_ms * _GHOST_TIMEOUTS / 1000
+        silent = await controller.hear(_brokers(registered), _ready(registered))
+        while silent and self._loop.time() < deadline:
+            registered = await self._thread.run(self._membership.brokers)
+            silent = await controller.hear(_brokers(registered), _ready(registered))
+        if silent:
+            logger.warning("brokers %s are registered and do not report", sorted(silent))
+        return await self._thread.run(self._membership.brokers)
+
+    # Resigning
+
+    def session_lost(self) -> None:
+        """What was ephemeral is gone, the controller's office too."""
+        self._tenure = None
+        self.resign("its session was lost")
+
+    def stop(self) -> Tenure | None:
+        """Campaign no more. Returns the tenure that ends: whoever leaves the cluster gives it back."""
+        self._is_stopping = True
+        for task in self._giving_up:
+            task.cancel()
+        tenure = None if self.controller is None else self.controller.tenure
+        self.resign("this broker stops")
+        return tenure
+
+    def resign(self, reason: str) -> None:
+        if self.controller is not None:
+            self.controller.resign(reason)
+
+    def _resigned(self) -> None:
+        """Give the office back, so that another may be elected, and look who is."""
+        controller, self.controller = self.controller, None
+        self._set_controller(None)
+        if controller is not None and not self._is_stopping:
+            task = self._loop.create_task(self._give_up(controller.tenure))
+            self._giving_up[task] = None
+            task.add_done_callback(self._giving_up.pop)
+
+    async def _give_up(self, tenure: Tenure) -> None:
+        try:
+            await self._thread.run(lambda: self._membership.resign(tenure))
+        except StoreError as error:
+            logger.debug("the controller's office ends with its session: %s", error)
+        self.changed.set()
+
+
+def _brokers(registered: Registered) -> dict[int, Broker]:
+    return {one: registration.broker(one, epoch) for one, (registration, epoch) in registered.items()}
+
+
+def _ready(registered: Registered) -> frozenset[int]:
+    return frozenset(one for one, (registration, _) in registered.items() if registration.is_ready)
