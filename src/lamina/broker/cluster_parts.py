@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lamina import __version__
-from lamina.broker.counters import Counters, ReplicationCounters
+from lamina.broker.counters import Counters
 from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.member import Member
@@ -18,12 +18,10 @@ from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.reports import OwnFacts
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.cluster import Cluster
-from lamina.broker.partitions.leader import InSyncProposal
-from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.replication.broker_links import BrokerLinks, link_limits
 from lamina.broker.replication.controller_link import ControllerLink
-from lamina.broker.replication.in_sync_changes import InSyncChanges, StoredInSync
+from lamina.broker.replication.in_sync_changes import InSyncChanges
 from lamina.broker.replication.topic_requests import TopicRequests
 from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.handlers.follow_metadata import answer_in, follow_call
@@ -160,7 +158,7 @@ def build_cluster_parts(
     in_sync_changes = InSyncChanges(
         node_id, lambda: member.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters
     )
-    cluster.change_in_sync = partial(_change_in_sync, in_sync_changes, counters.replication)
+    cluster.change_in_sync = in_sync_changes.want
     return ClusterParts(
         lease,
         member,
@@ -202,18 +200,3 @@ def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker) -> Reg
 
 def _offline(partitions: Partitions) -> frozenset[TopicPartition]:
     return frozenset(partitions.all_offline())
-
-
-def _change_in_sync(
-    changes: InSyncChanges, counters: ReplicationCounters, partition: Partition, proposal: InSyncProposal
-) -> None:
-    """Have the controller decide on what a leader wants, and tell the leader."""
-
-    def stored(word: StoredInSync) -> None:
-        if word.error_code == 0:
-            growth = partition.in_sync_committed(proposal, word.in_sync, word.leader_epoch, word.partition_epoch)
-            counters.count_in_sync_change(growth)
-        elif partition.in_sync_refused(proposal, word.error_code):
-            changes.propose(partition.topic_id, partition.index, proposal, stored)
-
-    changes.propose(partition.topic_id, partition.index, proposal, stored)

@@ -1,12 +1,12 @@
 """Changes of in-sync sets on their way to the controller: R53, R55."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
 from lamina.broker.counters import Counters, Place, ReplicationCounters
+from lamina.broker.partitions.leader import InSyncProposal
 from lamina.broker.replication.in_sync_changes import MOST_IN_A_REQUEST, InSyncChanges, StoredInSync
 from lamina.errors import ErrorCode, NetworkError
 from lamina.peer.call import MessageCall
@@ -19,11 +19,8 @@ ALTER_PARTITION = 56
 TOPIC = UUID(int=5)
 
 
-@dataclass(frozen=True)
-class Change:
-    leader_epoch: int = 3
-    partition_epoch: int = 8
-    in_sync: Mapping[int, int] = field(default_factory=lambda: {1: 10, 2: 20})
+def change(partition_epoch: int = 8) -> InSyncProposal:
+    return InSyncProposal(3, partition_epoch, {1: 10, 2: 20})
 
 
 class Controller:
@@ -92,9 +89,9 @@ async def turns(loop: SkippingLoop, seconds: float = 0) -> None:
 def test_r53_a_change_is_sent_and_what_is_stored_comes_back() -> None:
     async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
         stored: list[StoredInSync] = []
-        changes.propose(TOPIC, 4, Change(), stored.append)
+        changes.propose(TOPIC, 4, change(), stored.append)
         await turns(loop)
-        assert stored == [StoredInSync(0, 1, 3, (1, 2), False, 9)]
+        assert stored == [StoredInSync(0, 3, (1, 2), 9)]
         (request,) = controller.requests
         assert (request.broker_id, request.broker_epoch) == (1, 77)
         ((topic_id, (one,)),) = [(topic.topic_id, topic.partitions) for topic in request.topics]
@@ -109,7 +106,7 @@ def test_r53_one_request_is_in_flight_and_what_is_wanted_meanwhile_goes_together
         controller.go.clear()
         stored: list[StoredInSync] = []
         for index in range(4):
-            changes.propose(TOPIC, index, Change(), stored.append)
+            changes.propose(TOPIC, index, change(), stored.append)
             await turns(loop)
         assert controller.indexes() == [[0]]
         controller.go.set()
@@ -124,7 +121,7 @@ def test_a_request_holds_no_more_than_one_turn_of_the_loop_takes() -> None:
     async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
         stored: list[StoredInSync] = []
         for index in range(2 * MOST_IN_A_REQUEST + 1):
-            changes.propose(TOPIC, index, Change(), stored.append)
+            changes.propose(TOPIC, index, change(), stored.append)
         await turns(loop)
         assert [len(indexes) for indexes in controller.indexes()] == [MOST_IN_A_REQUEST, MOST_IN_A_REQUEST, 1]
         assert len(stored) == 2 * MOST_IN_A_REQUEST + 1
@@ -136,7 +133,7 @@ def test_r53_what_fails_as_a_whole_is_tried_again_after_50_ms_for_ever() -> None
     async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
         controller.answers = [NetworkError("gone"), int(ErrorCode.NOT_CONTROLLER), NetworkError("gone")]
         stored: list[StoredInSync] = []
-        changes.propose(TOPIC, 0, Change(), stored.append)
+        changes.propose(TOPIC, 0, change(), stored.append)
         for attempt in range(1, 4):
             await turns(loop)
             assert len(controller.requests) == attempt
@@ -150,7 +147,7 @@ def test_r53_what_our_own_code_fails_at_is_tried_again_too() -> None:
     async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
         controller.answers = [ValueError("a bug")]
         stored: list[StoredInSync] = []
-        changes.propose(TOPIC, 0, Change(), stored.append)
+        changes.propose(TOPIC, 0, change(), stored.append)
         await turns(loop)
         assert controller.counters.unexpected == {Place.REPLICATION: 1}
         await turns(loop, 0.051)
@@ -167,11 +164,11 @@ def test_r55_one_who_fails_when_it_is_told_takes_nothing_from_the_others() -> No
             raise ValueError("a bug")
 
         for index, on_stored in enumerate((fail, stored.append)):
-            changes.propose(TOPIC, index, Change(), on_stored)
+            changes.propose(TOPIC, index, change(), on_stored)
         await turns(loop)
         assert (controller.indexes(), len(stored)) == ([[0, 1]], 1)
         assert controller.counters.unexpected == {Place.REPLICATION: 1}
-        changes.propose(TOPIC, 2, Change(), stored.append)
+        changes.propose(TOPIC, 2, change(), stored.append)
         await turns(loop)
         assert len(stored) == 2
 
@@ -185,9 +182,9 @@ def test_r55_a_refusal_goes_back_to_who_wanted_it_and_asking_again_does_not_spin
 
         def again(told: StoredInSync) -> None:
             stored.append(told)
-            changes.propose(TOPIC, 0, Change(), again)
+            changes.propose(TOPIC, 0, change(), again)
 
-        changes.propose(TOPIC, 0, Change(), again)
+        changes.propose(TOPIC, 0, change(), again)
         await turns(loop)
         assert [one.error_code for one in stored] == [ErrorCode.INVALID_UPDATE_VERSION]
         await turns(loop, 0.051)
@@ -201,9 +198,9 @@ def test_r55_what_was_replaced_meanwhile_is_not_answered() -> None:
         controller.go.clear()
         stored: list[str] = []
         for index in range(2):
-            changes.propose(TOPIC, index, Change(), lambda _: stored.append("old"))
+            changes.propose(TOPIC, index, change(), lambda _: stored.append("old"))
         await turns(loop)
-        changes.propose(TOPIC, 0, Change(partition_epoch=9), lambda _: stored.append("new"))
+        changes.propose(TOPIC, 0, change(partition_epoch=9), lambda _: stored.append("new"))
         controller.go.set()
         await turns(loop)
         assert (controller.indexes(), stored) == ([[0, 1], [0]], ["old", "new"])

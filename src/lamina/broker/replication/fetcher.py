@@ -26,7 +26,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.replication.alignment import Alignment
 from lamina.broker.replication.backoff import Backoff
 from lamina.broker.replication.broker_links import AskBroker
-from lamina.broker.replication.fetch_session import Answered, FetchSession, PartitionKey
+from lamina.broker.replication.fetch_session_handler import Answered, FetchSessionHandler, PartitionKey
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError, error_from_code
@@ -64,7 +64,7 @@ class Fetcher:
         self,
         leader_id: int,
         number: int,
-        session: FetchSession,
+        session: FetchSessionHandler,
         ask: AskBroker,
         alignment: Alignment,
         partitions: Partitions,

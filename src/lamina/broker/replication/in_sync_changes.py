@@ -2,17 +2,20 @@
 
 Owns which of them are to be sent: one request is in flight for the whole broker, what is wanted meanwhile goes together
 into the next, and there is one change of a partition at a time (R53). The controller's word on each change goes back to
-whoever wanted it; what fails as a whole is tried again for ever. Must not know leaders, nor who the controller is.
+whoever wanted it; what fails as a whole is tried again for ever. Must not decide what is wanted, nor know who the
+controller is.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
+from lamina.broker.partitions.leader import InSyncProposal
+from lamina.broker.partitions.partition import Partition
 from lamina.errors import ErrorCode, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
 
@@ -29,28 +32,12 @@ AskController = Callable[[MessageCall], Awaitable[Any]]
 """The controller's response to a call, wherever it is now. Raises `KafkaError`."""
 
 
-class InSyncChange(Protocol):
-    """A wanted in-sync set, and the state of the partition that it was decided on."""
-
-    @property
-    def leader_epoch(self) -> int: ...
-
-    @property
-    def partition_epoch(self) -> int: ...
-
-    @property
-    def in_sync(self) -> Mapping[int, int]:
-        """The members by broker id, each with the broker epoch under which it last fetched; -1 is not checked."""
-
-
 class StoredInSync(NamedTuple):
     """The controller's word on a change: why it was refused, or what is stored now."""
 
     error_code: int
-    leader_id: int = -1
     leader_epoch: int = -1
     in_sync: tuple[int, ...] = ()
-    is_recovering: bool = False
     partition_epoch: int = -1
 
 
@@ -66,11 +53,23 @@ class InSyncChanges:
         self._broker_epoch = broker_epoch
         self._ask_controller = ask_controller
         self._counters = counters
-        self._pending: dict[_Key, tuple[InSyncChange, OnStored]] = {}
+        self._pending: dict[_Key, tuple[InSyncProposal, OnStored]] = {}
         self._sending: asyncio.Task[None] | None = None
         self._is_stopped = False
 
-    def propose(self, topic_id: UUID, index: int, change: InSyncChange, on_stored: OnStored) -> None:
+    def want(self, partition: Partition, proposal: InSyncProposal) -> None:
+        """Have the controller decide on what a partition's leader wants, and tell the leader."""
+
+        def stored(word: StoredInSync) -> None:
+            if word.error_code == 0:
+                growth = partition.in_sync_committed(proposal, word.in_sync, word.leader_epoch, word.partition_epoch)
+                self._counters.replication.count_in_sync_change(growth)
+            elif partition.in_sync_refused(proposal, word.error_code):
+                self.propose(partition.topic_id, partition.index, proposal, stored)
+
+        self.propose(partition.topic_id, partition.index, proposal, stored)
+
+    def propose(self, topic_id: UUID, index: int, change: InSyncProposal, on_stored: OnStored) -> None:
         """Have the controller decide on a change; one of the same partition that is pending is given up for it.
 
         Whoever wanted that one hears nothing more of it.
@@ -112,7 +111,7 @@ class InSyncChanges:
         finally:
             self._sending = None
 
-    def _call(self, changes: Mapping[_Key, tuple[InSyncChange, OnStored]]) -> MessageCall:
+    def _call(self, changes: Mapping[_Key, tuple[InSyncProposal, OnStored]]) -> MessageCall:
         topics: dict[UUID, list[dict[str, Any]]] = {}
         for (topic_id, index), (change, _) in changes.items():
             members = [{"broker_id": member, "broker_epoch": epoch} for member, epoch in change.in_sync.items()]
@@ -133,7 +132,7 @@ class InSyncChanges:
             topics=[{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()],
         )
 
-    def _answered(self, sent: Mapping[_Key, tuple[InSyncChange, OnStored]], response: Any) -> bool:
+    def _answered(self, sent: Mapping[_Key, tuple[InSyncProposal, OnStored]], response: Any) -> bool:
         """Whether all of it was stored."""
         told = {
             (topic.topic_id, int(one.partition_index)): _stored(one)
@@ -157,9 +156,7 @@ class InSyncChanges:
 def _stored(told: Any) -> StoredInSync:
     return StoredInSync(
         int(told.error_code),
-        int(told.leader_id),
         int(told.leader_epoch),
         tuple(int(member) for member in told.isr),
-        bool(told.leader_recovery_state),
         int(told.partition_epoch),
     )

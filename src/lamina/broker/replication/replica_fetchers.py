@@ -16,7 +16,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.replication.alignment import Alignment
 from lamina.broker.replication.broker_links import BrokerLinks
-from lamina.broker.replication.fetch_session import FetchSession, fetch_limits
+from lamina.broker.replication.fetch_session_handler import FetchSessionHandler, fetch_limits
 from lamina.broker.replication.fetcher import Fetcher
 from lamina.clocks import Clocks
 from lamina.image.diff import Changes
@@ -134,7 +134,7 @@ class ReplicaFetchers(MetadataListener):
             fetcher = self._fetchers[leader_id, number] = Fetcher(
                 leader_id,
                 number,
-                FetchSession(self._node_id, self._broker_epoch, fetch_limits(self._settings)),
+                FetchSessionHandler(self._node_id, self._broker_epoch, fetch_limits(self._settings)),
                 self._links.ask,
                 self._alignment,
                 self._partitions,

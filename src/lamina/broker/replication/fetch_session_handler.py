@@ -55,7 +55,7 @@ class Answered(NamedTuple):
     fetched: PartitionFetched
 
 
-class FetchSession:
+class FetchSessionHandler:
     def __init__(self, node_id: int, broker_epoch: Callable[[], int], limits: FetchLimits) -> None:
         self._node_id = node_id
         self._broker_epoch = broker_epoch

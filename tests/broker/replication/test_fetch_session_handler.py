@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from lamina.broker.replication.fetch_session import FetchLimits, FetchSession, fetch_limits
+from lamina.broker.replication.fetch_session_handler import FetchLimits, FetchSessionHandler, fetch_limits
 from lamina.errors import ErrorCode, KafkaError, MalformedResponse
 from lamina.settings.resolve import resolve_broker
 from lamina.wire.fetch_request import FetchRequest
@@ -16,8 +16,8 @@ LIMITS = FetchLimits(500, 1, 10_000, 1000)
 
 
 @pytest.fixture
-def session() -> FetchSession:
-    made = FetchSession(3, lambda: 42, LIMITS)
+def session() -> FetchSessionHandler:
+    made = FetchSessionHandler(3, lambda: 42, LIMITS)
     for key in ((ONE, 0), (ONE, 1), (OTHER, 0)):
         made.want(key, leader_epoch=5, offset=10, last_epoch=4, log_start_offset=2)
     return made
@@ -36,7 +36,7 @@ def answer(*keys: tuple[UUID, int], session_id: int = 9, error_code: int = 0) ->
     return FetchResponse(error_code, session_id, topics, ())
 
 
-def begun(session: FetchSession) -> FetchSession:
+def begun(session: FetchSessionHandler) -> FetchSessionHandler:
     session.next_request()
     session.received(answer((ONE, 0), (ONE, 1), (OTHER, 0)))
     return session
@@ -46,14 +46,14 @@ def test_r2_the_settings_limit_a_fetch() -> None:
     assert fetch_limits(resolve_broker()) == FetchLimits(500, 1, 10 * 1024 * 1024, 1024 * 1024)
 
 
-def test_r1_the_first_request_is_full_and_says_who_asks(session: FetchSession) -> None:
+def test_r1_the_first_request_is_full_and_says_who_asks(session: FetchSessionHandler) -> None:
     request = session.next_request()
     assert request[:8] == (3, 42, 500, 1, 10_000, 0, 0, 0)
     assert told(request) == {(ONE, 0), (ONE, 1), (OTHER, 0)}
     assert request.topics[0].partitions[0] == (0, 5, 10, 4, 2, 1000)
 
 
-def test_later_requests_tell_what_has_changed_and_forget_what_has_gone(session: FetchSession) -> None:
+def test_later_requests_tell_what_has_changed_and_forget_what_has_gone(session: FetchSessionHandler) -> None:
     begun(session)
     session.want((ONE, 1), 5, 11, 4, 2)
     session.want((OTHER, 0), 5, 10, 4, 2)
@@ -66,7 +66,7 @@ def test_later_requests_tell_what_has_changed_and_forget_what_has_gone(session: 
     assert (request.session_epoch, told(request), forgotten(request)) == (2, set(), set())
 
 
-def test_what_left_and_came_back_between_two_requests_is_told_only_if_it_differs(session: FetchSession) -> None:
+def test_what_left_and_came_back_between_two_requests_is_told_only_if_it_differs(session: FetchSessionHandler) -> None:
     begun(session)
     for key, offset in (((ONE, 0), 10), ((ONE, 1), 12)):
         session.drop(key)
@@ -75,7 +75,7 @@ def test_what_left_and_came_back_between_two_requests_is_told_only_if_it_differs
     assert (told(request), forgotten(request)) == ({(ONE, 1)}, set())
 
 
-def test_what_came_and_left_between_two_requests_is_not_mentioned(session: FetchSession) -> None:
+def test_what_came_and_left_between_two_requests_is_not_mentioned(session: FetchSessionHandler) -> None:
     begun(session)
     session.want((OTHER, 8), 5, 0, -1, 0)
     session.drop((OTHER, 8))
@@ -83,7 +83,7 @@ def test_what_came_and_left_between_two_requests_is_not_mentioned(session: Fetch
     assert (told(request), forgotten(request)) == (set(), set())
 
 
-def test_an_answer_comes_with_what_the_leader_knew(session: FetchSession) -> None:
+def test_an_answer_comes_with_what_the_leader_knew(session: FetchSessionHandler) -> None:
     session.next_request()
     session.want((ONE, 0), 6, 99, 6, 2)
     (one,) = session.received(answer((ONE, 0)))
@@ -100,7 +100,7 @@ def test_an_answer_comes_with_what_the_leader_knew(session: FetchSession) -> Non
     ],
 )
 def test_r3_after_an_error_of_the_session_the_next_request_is_full(
-    session: FetchSession, error_code: ErrorCode, session_id: int
+    session: FetchSessionHandler, error_code: ErrorCode, session_id: int
 ) -> None:
     begun(session).next_request()
     with pytest.raises(KafkaError) as raised:
@@ -110,7 +110,7 @@ def test_r3_after_an_error_of_the_session_the_next_request_is_full(
     assert (request.session_id, request.session_epoch, len(told(request))) == (session_id, 0, 3)
 
 
-def test_after_no_answer_the_next_request_is_full_and_closes_the_session(session: FetchSession) -> None:
+def test_after_no_answer_the_next_request_is_full_and_closes_the_session(session: FetchSessionHandler) -> None:
     begun(session)
     session.drop((ONE, 0))
     session.next_request()
@@ -120,14 +120,14 @@ def test_after_no_answer_the_next_request_is_full_and_closes_the_session(session
     assert (told(request), forgotten(request)) == ({(ONE, 1), (OTHER, 0)}, set())
 
 
-def test_a_leader_without_room_for_sessions_gets_full_requests(session: FetchSession) -> None:
+def test_a_leader_without_room_for_sessions_gets_full_requests(session: FetchSessionHandler) -> None:
     for _ in range(2):
         request = session.next_request()
         assert (request.session_id, request.session_epoch, len(told(request))) == (0, 0, 3)
         session.received(answer(session_id=0))
 
 
-def test_a_renewed_session_tells_everything_again(session: FetchSession) -> None:
+def test_a_renewed_session_tells_everything_again(session: FetchSessionHandler) -> None:
     begun(session).renew()
     request = session.next_request()
     assert (request.session_id, request.session_epoch, len(told(request))) == (9, 0, 3)
@@ -135,7 +135,9 @@ def test_a_renewed_session_tells_everything_again(session: FetchSession) -> None
     assert session.next_request()[6:8] == (10, 1)
 
 
-def test_a_session_that_is_renewed_while_an_answer_is_under_way_begins_anew_after_it(session: FetchSession) -> None:
+def test_a_session_that_is_renewed_during_an_answer_begins_anew_after_it(
+    session: FetchSessionHandler,
+) -> None:
     begun(session).next_request()
     session.renew()
     session.received(answer())
@@ -143,14 +145,14 @@ def test_a_session_that_is_renewed_while_an_answer_is_under_way_begins_anew_afte
     assert (request.session_id, request.session_epoch, len(told(request))) == (9, 0, 3)
 
 
-def test_epochs_begin_again_after_the_largest(session: FetchSession) -> None:
+def test_epochs_begin_again_after_the_largest(session: FetchSessionHandler) -> None:
     begun(session)._epoch = 2**31 - 1
     assert session.next_request().session_epoch == 2**31 - 1
     session.received(answer())
     assert session.next_request().session_epoch == 1
 
 
-def test_an_answer_about_something_else_is_refused(session: FetchSession) -> None:
+def test_an_answer_about_something_else_is_refused(session: FetchSessionHandler) -> None:
     begun(session).next_request()
     with pytest.raises(MalformedResponse):
         session.received(answer((OTHER, 5)))
