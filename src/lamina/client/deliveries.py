@@ -50,3 +50,7 @@ class Deliveries:
             self.failed_number = number
             self.failure = sentence
             self.late_partition = late_partition
+
+    def explain(self, sentence: str) -> None:
+        """Say better why the first record failed."""
+        self.failure = sentence

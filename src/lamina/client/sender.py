@@ -168,7 +168,7 @@ class Sender:
             tick()
         partition = self.deliveries.late_partition
         if partition is not None:
-            self.deliveries.failure = f"it took longer than {self._timeout_seconds:g} s; {self._why_late(partition)}"
+            self.deliveries.explain(f"it took longer than {self._timeout_seconds:g} s; {self._why_late(partition)}")
 
     def _why_late(self, partition: int) -> str:
         """librdkafka tries again until the time is over, and does not tell what it was refused for."""
