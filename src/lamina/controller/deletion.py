@@ -25,11 +25,7 @@ def deletion_reported(image: Image, broker_id: int, topic_ids: Iterable[bytes]) 
 
 def finish_deletions(image: Image) -> Image:
     """Remove the topics of which no live broker has anything."""
-    gone = [
-        topic
-        for topic in image.topics.values()
-        if topic.is_being_deleted and not any(_is_awaited(image, one, topic) for one in _known_holders(image, topic.id))
-    ]
+    gone = [topic for topic in image.topics.values() if topic.is_being_deleted and not _is_any_awaited(image, topic)]
     if not gone and all(image.deletions.values()):
         return image
     holders = {**image.deletions, **{topic.id: _known_holders(image, topic.id) for topic in gone}}
@@ -53,14 +49,25 @@ def _being_deleted(image: Image, topic_id: bytes) -> Topic | None:
     return image.topics[name] if name is not None and image.topics[name].is_being_deleted else None
 
 
+def _is_any_awaited(image: Image, topic: Topic) -> bool:
+    """Found with the first of them: there may be ten thousand topics."""
+    holders: Iterable[int] | None = image.deletions.get(topic.id)
+    if holders is None:
+        holders = (broker_id for partition in topic.partitions for broker_id in partition.replicas)
+    return any(_is_awaited(image, broker_id, topic) for broker_id in holders)
+
+
 def _is_awaited(image: Image, broker_id: int, topic: Topic) -> bool:
     return broker_id in image.brokers and not _holds_offline(image, broker_id, topic.id)
 
 
 def _holds_offline(image: Image, broker_id: int, topic_id: bytes) -> bool:
     """Whether all that a broker has of a topic is in failed directories: it cannot delete that before they are back."""
-    topic, broker = _being_deleted(image, topic_id), image.brokers.get(broker_id)
-    if topic is None or broker is None or not broker.offline:
+    broker = image.brokers.get(broker_id)
+    if broker is None or not broker.offline:
+        return False
+    topic = _being_deleted(image, topic_id)
+    if topic is None:
         return False
     kept = [index for index, partition in enumerate(topic.partitions) if broker_id in partition.replicas]
     return all((topic.name, index) in broker.offline for index in kept)
