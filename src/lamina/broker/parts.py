@@ -261,15 +261,7 @@ def build_parts(
         create_topics=create,
         broker_listener=None if member_parts is None else member_parts.listener_name,
     )
-    if member_parts is None:
-        router = Router(table(handlers), counters, request_watch, message_thread)
-    else:
-        envelope = Envelope(lambda: member_parts.member.is_controller, FORWARDABLE)
-        every = [*table(handlers), *cluster_table(member_parts.member, envelope, clocks)]
-        router = Router(
-            every, counters, request_watch, message_thread, member_parts.forwarding, member_parts.listener_name
-        )
-        envelope.serve = router.serve
+    router = _router(handlers, request_watch, member_parts)
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
         publisher.truncations = Truncations(clocks, threads, directories, partitions, cleaner)
@@ -325,3 +317,15 @@ def build_parts(
         router=router,
         actual_values=actual_values,
     )
+
+
+def _router(handlers: HandlerParts, request_watch: RequestWatch, cluster: ClusterParts | None) -> Router:
+    """A member also serves other brokers, and has the controller decide what only that one may."""
+    counters, message_thread = handlers.counters, handlers.message_thread
+    if cluster is None:
+        return Router(table(handlers), counters, request_watch, message_thread)
+    envelope = Envelope(lambda: cluster.member.is_controller, FORWARDABLE)
+    every = [*table(handlers), *cluster_table(cluster.member, envelope, handlers.clocks)]
+    router = Router(every, counters, request_watch, message_thread, cluster.forwarding, cluster.listener_name)
+    envelope.serve = router.serve
+    return router
