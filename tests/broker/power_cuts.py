@@ -59,6 +59,8 @@ class PowerCutBroker(InProcessBroker):
         self._remember_metadata(parts)
         for threads in (parts.threads, *parts.threads._separate):
             threads._executor = AtOnce()
+            # Also of those that open logs while the loop takes others over.
+            threads._new_executor = lambda _count, _name: AtOnce()
 
     def _ahead(self, clock: Callable[[], int]) -> Callable[[], int]:
         return lambda: clock() + self.passed_ms * 1_000_000
