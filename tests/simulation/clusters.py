@@ -25,6 +25,7 @@ from tests.simulation.member_watch import MemberWatch
 from tests.simulation.network import Network, SimulatedConnector
 from tests.simulation.node import Node
 from tests.simulation.story import Story
+from tests.simulation.surveying_client import Surveyor
 from tests.simulation.transactional_clients import Copier, TransactionalProducer
 from tests.simulation.trimming_client import Trimmer
 from tests.simulation.watch import Watch
@@ -166,8 +167,9 @@ class SingleNode(SimulatedCluster):
         await faults.happen(self._rng.randint(2, 5))
 
 
+_FACTOR = 3
 _REPLICATED = {
-    "default.replication.factor": "3",
+    "default.replication.factor": str(_FACTOR),
     "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
@@ -181,7 +183,7 @@ _REPLICATED = {
 
 
 class Members(SimulatedCluster):
-    """Three brokers, sometimes more, with three replicas of everything, two of which are enough."""
+    """Three brokers, sometimes more, with three or four replicas of everything, two of which are enough."""
 
     def __init__(self, universe: Universe, count: int | None = None) -> None:
         loop, rng, story = universe.loop, universe.rng, universe.story
@@ -190,6 +192,8 @@ class Members(SimulatedCluster):
         # By default a power cut of all may lose what all had in memory only; flush.messages=1 also covers that.
         self._cuts_all_power = rng.random() < 0.15
         settings = {**_REPLICATED, **({"log.flush.interval.messages": "1"} if self._cuts_all_power else {})}
+        if count > _FACTOR and rng.random() < 0.5:
+            settings["default.replication.factor"] = str(_FACTOR + 1)
         self.members = [
             MemberNode(loop, rng, universe.network, story, node_id, settings, universe.broker_ended, self.ensemble)
             for node_id in range(1, count + 1)
@@ -205,6 +209,7 @@ class Members(SimulatedCluster):
         return [
             *trimmers,
             self._new(PlainProducer, "all", ("plain", 0), -1),
+            self._new(Surveyor, "surveyor", ("plain", 0), self.watch.committed_end),
             self._new(PlainProducer, "one", ("plain", 1), 1, is_promised=False),
             self._new(IdempotentProducer, "idem", ("plain", 1)),
             self._new(TransactionalProducer, "txn", [("plain", 0), ("source", 0)]),

@@ -56,6 +56,11 @@ class CommittedLogs:
             if found.get(base_offset) != batch.data:
                 raise self._judge.violated(f"{log.name} at {base_offset} on {who} is not what was committed there")
 
+    def end(self, key: PartitionId, before_epoch: int) -> int:
+        """Of all that was committed before a leader epoch."""
+        batches = self._histories.get(key, {}).values()
+        return max((batch.end for batch in batches if batch.epoch < before_epoch), default=0)
+
 
 def _batches(log: PartitionLog, start: int, end: int) -> list[tuple[int, int, bytes]]:
     """Base offset, end and bytes of each."""

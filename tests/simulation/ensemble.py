@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
+from lamina.store import values
 from lamina.store.interface import Operation, StoreError, Watcher
+from lamina.store.membership import CONTROLLER_EPOCH
 from tests.simulation.loop import Process, VirtualLoop
 from tests.simulation.story import Story
 from tests.store.memory_zookeeper import MemorySession, MemoryZooKeeper
@@ -55,6 +57,11 @@ class Ensemble:
     def is_reachable(self) -> bool:
         """By everybody."""
         return not self._is_away and not self._cut_off
+
+    @property
+    def controller_epoch(self) -> int:
+        found = self.zookeeper.entries.get(CONTROLLER_EPOCH)
+        return 0 if found is None else values.load_number(found.value)
 
     def cut_off(self, machine: str) -> None:
         """The broker there cannot reach any server, and learns of it; perhaps with the answer to what it asks next."""

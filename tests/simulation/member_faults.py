@@ -1,10 +1,7 @@
 """What goes wrong in a cluster: several things at a time, on several machines, and healed in the end.
 
-Owns which faults there are, and what must not come together. Each world draws how often each kind comes, so that some
-see much of one and nothing of another. A broker that loses its disk, or what was not synced, does so only while all
-replicas are in sync, or while none of its own counts; and no other broker or session ends before the cluster has
-noticed: else the one that has lost something could be the last that counts as in sync. What brokers lose together
-nobody promised to keep. Must not know what clients do.
+Owns which faults there are. Each world draws how often each kind comes, so that some see much of one and nothing of
+another. What brokers lose together nobody promised to keep. Must not know what clients do.
 """
 
 import asyncio
@@ -13,7 +10,8 @@ from random import Random
 from typing import Any
 
 from tests.simulation.ensemble import Ensemble
-from tests.simulation.links import Link
+from tests.simulation.hunts import Hunts
+from tests.simulation.member_lives import Life, MemberLives
 from tests.simulation.member_node import MemberNode
 from tests.simulation.member_watch import MemberWatch
 from tests.simulation.network import Network
@@ -23,10 +21,8 @@ _SLOW_MS = (10.0, 160.0)
 _JUMP_MS = 20 * 60_000
 _DISTANCES_MS = ((0.1, 2.0), (0.1, 2.0), (1.0, 20.0), (5.0, 60.0))
 """How far brokers may be from each other in a whole world."""
-_HUNT_S = 2.5
 _ALONE_S = 2.5
 
-Life = Callable[[MemberNode], Coroutine[Any, Any, None]]
 Trouble = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -51,18 +47,13 @@ class MemberFaults:
         self._machines = [*machines, *(node.machine for node in nodes)]
         self._ensemble = ensemble
         self._watch = watch
-        self._busy: set[MemberNode] = set()
-        """Nodes to which something happens."""
-        self._lost: set[MemberNode] = set()
-        """Those that have lost something, which may not have been noticed."""
-        self._beside: list[asyncio.Task[None]] = []
-        """What a hunt has begun."""
-        self._lives: dict[Life, int] = self._drawn(
-            self._kill, self._stop, self._pause, self._cut_power, self._wipe, self._lose_session
+        self._lives = lives = MemberLives(rng, network, story, nodes, ensemble, watch)
+        hunts = Hunts(rng, network, nodes, ensemble, watch, lives)
+        self._kinds: dict[Life, int] = self._drawn(
+            lives.kill, lives.stop, lives.pause, lives.cut_power, lives.wipe, lives.lose_session
         )
         self._troubles: dict[Trouble, int] = self._drawn(
             self._isolate,
-            self._hunt_leaders,
             self._cut_link,
             self._slow_link,
             self._drop_connections,
@@ -70,6 +61,11 @@ class MemberFaults:
             self._lose_ensemble,
             self._cut_all_power if cuts_all_power else self._kill_all,
         )
+        kinds = (hunts.hunt_leaders, hunts.replace_controller, hunts.return_twice, hunts.return_behind)
+        self._troubles |= self._drawn(*kinds)
+        if rng.random() < 0.6:
+            # Much of one hunt.
+            self._troubles[rng.choice((hunts.hunt_leaders, *kinds))] = 30
         self._place_brokers()
 
     def _drawn(self, *kinds: Any) -> dict[Any, int]:
@@ -91,7 +87,7 @@ class MemberFaults:
     async def happen(self, count: int) -> None:
         """So many, in two lines at the same time; then all is whole."""
         await asyncio.gather(self._one_by_one(count - count // 2), self._one_by_one(count // 2))
-        await asyncio.gather(*self._beside)
+        await self._lives.finish()
         self._network.heal()
         for node in self._nodes:
             node.start()
@@ -102,115 +98,29 @@ class MemberFaults:
             if self._rng.random() < 0.5:
                 await self._one_of(self._troubles)()
             else:
-                await self._live(self._rng.choice(self._nodes), self._one_of(self._lives))
-
-    async def _live(self, node: MemberNode, life: Life) -> None:
-        if node in self._busy or not node.is_up or self._is_loss_unnoticed(beside=node):
-            return
-        self._busy.add(node)
-        try:
-            await life(node)
-        finally:
-            self._busy.discard(node)
-
-    # Losing something
-
-    def _is_loss_unnoticed(self, beside: MemberNode | None = None) -> bool:
-        """Whether a broker, or another one than a given one, has lost something and still counts as in sync."""
-        is_whole = not self._watch.why_not_whole()
-        self._lost = {lost for lost in self._lost if not is_whole and self._watch.is_in_sync(lost)}
-        return any(node is not beside for node in self._lost)
-
-    def _may_lose(self, node: MemberNode) -> bool:
-        if not self._watch.is_in_sync(node):
-            return True
-        return not self._watch.why_not_whole() and self._ensemble.is_reachable
-
-    # Of a broker
-
-    async def _kill(self, node: MemberNode) -> None:
-        node.kill()
-        await self._start_again(node)
-
-    async def _stop(self, node: MemberNode) -> None:
-        if node.is_serving:
-            await node.stop()
-            await self._start_again(node)
-
-    async def _cut_power(self, node: MemberNode) -> None:
-        if self._may_lose(node):
-            self._lost.add(node)
-            node.cut_power()
-        else:
-            node.kill()
-        await self._start_again(node)
-
-    async def _wipe(self, node: MemberNode) -> None:
-        may_lose = self._may_lose(node)
-        node.kill()
-        if may_lose:
-            self._lost.add(node)
-            node.wipe()
-        await self._start_again(node)
-
-    async def _start_again(self, node: MemberNode) -> None:
-        await asyncio.sleep(self._rng.choice((0.0, 0.05, 0.4, 1.6)) * self._rng.random())
-        node.start()
-        if self._rng.random() < 0.2:
-            # Again, perhaps in the middle of its start.
-            await asyncio.sleep(self._rng.uniform(0.0, 0.05))
-            if node.is_up:
-                await self._kill(node)
-
-    async def _pause(self, node: MemberNode) -> None:
-        """Often longer than a session."""
-        process = node.process
-        node.pause()
-        await asyncio.sleep(self._rng.uniform(0.05, 2.0))
-        if node.is_up and node.process is process:
-            node.resume()
-
-    async def _lose_session(self, node: MemberNode) -> None:
-        self._ensemble.cut_off(node.machine)
-        await asyncio.sleep(self._rng.uniform(0.05, 1.6))
-        self._ensemble.reach_again(node.machine)
+                await self._lives.live(self._rng.choice(self._nodes), self._one_of(self._kinds))
 
     # Of several
 
-    async def _hunt_leaders(self) -> None:
-        """One leader of a partition after the other, each soon after it was elected."""
-        key = self._rng.choice(self._watch.partitions)
-        lives: Sequence[Life] = (self._kill, self._kill, self._pause, self._lose_session, self._part)
-        for _ in range(self._rng.randint(2, 3)):
-            leader = self._watch.leader_of(key)
-            if leader is None or leader in self._busy:
-                return
-            await asyncio.sleep(self._rng.choice((0.003, 0.05, 0.5)) * self._rng.random())
-            self._beside.append(asyncio.create_task(self._live(leader, self._rng.choice(lives))))
-            for _ in range(round(_HUNT_S / 0.005)):
-                await asyncio.sleep(0.005)
-                if self._watch.leader_of(key) not in (leader, None):
-                    break
-
     async def _kill_all(self) -> None:
-        nodes = [node for node in self._nodes if node.is_up and node not in self._busy]
-        if len(nodes) == len(self._nodes) and not self._is_loss_unnoticed():
-            await asyncio.gather(*(self._live(node, self._kill) for node in nodes))
+        nodes = [node for node in self._nodes if node.is_up and node not in self._lives.busy]
+        if len(nodes) == len(self._nodes) and not self._lives.is_loss_unnoticed():
+            await asyncio.gather(*(self._lives.live(node, self._lives.kill) for node in nodes))
 
     async def _cut_all_power(self) -> None:
         """At once: what is left is what was synced before it was acknowledged."""
-        if self._busy or not all(node.is_up for node in self._nodes) or self._is_loss_unnoticed():
+        if self._lives.busy or not all(node.is_up for node in self._nodes) or self._lives.is_loss_unnoticed():
             return
         self._watch.lost_power()
         for node in self._nodes:
             node.cut_power()
-        self._busy.update(self._nodes)
+        self._lives.busy.update(self._nodes)
         for node in self._nodes:
             await asyncio.sleep(self._rng.uniform(0.0, 0.4))
             node.start()
             if node is self._nodes[0] and self._rng.random() < 0.3:
                 await self._restart_alone(node)
-        self._busy.clear()
+        self._lives.busy.clear()
 
     async def _restart_alone(self, node: MemberNode) -> None:
         """Stop cleanly before the others are back: no election has told what its unclean stop has cost."""
@@ -222,7 +132,7 @@ class MemberFaults:
                 return
 
     async def _lose_ensemble(self) -> None:
-        if self._is_loss_unnoticed():
+        if self._lives.is_loss_unnoticed():
             return
         self._ensemble.go_away()
         await asyncio.sleep(self._rng.uniform(0.05, 2.4))
@@ -248,31 +158,9 @@ class MemberFaults:
         """From all other brokers; perhaps from ZooKeeper too."""
         node = self._rng.choice(self._nodes)
         if self._rng.random() < 0.3:
-            await self._live(node, self._part)
+            await self._lives.live(node, self._lives.part)
         else:
-            await self._separate(node, self._rng.uniform(0.1, 2.4))
-
-    async def _part(self, node: MemberNode) -> None:
-        """From brokers and ZooKeeper: its clients still reach it."""
-        self._ensemble.cut_off(node.machine)
-        await self._separate(node, self._rng.uniform(0.1, 2.0))
-        self._ensemble.reach_again(node.machine)
-
-    async def _separate(self, node: MemberNode, seconds: float) -> None:
-        """One way or both ways."""
-        ways = self._rng.choice(("in", "out", "both"))
-        links: list[Link] = []
-        for other in self._nodes:
-            if other is not node:
-                links += [self._network.link(node.machine, other.machine)] if ways != "in" else []
-                links += [self._network.link(other.machine, node.machine)] if ways != "out" else []
-        self._story.tell("network", f"{node.machine} and other brokers are apart, {ways}")
-        for link in links:
-            link.cut()
-        await asyncio.sleep(seconds)
-        self._story.tell("network", f"{node.machine} and other brokers are together again")
-        for link in links:
-            link.heal()
+            await self._lives.separate(node, self._rng.uniform(0.1, 2.4))
 
     async def _cut_link(self) -> None:
         """One way."""

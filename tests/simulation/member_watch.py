@@ -1,8 +1,9 @@
 """What must hold inside the brokers of a cluster, and in its store, after every step.
 
 Owns these invariants: one leader for each epoch; a leader has everything that was committed, and so has whoever is in
-sync; its high watermark stays within its log and does not go back; replicas agree below their high watermarks, byte for
-byte; states in the store change as their leaders ask. Must not change anything.
+sync; what is committed is on as many replicas as ``min.insync.replicas`` says; a leader's high watermark stays within
+its log and does not go back; replicas agree below their high watermarks, byte for byte; states in the store change as
+their leaders ask. Must not change anything.
 """
 
 from collections.abc import Sequence
@@ -33,6 +34,10 @@ class MemberWatch:
         self._leaders: dict[tuple[UUID, int, int], Process] = {}
         self._seen: dict[Partition, tuple[Leader | None, int, int]] = {}
         """Each partition's role, high watermark and end at the last look."""
+        self._ends: dict[TopicPartition, dict[int, int]] = {}
+        """Where each broker's log ended when it was last seen."""
+        self._moved: list[tuple[Partition, Leader]] = []
+        """Whose high watermark has moved since the last look."""
 
     def look(self) -> None:
         for key, before, after in self._states.look(self._wanted_in_sync):
@@ -49,6 +54,9 @@ class MemberWatch:
                 if found != seen:
                     self._look_at(node, partition, seen)
                     self._seen[partition] = found
+        for partition, leader in self._moved:
+            self._look_at_commit(partition, leader)
+        self._moved.clear()
 
     def _look_at(self, node: MemberNode, partition: Partition, before: tuple[Leader | None, int, int]) -> None:
         log, high_watermark, leader = partition.log, partition.high_watermark, partition.leader
@@ -60,10 +68,13 @@ class MemberWatch:
                 f"the high watermark of {log.name} on {node.machine} went from {high_watermark_before} to "
                 f"{high_watermark}, and its log is from {log.log_start_offset} to {log.log_end_offset}"
             )
+        self._ends.setdefault((partition.topic, partition.index), {})[node.id] = log.log_end_offset
         if high_watermark > high_watermark_before:
             role = leader or partition.follower
             if role is not None:
                 self._committed.commit(key, log, high_watermark_before, high_watermark, role.epoch, node.machine)
+            if leader is not None:
+                self._moved.append((partition, leader))
         if leader is not None and leader is not led_before:
             self._look_at_leader(node, partition, leader)
         if log.log_end_offset < end_before:
@@ -83,6 +94,21 @@ class MemberWatch:
             raise self._judge.violated(f"{partition.log.name} has two leaders in epoch {leader.epoch}")
         who = f"its leader in epoch {leader.epoch}, {node.machine},"
         self._committed.check(key[:2], partition.log, leader.epoch, who)
+
+    def _look_at_commit(self, partition: Partition, leader: Leader) -> None:
+        """What a leader commits is on as many replicas as it has to be, and on all that could lead next (R11, R93)."""
+        key, high_watermark = (partition.topic, partition.index), partition.high_watermark
+        who = f"{partition.log.name} was committed up to {high_watermark} in epoch {leader.epoch}"
+        count = sum(end >= high_watermark for end in self._ends[key].values())
+        if count < leader.needed(partition.log.config.min_insync_replicas):
+            raise self._judge.violated(f"{who}, which {count} replicas have")
+        stored = self._states.of.get(key)
+        if stored is None or stored.state.leader_epoch != leader.epoch:
+            return
+        for broker_id in stored.state.isr:
+            replica = self._find(broker_id, key)
+            if replica is not None and replica.log.log_end_offset < high_watermark:
+                raise self._judge.violated(f"{who}, and broker {broker_id}, which is in sync, lacks some of it")
 
     # The store
 
@@ -125,6 +151,22 @@ class MemberWatch:
         """Whether the store counts a node's replica of anything as in sync."""
         return any(node.id in stored.state.isr for stored in self._states.of.values())
 
+    def is_mere_follower(self, node: MemberNode) -> bool:
+        """Whether all that a node keeps is led by another one, which serves."""
+        states = [stored.state for stored in self._states.of.values() if node.id in stored.state.replicas]
+        leaders = [self._by_id.get(state.leader) for state in states]
+        return all(leader is not None and leader is not node and leader.is_serving for leader in leaders)
+
+    def is_about_to_join(self, node: MemberNode) -> bool:
+        """Whether a leader on another broker than the controller's has asked for it."""
+        for other in self._nodes:
+            if other.parts is not None and not other.is_controller:
+                for partition in other.parts.partitions:
+                    leader = partition.leader
+                    if leader is not None and leader.proposal is not None and node.id in leader.proposal.in_sync:
+                        return node.id not in leader.in_sync
+        return False
+
     def why_not_whole(self) -> str:
         """Why not every broker serves, and every partition is led with all replicas in sync; empty if so."""
         for node in self._nodes:
@@ -152,6 +194,16 @@ class MemberWatch:
     def followers_of(self, key: TopicPartition) -> list[MemberNode]:
         state = self._states.of[key].state
         return [self._by_id[one] for one in state.replicas if one != state.leader]
+
+    def replicas_of(self, key: TopicPartition) -> tuple[Partition | None, list[Partition]]:
+        """The replica that leads, and the others, of brokers that serve."""
+        state = self._states.of[key].state
+        others = [self._find(one, key) for one in state.replicas if one != state.leader]
+        return self._find(state.leader, key), [one for one in others if one is not None]
+
+    def committed_end(self, key: TopicPartition, before_epoch: int) -> int:
+        """Where that ends which was committed before a leader epoch."""
+        return self._committed.end((UUID(bytes=self._states.of[key].topic_id), key[1]), before_epoch)
 
     def check_logs_agree(self) -> None:
         """In the end: every replica has all that was committed."""

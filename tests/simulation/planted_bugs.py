@@ -147,13 +147,32 @@ def assumes_shrink_is_stored() -> AbstractContextManager[Any]:
     return mock.patch.object(Leader, "_propose", propose)
 
 
-def stands_still_after_change() -> AbstractContextManager[Any]:
-    def committed(self: Partition, *told: Any) -> int:
-        if self.leader is not None:
-            self.leader.committed(*told)
-        return 0
+@contextmanager
+def stands_still_after_change() -> Iterator[None]:
+    """The high watermark moves by appends and fetches only.
 
-    return mock.patch.object(Partition, "in_sync_committed", committed)
+    Not only after the controller's answer: without that, the news of the change, or the next look at who is behind,
+    would move it a moment later.
+    """
+    right, right_fetched = Partition._advance_replicated, Partition.replica_fetched
+    fetched: list[Partition] = []
+
+    def advance(self: Partition, leader: Leader, size_bytes: int) -> None:
+        if size_bytes or self in fetched:
+            right(self, leader, size_bytes)
+
+    def replica_fetched(self: Partition, *facts: Any) -> None:
+        fetched.append(self)
+        try:
+            right_fetched(self, *facts)
+        finally:
+            fetched.pop()
+
+    with (
+        mock.patch.object(Partition, "_advance_replicated", advance),
+        mock.patch.object(Partition, "replica_fetched", replica_fetched),
+    ):
+        yield
 
 
 @contextmanager
