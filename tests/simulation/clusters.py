@@ -228,7 +228,7 @@ class Members(SimulatedCluster):
             self.watch,
             cuts_all_power=self._cuts_all_power,
         )
-        await faults.happen(self._rng.randint(2, 6))
+        await faults.happen(self._rng.randint(2, 5))
 
     async def become_whole(self) -> None:
         told = ""

@@ -66,6 +66,9 @@ class Hunts:
         """
         own = [key for key in self._watch.partitions if key[0] in _OWN]
         key = self._rng.choice(own if self._rng.random() < 0.7 else self._watch.partitions)
+        if self._rng.random() < 0.35:
+            await self._hunt_apart(key)
+            return
         for _ in range(self._rng.randint(2, 4)):
             leader = self._watch.leader_of(key)
             if leader is None or not self._lives.is_free(leader):
@@ -81,7 +84,7 @@ class Hunts:
                 link.cut()
             else:
                 link.delay_ms = _SLOW_MS
-        await self._end(leader, key, lambda one, led: one.log.log_end_offset < led.log.log_end_offset, any)
+        await self._end(leader, key, _lacks_records, any)
         _heal(links)
 
     async def _leave_behind_all(self, key: TopicPartition, leader: MemberNode) -> None:
@@ -89,7 +92,7 @@ class Hunts:
         links = [self._network.link(leader.machine, node.machine) for node in self._watch.followers_of(key)]
         for link in links:
             link.cut()
-        await self._end(leader, key, lambda one, led: one.log.log_end_offset < led.log.log_end_offset, all)
+        await self._end(leader, key, _lacks_records, all)
         _heal(links)
 
     async def _leave_unaware(self, key: TopicPartition, leader: MemberNode) -> None:
@@ -99,6 +102,22 @@ class Hunts:
         for link in links:
             link.delay_ms = _SLOW_MS
         await self._end(leader, key, lambda one, led: one.high_watermark < led.high_watermark, all)
+        _heal(links)
+
+    async def _hunt_apart(self, key: TopicPartition) -> None:
+        """The next leader lacks what others have, and nobody hears of what it writes instead before it ends too."""
+        leader, followers = self._watch.leader_of(key), self._watch.followers_of(key)
+        if leader is None or not all(self._lives.is_free(node) for node in (leader, *followers)):
+            return
+        node = followers[0]
+        links = [self._network.link(leader.machine, node.machine)]
+        for other in followers[1:]:
+            links += [self._network.link(*ends) for ends in permutations((node.machine, other.machine))]
+        for link in links:
+            link.cut()
+        await self._end(leader, key, _lacks_records, any)
+        if self._watch.leader_of(key) is node:
+            await self._end(node, key, _lacks_records, all)
         _heal(links)
 
     def _between(self, leader: MemberNode, key: TopicPartition, chance: float) -> list[Link]:
@@ -193,26 +212,31 @@ class Hunts:
         if controller is None or not nodes:
             return
         node = self._rng.choice(nodes)
-        links = [
-            self._network.link(other.machine, controller.machine)
-            for other in self._nodes
-            if other not in (node, controller)
-        ]
+        others = [other.machine for other in self._nodes if other not in (node, controller)]
+        to_controller = [self._network.link(machine, controller.machine) for machine in others]
+        to_node = [self._network.link(machine, node.machine) for machine in others]
 
         async def life(node: MemberNode) -> None:
             node.kill()
             await self._until(lambda: not self._watch.is_in_sync(node), _ELECTION_S)
-            for link in links:
+            for link in to_controller:
                 link.delay_ms = _LATE_MS
             node.start()
             await self._until(lambda: self._watch.is_about_to_join(node), _ELECTION_S)
             if node.is_up:
                 self._rng.choice((self._lives.end_empty, self._lives.end_without_power))(node)
+            # What it has lost it does not get again so soon.
+            for link in to_node:
+                link.cut()
             node.start()
             await asyncio.sleep(self._rng.uniform(0.4, 1.2))
 
         await self._lives.live(node, life)
-        _heal(links)
+        _heal([*to_controller, *to_node])
+
+
+def _lacks_records(one: Partition, led: Partition) -> bool:
+    return one.log.log_end_offset < led.log.log_end_offset
 
 
 def _heal(links: Iterable[Link]) -> None:
