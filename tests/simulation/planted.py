@@ -2,8 +2,7 @@
 
 ``python -m tests.simulation.planted`` lives for each bug the world that is known to show it, and prints what was
 violated there. If that world is well, or with ``--search``, worlds are lived from the first seed on, ``--seeds`` at
-most; a bug of which no seed is known is looked for with ``--search`` only. Words choose the bugs that have one of them
-in their name.
+most. Words choose the bugs that have one of them in their name.
 """
 
 import argparse
@@ -52,8 +51,8 @@ def main() -> int:
     pool = ProcessPoolExecutor(given.processes) if given.processes > 1 else None
     for name in chosen:
         seed = PLANTED[name].seed
-        known = [] if given.search or seed is None else [range(seed, seed + 1)]
-        starts = range(0, given.seeds, _AT_A_TIME) if known or given.search else range(0)
+        known = [] if given.search else [range(seed, seed + 1)]
+        starts = range(0, given.seeds, _AT_A_TIME)
         groups = (range(first, min(first + _AT_A_TIME, given.seeds)) for first in starts)
         found = find(name, chain(known, groups), pool)
         missed += found is None
