@@ -83,20 +83,21 @@ def test_r29_out_of_range(leader: tuple[int, int], shorter: int | None, anew: in
 
 
 @pytest.mark.parametrize(
-    ("log", "batch", "offset"),
+    ("log", "batch", "leader_start", "offset"),
     [
-        (a_log(5, start=5), (3, 7), 3),
-        (a_log(5, start=5), (3, 5), 3),
-        (a_log(5, start=5), (3, 4), None),
-        (a_log(5, start=5), (5, 7), None),
-        (a_log(5, start=4), (3, 7), None),
-        (a_log(0), (-3, 7), None),
+        (a_log(5, start=5), (3, 7), 5, 3),
+        (a_log(5, start=5), (3, 5), 5, 3),
+        (a_log(5, start=5), (3, 4), 5, None),
+        (a_log(5, start=5), (5, 7), 5, None),
+        (a_log(5, start=4), (3, 7), 4, None),
+        (a_log(5, start=4), (3, 7), 5, 3),
+        (a_log(0), (-3, 7), 0, None),
     ],
 )
-def test_r30_a_batch_that_begins_below_an_empty_logs_start(
-    log: ModelLog, batch: tuple[int, int], offset: int | None
+def test_r30_a_batch_that_begins_below_the_end_of_a_log_of_which_the_leader_has_nothing(
+    log: ModelLog, batch: tuple[int, int], leader_start: int, offset: int | None
 ) -> None:
-    assert offset_of_straddling_batch(log, *batch) == offset
+    assert offset_of_straddling_batch(log, *batch, leader_start) == offset
 
 
 # R15, R17, R32

@@ -362,6 +362,26 @@ def test_r30_a_leader_whose_log_starts_inside_a_batch_is_followed(tmp_path: Path
     run(tmp_path, scenario)
 
 
+def test_r30_a_foreign_tail_that_ends_where_the_leaders_log_starts_inside_a_batch_is_given_up(tmp_path: Path) -> None:
+    """The leader has deleted all that could tell that the tail is foreign: its oldest epoch begins where that ends."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        builder, led = broker.lead(), broker.led()
+        builder.append(b"a=0", b"a=1", b"a=2")
+        builder.append(b"b=3", b"b=4", b"b=5", b"b=6", epoch=4)
+        builder.log.advance_log_start(5)
+        led.epoch = 4
+        partition = broker.replica()
+        append_epoch(partition.log, 0, b"a=0", b"a=1", b"a=2")
+        append_epoch(partition.log, 3, b"foreign=3", b"foreign=4")
+        broker.follow(partition)
+        await broker.caught_up(partition)
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (5, 7)
+        assert texts(partition.log) == [b"b=5", b"b=6"]
+
+    run(tmp_path, scenario)
+
+
 def test_r29_out_of_range_for_no_reason_keeps_the_log_and_is_tried_again_after_a_back_off(tmp_path: Path) -> None:
     async def scenario(broker: FollowingBroker) -> None:
         broker.lead().append_batches(3)

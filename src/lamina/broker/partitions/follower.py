@@ -132,13 +132,16 @@ def offset_to_start_anew(log: FollowingLog, leader_start_offset: int) -> int | N
     return leader_start_offset if leader_start_offset > log.log_end_offset else None
 
 
-def offset_of_straddling_batch(log: FollowingLog, base_offset: int, last_offset: int) -> int | None:
-    """Where an empty log starts anew to take a batch that begins below its start (R30).
+def offset_of_straddling_batch(
+    log: FollowingLog, base_offset: int, last_offset: int, leader_start_offset: int
+) -> int | None:
+    """Where a log starts anew to take a batch that begins below its end (R30); ``None`` if there is more to keep.
 
-    DeleteRecords may cut inside a batch: the leader's log then starts in the middle of it, and ours with it.
+    DeleteRecords may cut inside a batch: the leader's log then starts in the middle of it, and ours with it. Either
+    ours is empty, or the leader has deleted all of it: then its epochs cannot tell any more that our tail is foreign.
     """
-    is_empty = log.log_start_offset == log.log_end_offset
-    return base_offset if is_empty and 0 <= base_offset < log.log_end_offset <= last_offset else None
+    has_nothing = log.log_end_offset in (log.log_start_offset, leader_start_offset)
+    return base_offset if has_nothing and 0 <= base_offset < log.log_end_offset <= last_offset else None
 
 
 # Taking over

@@ -231,7 +231,9 @@ class Fetcher:
             self._failed(one, error)
             return
         first = read_header(fetched.records)
-        offset = offset_of_straddling_batch(one.partition.log, first.base_offset, first.last_offset)
+        offset = offset_of_straddling_batch(
+            one.partition.log, first.base_offset, first.last_offset, fetched.log_start_offset
+        )
         if offset is None:
             self._fail(one, f"its leader sent a batch for offset {first.base_offset}, where the log has others")
         else:
