@@ -18,6 +18,7 @@ from rich.table import Table
 
 from bench.callbacks import Callback
 from bench.cluster_trials import CALLBACK_BAR_MS, FULL, QUICK, ClusterTrials, Measured, Phase
+from bench.machine import describe
 from bench.timed_cluster import TimedCluster
 from lamina.cluster.errors import ClusterError
 
@@ -32,8 +33,9 @@ def main() -> str | None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     console = Console(stderr=True)
-    phases = []
+    phases: list[Phase] = []
     with tempfile.TemporaryDirectory(prefix="lamina-bench-cluster-", dir=options.dir) as scratch:
+        machine = describe(Path(scratch))
         try:
             with TimedCluster(Path(scratch)) as cluster:
                 for phase in ClusterTrials(cluster, QUICK if options.quick else FULL).phases():
@@ -42,10 +44,12 @@ def main() -> str | None:
         except (ClusterError, TimeoutError) as failure:
             return str(failure)
     if options.json:
-        print(json.dumps([_as_json(phase) for phase in phases], indent=2))
+        print(json.dumps({"machine": machine, "phases": [_as_json(phase) for phase in phases]}, indent=2))
     else:
         _show(phases)
-    return None
+        Console(width=140).print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    missed = [figure.name for phase in phases for figure in phase.figures if not _is_met(figure)]
+    return f"over the bar: {', '.join(missed)}" if missed else None
 
 
 def _as_json(phase: Phase) -> dict[str, object]:
@@ -81,10 +85,11 @@ def _callback_verdict(one: Callback) -> str:
 
 
 def _verdict(figure: Measured) -> str:
-    if figure.bar is None:
-        return ""
-    is_met = figure.value <= figure.bar
-    return f"≤ {figure.bar:g} {figure.unit} {'✓' if is_met else '✗'}"
+    return "" if figure.bar is None else f"≤ {figure.bar:g} {figure.unit} {'✓' if _is_met(figure) else '✗'}"
+
+
+def _is_met(figure: Measured) -> bool:
+    return figure.bar is None or figure.value <= figure.bar
 
 
 if __name__ == "__main__":

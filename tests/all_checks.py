@@ -25,6 +25,7 @@ CHECKS = (
     Check("test"),
     Check("faults", ("STORIES=60", "TRANSACTIONS=4000")),
     Check("simulate", ("SEEDS=400",)),
+    Check("planted"),
     Check("fuzz", ("FUZZ_SECONDS=10",)),
     Check("mutants", ("ARGS=has_key is_protected discardable",)),
     Check("alerts"),
