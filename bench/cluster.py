@@ -22,7 +22,7 @@ from bench.machine import describe
 from bench.timed_cluster import TimedCluster
 from lamina.cluster.errors import ClusterError
 
-_OF_A_START = ("Server._start", "Replicas.open.")
+_OF_A_START = ("Server._start", "Parts.start", "Replicas.open.")
 """Callbacks that run before a broker's listeners accept."""
 
 
