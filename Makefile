@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-cluster bench-kafka bench-cleaner bench-tables soak-cleaner faults simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-cluster bench-kafka bench-revisions bench-cleaner bench-tables soak-cleaner faults simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -123,6 +123,11 @@ bench-cluster: venv
 # docs/bench-kafka.png, both to be committed; in build/ what is not a whole run.
 bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
+
+# This checkout beside another revision: the rows of bench-kafka with BEFORE=REVISION in Kafka's place, in about 25 minutes,
+# on a machine that does nothing else. ARGS as for bench-kafka. Writes to build/. Needs a C compiler.
+bench-revisions: venv
+	$(BIN)/python -m bench.revisions "$(BEFORE)" $(ARGS)
 
 # The cleaner beside that of a real Kafka, as it is by default and tuned, in about 35 minutes, on a machine that does
 # nothing else, with 10 GB of free disk and of free memory. ARGS as for bench-kafka. Writes docs/bench-cleaner.json and

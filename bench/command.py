@@ -57,6 +57,8 @@ class Bench:
     """Brokers over a directory, none of them started."""
     new_trials: Callable[[bool, Path], Sequence[Trial]]
     """Of a quick run or a whole one, with a directory for what they need."""
+    is_published: bool = True
+    """Whether the report of a whole run is committed."""
 
 
 def run(bench: Bench) -> str | None:
@@ -92,8 +94,8 @@ def run(bench: Bench) -> str | None:
         missing=[name for name in names if name not in measured],
         results=results,
     )
-    is_published = not report.missing and not options.quick and options.rounds >= ROUNDS
-    file = options.json or (PUBLISHED if is_published else UNPUBLISHED) / f"{bench.name}.json"
+    is_whole = not report.missing and not options.quick and options.rounds >= ROUNDS
+    file = options.json or (PUBLISHED if is_whole and bench.is_published else UNPUBLISHED) / f"{bench.name}.json"
     picture = file.with_suffix(".png")
     write_report(report, file)
     draw_report(report, picture)
