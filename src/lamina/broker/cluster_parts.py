@@ -1,15 +1,17 @@
 """What a member of a cluster has beside the parts of every broker.
 
 Owns which of them gets which others: the member that follows the controller and may be it, the links to other brokers,
-the fetchers of followed partitions, the in-sync changes of led ones. Must not listen.
+the fetchers of followed partitions, the in-sync changes of led ones. Loaded for members only: a broker alone starts
+sooner without all this. Must not listen.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from lamina import __version__
+from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.following import Answer, Asked, Following
@@ -18,28 +20,38 @@ from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.reports import OwnFacts
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.cluster import Cluster
+from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.replication.broker_links import BrokerLinks, link_limits
 from lamina.broker.replication.controller_link import ControllerLink
 from lamina.broker.replication.in_sync_changes import InSyncChanges
+from lamina.broker.replication.replica_fetchers import ReplicaFetchers
 from lamina.broker.replication.topic_requests import TopicRequests
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.api_table import FORWARDABLE, HandlerParts, table
+from lamina.broker.requests.cluster_apis import apis_on, cluster_table
 from lamina.broker.requests.forwarding import Forwarding
+from lamina.broker.requests.handlers.envelope import Envelope
 from lamina.broker.requests.handlers.follow_metadata import answer_in, follow_call
+from lamina.broker.requests.request_watch import RequestWatch
+from lamina.broker.requests.router import Router
 from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.controller.election import ElectionFacts
 from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, Image
 from lamina.log.partition_log import PartitionLog
-from lamina.peer.connector import Connector
+from lamina.peer.connector import Connector, PlainConnector
 from lamina.settings.cluster import LAMINA_UNCLEAN_RECOVERY_WAIT_MS
 from lamina.settings.listeners import broker_listener_name
 from lamina.settings.topic import UNCLEAN_LEADER_ELECTION_ENABLE
 from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, StartError
+from lamina.store.interface import ClusterStore
 from lamina.store.membership import Membership
 from lamina.store.registration import Registration
-from lamina.store.session import Session
+from lamina.store.session import Session, SessionProber
 from lamina.store.znodes import ZnodeMetadata
 from lamina.topic_partition import TopicPartition
 
@@ -50,8 +62,8 @@ _FOLLOW, _REPORT, _FORWARD, _IN_SYNC, _CREATE = "follow", "report", "forward", "
 class SessionLease:
     """This broker's session with the store, as its partitions ask for it."""
 
-    def __init__(self, session: Session, clocks: Clocks) -> None:
-        self.session = session
+    def __init__(self, store: ClusterStore, clocks: Clocks) -> None:
+        self.session = Session(store, clocks)
         self._clocks = clocks
 
     def is_proven(self) -> bool:
@@ -72,6 +84,49 @@ class ClusterParts:
     forwarding: Forwarding
     listener_name: str
     """The listener between brokers."""
+    loop: asyncio.AbstractEventLoop
+    clocks: Clocks
+    threads: Threads
+    cluster: Cluster
+    partitions: Partitions
+    counters: Counters
+
+    def prober(self) -> SessionProber:
+        return SessionProber(self.lease.session)
+
+    def apis_on(self, listener_name: str) -> Sequence[Api]:
+        return apis_on(self.listener_name, listener_name)
+
+    def router(self, handlers: HandlerParts, request_watch: RequestWatch) -> Router:
+        """Also serves other brokers, and has the controller decide what only that one may."""
+        envelope = Envelope(lambda: self.member.is_controller, FORWARDABLE)
+        router = Router(
+            [*table(handlers), *cluster_table(self.member, envelope, self.clocks)],
+            self.counters,
+            request_watch,
+            handlers.message_thread,
+            self.forwarding,
+            self.listener_name,
+        )
+        envelope.serve = router.serve
+        return router
+
+    def truncations(self, directories: LogDirectories, cleaner: Cleaner) -> Truncations:
+        return Truncations(self.clocks, self.threads, directories, self.partitions, cleaner)
+
+    def fetchers(self, settings: BrokerSettings, truncations: Truncations) -> ReplicaFetchers:
+        return ReplicaFetchers(
+            self.cluster.node_id,
+            lambda: self.cluster.broker_epoch,
+            lambda: self.cluster.image,
+            settings,
+            self.links,
+            truncations,
+            self.partitions,
+            self.counters,
+            self.clocks,
+            self.loop,
+        )
 
     def topic_requests(self, create_here: CreateTopics) -> TopicRequests:
         return TopicRequests(
@@ -81,6 +136,20 @@ class ClusterParts:
             self.following.wait_until,
             lambda: self.following.decided,
         )
+
+    @staticmethod
+    def check_leader_epochs(image: Image, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """Raise :class:`StartError` if a log is ahead of the metadata: a leader's epoch is stored before it leads.
+
+        From an ensemble that was restored, epochs would be given a second time, and records cut that were committed.
+        """
+        for (name, index), log in logs.items():
+            known = image.partition(name, index).leader_epoch
+            if log.epochs.latest > known:
+                raise StartError(
+                    f"{log.name} has records of leader epoch {log.epochs.latest} and ZooKeeper knows no later one than "
+                    f"{known}: the ensemble was restored from an old copy, or is another one"
+                )
 
     async def leave(self) -> None:
         """Be no member any more: others may lead what this broker led."""
@@ -96,14 +165,16 @@ def build_cluster_parts(
     threads: Threads,
     settings: BrokerSettings,
     storage: MemberStorage,
-    lease: SessionLease,
     cluster: Cluster,
     partitions: Partitions,
     publisher: Publisher,
     counters: Counters,
-    connector_for: Callable[[str], Connector],
+    connector_for: Callable[[str], Connector] | None,
     on_fatal: Callable[[str], None],
 ) -> ClusterParts:
+    """``cluster`` has a :class:`SessionLease`."""
+    lease, connector_for = cluster.lease, connector_for or PlainConnector
+    assert isinstance(lease, SessionLease), "a member goes by its session"
     node_id, limits = storage.node_id, link_limits(settings)
     listener_name = broker_listener_name(settings)
     assert listener_name is not None, "the settings make this broker a member"
@@ -168,21 +239,13 @@ def build_cluster_parts(
         in_sync_changes,
         Forwarding(lambda: member.is_controller, lambda call: controller_link.ask(call, _FORWARD)),
         listener_name,
+        loop,
+        clocks,
+        threads,
+        cluster,
+        partitions,
+        counters,
     )
-
-
-def check_leader_epochs(image: Image, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-    """Raise :class:`StartError` if a log is ahead of the metadata: a leader's epoch is stored before it leads.
-
-    From an ensemble that was restored, epochs would be given a second time, and records cut that were committed.
-    """
-    for (name, index), log in logs.items():
-        known = image.partition(name, index).leader_epoch
-        if log.epochs.latest > known:
-            raise StartError(
-                f"{log.name} has records of leader epoch {log.epochs.latest} and ZooKeeper knows no later one than "
-                f"{known}: the ensemble was restored from an old copy, or is another one"
-            )
 
 
 def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker) -> Registration:

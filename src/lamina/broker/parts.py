@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import getrandbits
+from typing import TYPE_CHECKING
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.engine import engine_for
-from lamina.broker.cluster_parts import ClusterParts, SessionLease, build_cluster_parts, check_leader_epochs
 from lamina.broker.coordination.broker_batches import AskBroker, nobody_else
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.internal_topics import InternalTopics
@@ -22,24 +22,20 @@ from lamina.broker.coordination.transaction_coordinator import TransactionCoordi
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.alone import Alone
 from lamina.broker.metadata.frozen_heap import FrozenHeap
-from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Publisher, settings_in
 from lamina.broker.metadata.replicas import Replicas
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics
-from lamina.broker.partitions.cluster import Cluster, OwnCluster
+from lamina.broker.partitions.cluster import Cluster, Lease, OwnCluster
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.removal import Removal
-from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.readiness import Readiness
-from lamina.broker.replication.replica_fetchers import ReplicaFetchers
-from lamina.broker.requests.api_table import FORWARDABLE, HandlerParts, cluster_table, table
+from lamina.broker.requests.api_table import APIS, HandlerParts, table
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.follower_waits import FollowerWaits
-from lamina.broker.requests.handlers.envelope import Envelope
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.requests.router import Router
@@ -50,7 +46,6 @@ from lamina.controller.election import LogEnd
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import Broker
 from lamina.image.topic import Topic
-from lamina.peer.connector import Connector, PlainConnector
 from lamina.settings.broker import BROKER_ID, NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
 from lamina.settings.definition import SettingError
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
@@ -58,7 +53,12 @@ from lamina.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, StartError, Storage
 from lamina.store.producer_ids import LastBlock, ProducerIds
-from lamina.store.session import Session
+
+if TYPE_CHECKING:
+    from lamina.broker.cluster_parts import ClusterParts
+    from lamina.broker.metadata.member import Member
+    from lamina.broker.replication.replica_fetchers import ReplicaFetchers
+    from lamina.peer.connector import Connector
 
 logger = logging.getLogger(__name__)
 
@@ -80,10 +80,10 @@ class Parts:
     removal: Removal
     upkeep: Upkeep
     publisher: Publisher
-    participant: Alone | Member
-    cluster: ClusterParts | None
+    participant: "Alone | Member"
+    cluster: "ClusterParts | None"
     """Of a member of a cluster."""
-    fetchers: ReplicaFetchers | None
+    fetchers: "ReplicaFetchers | None"
     metadata: Metadata
     producer_ids: ProducerIdBlock
     groups: GroupCoordinator
@@ -111,7 +111,7 @@ class Parts:
             raise StartError(f"no log directory can be used: {self.directories[0].failure}")
         logs = {(partition.topic, partition.index): partition.log for partition in self.partitions}
         if self.cluster is not None:
-            check_leader_epochs(self.metadata.image, logs)
+            self.cluster.check_leader_epochs(self.metadata.image, logs)
         self.producer_ids.start_above(max((log.producers.highest_id for log in logs.values()), default=-1))
         for log in logs.values():
             if log.producers.invented_id is not None:
@@ -172,7 +172,7 @@ def build_parts(
     clocks: Clocks = SYSTEM_CLOCKS,
     new_executor: NewExecutor = ThreadPoolExecutor,
     ask_broker: AskBroker = nobody_else,
-    connector_for: Callable[[str], Connector] = PlainConnector,
+    connector_for: "Callable[[str], Connector] | None" = None,
 ) -> Parts:
     """``on_fatal`` is told why the broker cannot go on. Raises :class:`StartError` and closes the storage.
 
@@ -188,9 +188,7 @@ def build_parts(
     threads, counters = Threads(loop, clocks, new_executor=new_executor), Counters()
     # One is enough: work that keeps the interpreter busy gains nothing by a second thread.
     message_thread = threads.separate("messages")
-    session = Session(storage.database, clocks) if isinstance(storage, MemberStorage) else None
-    lease = OwnCluster() if session is None else SessionLease(session, clocks)
-    cluster = Cluster(node_id, settings[REPLICA_LAG_TIME_MAX_MS], lease)
+    cluster = Cluster(node_id, settings[REPLICA_LAG_TIME_MAX_MS], _lease(storage, clocks))
     directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters, cluster)
     removal = Removal(loop, threads)
     replicas = Replicas(loop, clocks, threads, counters, directories, partitions, removal, cluster)
@@ -198,14 +196,14 @@ def build_parts(
     member_parts: ClusterParts | None = None
     participant: Alone | Member
     if isinstance(storage, MemberStorage):
-        assert isinstance(lease, SessionLease)
+        from lamina.broker.cluster_parts import build_cluster_parts
+
         member_parts = build_cluster_parts(
             loop,
             clocks,
             threads,
             settings,
             storage,
-            lease,
             cluster,
             partitions,
             publisher,
@@ -260,23 +258,17 @@ def build_parts(
         actual_values=actual_values,
         create_topics=create,
         broker_listener=None if member_parts is None else member_parts.listener_name,
+        apis_on=(lambda _: APIS) if member_parts is None else member_parts.apis_on,
     )
-    router = _router(handlers, request_watch, member_parts)
+    router = (
+        Router(table(handlers), counters, request_watch, message_thread)
+        if member_parts is None
+        else member_parts.router(handlers, request_watch)
+    )
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
-        publisher.truncations = Truncations(clocks, threads, directories, partitions, cleaner)
-        fetchers = ReplicaFetchers(
-            node_id,
-            lambda: cluster.broker_epoch,
-            lambda: cluster.image,
-            settings,
-            member_parts.links,
-            publisher.truncations,
-            partitions,
-            counters,
-            clocks,
-            loop,
-        )
+        publisher.truncations = member_parts.truncations(directories, cleaner)
+        fetchers = member_parts.fetchers(settings, publisher.truncations)
         publisher.add_listener(fetchers)
     for listener in (groups, transactions, cleaner, request_watch, follower_waits, FrozenHeap()):
         publisher.add_listener(listener)
@@ -319,13 +311,9 @@ def build_parts(
     )
 
 
-def _router(handlers: HandlerParts, request_watch: RequestWatch, cluster: ClusterParts | None) -> Router:
-    """A member also serves other brokers, and has the controller decide what only that one may."""
-    counters, message_thread = handlers.counters, handlers.message_thread
-    if cluster is None:
-        return Router(table(handlers), counters, request_watch, message_thread)
-    envelope = Envelope(lambda: cluster.member.is_controller, FORWARDABLE)
-    every = [*table(handlers), *cluster_table(cluster.member, envelope, handlers.clocks)]
-    router = Router(every, counters, request_watch, message_thread, cluster.forwarding, cluster.listener_name)
-    envelope.serve = router.serve
-    return router
+def _lease(storage: Storage | MemberStorage, clocks: Clocks) -> Lease:
+    if not isinstance(storage, MemberStorage):
+        return OwnCluster()
+    from lamina.broker.cluster_parts import SessionLease
+
+    return SessionLease(storage.database, clocks)

@@ -13,12 +13,11 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
-from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
@@ -55,7 +54,9 @@ from lamina.settings.zookeeper_options import zookeeper_options
 from lamina.storage import MemberStorage, StartError, Storage, open_member_storage, open_storage
 from lamina.store.interface import StoreError
 from lamina.store.opening import connect
-from lamina.store.session import SessionProber
+
+if TYPE_CHECKING:
+    from lamina.store.session import SessionProber
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class _Shells:
     admin: AdminListening
     timers: Timers
     loop_lag: LoopLag
-    prober: SessionProber | None
+    prober: "SessionProber | None"
     """Of a member of a cluster."""
 
 
@@ -233,7 +234,7 @@ class Server:
         subject = admin_subject(parts, listening, token, taken, advertised)
         admin = AdminListening(subject, bound_admin)
         undo.push_async_callback(admin.stop)
-        prober = None if parts.cluster is None else SessionProber(parts.cluster.lease.session)
+        prober = None if parts.cluster is None else parts.cluster.prober()
         timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)
         return _Shells(listening, admin, timers, loop_lag, prober)
 
@@ -297,8 +298,8 @@ class Server:
     async def _drain(self, parts: Parts, shells: _Shells) -> None:
         """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""
         listening, loop = shells.listening, parts.loop
-        if isinstance(parts.participant, Member):
-            await parts.participant.drain(self._settings[LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS] / 1000)
+        if parts.cluster is not None:
+            await parts.cluster.member.drain(self._settings[LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS] / 1000)
         listening.stop_accepting()
         shells.loop_lag.stop()
         parts.readiness.is_stopping = True

@@ -4,7 +4,7 @@ Must not know what any of them does.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +13,6 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
-from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.log_directories import LogDirectories
@@ -26,7 +25,6 @@ from lamina.broker.requests.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
-    alter_partition,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -45,7 +43,6 @@ from lamina.broker.requests.handlers import (
     end_txn,
     fetch,
     find_coordinator,
-    follow_metadata,
     heartbeat,
     init_producer_id,
     join_group,
@@ -65,8 +62,6 @@ from lamina.broker.requests.handlers import (
     update_features,
     write_txn_markers,
 )
-from lamina.broker.requests.handlers import envelope as envelope_api
-from lamina.broker.requests.handlers.envelope import Envelope
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.broker.threads import Threads
@@ -99,6 +94,8 @@ class HandlerParts:
     """By whoever decides."""
     broker_listener: str | None
     """The name of the listener between brokers; ``None`` for a broker without a cluster."""
+    apis_on: Callable[[str], Sequence[Api]]
+    """What a listener offers, by its name."""
     actual_values: Mapping[str, str]
     """Settings whose values came about at start, by name: what clients are shown instead of what was given."""
 
@@ -190,7 +187,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         api_versions.API,
         lambda p: partial(
             api_versions.handle,
-            partial(apis_on, p.broker_listener),
+            p.apis_on,
             p.metadata,
         ),
     ),
@@ -198,32 +195,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
 
 APIS: tuple[Api, ...] = tuple(sorted((api for api, _ in _TABLE), key=lambda api: api.key))
 
-
-APIS_FOR_CLIENTS = tuple(api for api in APIS if not api.is_for_brokers)
-"""What any other listener of a cluster's broker offers."""
-
-APIS_BETWEEN_BROKERS: tuple[Api, ...] = tuple(
-    sorted((*APIS, alter_partition.API, follow_metadata.API, envelope_api.API), key=lambda api: api.key)
-)
-"""What the listener between the brokers of a cluster offers."""
-
 FORWARDABLE = frozenset(api.key for api in APIS if api.is_for_controller)
-
-
-def apis_on(broker_listener: str | None, listener_name: str) -> tuple[Api, ...]:
-    """What a listener offers. A broker without a cluster has none between brokers, and offers all on each."""
-    if broker_listener is None:
-        return APIS
-    return APIS_BETWEEN_BROKERS if listener_name == broker_listener else APIS_FOR_CLIENTS
-
-
-def cluster_table(member: Member, envelope: Envelope, clocks: Clocks) -> list[tuple[Api, Handler]]:
-    """What the brokers of a cluster ask each other beside."""
-    return [
-        (alter_partition.API, partial(alter_partition.handle, member)),
-        (follow_metadata.API, partial(follow_metadata.handle, member, clocks)),
-        (envelope_api.API, envelope.handle),
-    ]
 
 
 def table(parts: HandlerParts) -> list[tuple[Api, Handler]]:

@@ -1,0 +1,33 @@
+"""What the listeners of a cluster's member offer: one serves the other brokers, all others serve clients.
+
+Owns the handlers that brokers alone ask for. Loaded by members of a cluster only. Must not know what handlers do.
+"""
+
+from functools import partial
+
+from lamina.broker.metadata.member import Member
+from lamina.broker.requests.api import Api, Handler
+from lamina.broker.requests.api_table import APIS
+from lamina.broker.requests.handlers import alter_partition, follow_metadata
+from lamina.broker.requests.handlers import envelope as envelope_api
+from lamina.broker.requests.handlers.envelope import Envelope
+from lamina.clocks import Clocks
+
+APIS_FOR_CLIENTS = tuple(api for api in APIS if not api.is_for_brokers)
+
+APIS_BETWEEN_BROKERS: tuple[Api, ...] = tuple(
+    sorted((*APIS, alter_partition.API, follow_metadata.API, envelope_api.API), key=lambda api: api.key)
+)
+
+
+def apis_on(broker_listener: str, listener_name: str) -> tuple[Api, ...]:
+    return APIS_BETWEEN_BROKERS if listener_name == broker_listener else APIS_FOR_CLIENTS
+
+
+def cluster_table(member: Member, envelope: Envelope, clocks: Clocks) -> list[tuple[Api, Handler]]:
+    """What the brokers of a cluster ask each other beside what clients ask them."""
+    return [
+        (alter_partition.API, partial(alter_partition.handle, member)),
+        (follow_metadata.API, partial(follow_metadata.handle, member, clocks)),
+        (envelope_api.API, envelope.handle),
+    ]
