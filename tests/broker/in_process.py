@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,7 @@ from lamina.broker.coordination.broker_batches import AskBroker, nobody_else
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.requests.request import ANONYMOUS, Request, Response
 from lamina.clocks import Clocks
+from lamina.errors import KafkaError
 from lamina.image.changes import set_partitions
 from lamina.image.image import Broker, Image
 from lamina.log.lease import Lease
@@ -113,7 +115,7 @@ class InProcessBroker:
         self.parts = self._open()
 
     def settle(self) -> None:
-        """Let the coordinators load their logs and write every marker that can be written."""
+        """Let the coordinators load their logs, commit what they decided, and write every marker that can be written."""
         parts = self.parts
         coordinators = (parts.groups.runtime, parts.transactions.runtime)
 
@@ -123,6 +125,11 @@ class InProcessBroker:
             )
             return is_loading or bool(parts.transactions.markers.pending)
 
+        self.run_until(lambda: not is_busy())
+        # Markers are sent once what was decided is committed.
+        for shard in [shard for runtime in coordinators for shard in runtime if shard.machine is not None]:
+            with suppress(KafkaError):
+                self._loop.run_until_complete(shard.committed())
         self.run_until(lambda: not is_busy())
 
     def run_until(self, holds: Callable[[], bool]) -> None:
