@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from lamina.broker.metadata.reports import OwnFacts
 from lamina.errors import ErrorCode
 from lamina.image.topic import NO_LEADER
 from tests.broker.cluster.conftest import NewMembers
@@ -156,6 +157,29 @@ def test_a_wiped_member_whose_replicas_others_have_says_so_in_one_line(
     told = [one.getMessage() for one in caplog.records if "no directory" in one.getMessage()]
     assert told == ["6 replicas have no directory: they are copied from their leaders"]
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+def test_a_replica_counts_as_made_though_its_broker_died_before_it_could_say_so(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design decision 7: once its directory is lost, the next start must not make an empty one in its place."""
+    members = new_members()
+    members.start(1)
+    members.start(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnFacts, "did", lambda *_: None)
+        members.create(1, "t", [[2]])
+        members.run_until(lambda: members.leads(2, "t"))
+        members.kill(2)
+    assert members.state("t").made_on == ()
+    members.start(2)
+    members.run_until(lambda: members.state("t").made_on == (2,))
+    members.run_until(lambda: members.leads(2, "t") and members.produce(2, "t") == ErrorCode.NONE)
+    members.stop(2)
+    shutil.rmtree(members.directory / "broker-2" / "logs" / "t-0")
+    members.start(2)
+    members.run_for(0.5)
+    assert members.state("t").leader == NO_LEADER
 
 
 @pytest.mark.parametrize("resource", [(TOPIC, "t"), (BROKER, "")])

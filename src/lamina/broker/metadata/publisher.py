@@ -240,7 +240,10 @@ class Publisher:
         found: FoundPartitions,
         opened: Callable[[int, int], None] | None,
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        """Open replicas that are on a disk and make those that never were. Returns what was made, and what is lost."""
+        """Open replicas that are on a disk and make those that never were. Returns what was made, and what is lost.
+
+        One that is found and was never told of as made was made by a broker that died before it could tell.
+        """
 
         def config_of(topic: str) -> LogConfig:
             return self.config_of(image, topic)
@@ -251,13 +254,15 @@ class Publisher:
             if (topic.name, index) in found.places:
                 self._directories.of[topic.name, index] = found.places[topic.name, index]
         mine = [(topic, index) for topic, index in mine if not topic.is_being_deleted]
+        untold = [(topic.name, index) for topic, index in mine if self._node_id not in topic.partitions[index].made_on]
+        found_untold = [key for key in untold if key in found.places]
         if found.places:
             mine = await self._replicas.open(found, mine, config_of, self.settings, opened)
         lost = [(topic, index) for topic, index in mine if self._node_id in topic.partitions[index].made_on]
         self._take_lost_offline(lost)
         wanted = [(topic, index) for topic, index in mine if self._node_id not in topic.partitions[index].made_on]
         made = await self._replicas.make(wanted, config_of, self.settings)
-        return made, [(topic.name, index) for topic, index in lost]
+        return [*found_untold, *made], [(topic.name, index) for topic, index in lost]
 
     def _take_lost_offline(self, lost: list[Replica]) -> None:
         """Of replicas that others have, one line tells: they are copied as soon as the controller knows of the loss."""
