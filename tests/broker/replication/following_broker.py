@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -54,6 +54,20 @@ class CleaningLog:
 
     def resume(self, key: TopicPartition) -> None:
         self.resumed.append(key)
+
+
+@dataclass
+class NotedFollower(Follower):
+    """Notes why it waited: a short back-off may be over before anybody looks at its state."""
+
+    waited_for: list[str] = field(default_factory=list)
+
+    def wait(self, reason: str) -> None:
+        self.waited_for.append(reason)
+        super().wait(reason)
+
+    def has_waited_for(self, text: str) -> bool:
+        return any(text in reason for reason in self.waited_for)
 
 
 class FollowingBroker:
@@ -138,10 +152,10 @@ class FollowingBroker:
         self.partitions.add(partition)
         return partition
 
-    def follow(self, partition: Partition, epoch: int | None = None, leader_id: int = LEADER) -> Follower:
+    def follow(self, partition: Partition, epoch: int | None = None, leader_id: int = LEADER) -> NotedFollower:
         """Take the role in the leader's epoch, unless another is given."""
         known = self.led(partition.topic, partition.index).epoch if epoch is None else epoch
-        follower = Follower(leader_id, known)
+        follower = NotedFollower(leader_id, known)
         partition.follow(follower)
         self.fetchers.partition_followed(partition)
         return follower

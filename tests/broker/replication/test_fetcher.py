@@ -389,8 +389,8 @@ def test_r29_out_of_range_for_no_reason_keeps_the_log_and_is_tried_again_after_a
         partition = broker.replica()
         append_epoch(partition.log, 0, b"k0=v0", b"k1=v1")
         follower = broker.follow(partition)
-        await broker.until(lambda: follower.state is FollowerState.WAITING)
-        assert (partition.log.log_end_offset, "in line" in follower.reason) == (2, True)
+        await broker.until(lambda: follower.has_waited_for("in line"))
+        assert partition.log.log_end_offset == 2
         broker.led().error_code = 0
         await broker.caught_up(partition)
 
@@ -449,8 +449,7 @@ def test_r32_a_refused_partition_is_fetched_again_after_a_back_off_and_holds_up_
         follower = broker.follow(refused)
         broker.follow(other)
         await broker.caught_up(other)
-        await broker.until(lambda: follower.state is FollowerState.WAITING)
-        assert error_code.name in follower.reason
+        await broker.until(lambda: follower.has_waited_for(error_code.name))
         broker.led(index=0).error_code = 0
         await broker.caught_up(refused)
         assert follower.state is FollowerState.FETCHING
@@ -466,7 +465,7 @@ def test_r32_a_follower_that_heard_of_the_election_before_its_leader_is_kept_wai
         partition = broker.replica()
         broker.led().error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
         follower = broker.follow(partition)
-        await broker.until(lambda: follower.state is FollowerState.WAITING)
+        await broker.until(lambda: bool(follower.waited_for))
         broker.led().error_code = 0
         await broker.caught_up(partition)
 
@@ -483,9 +482,7 @@ def test_r32_only_what_is_refused_for_long_is_logged_and_that_once(
         broker.lead()
         broker.led().error_code = ErrorCode.UNKNOWN_TOPIC_ID
         follower = broker.follow(broker.replica())
-        for _ in range(4):
-            await broker.until(lambda: follower.state is FollowerState.WAITING)
-            await broker.until(lambda: follower.state is FollowerState.FETCHING)
+        await broker.until(lambda: len(follower.waited_for) >= 4)
         assert len([one for one in caplog.messages if "fetch failed, retrying" in one]) == lines
 
     with caplog.at_level("INFO"):
@@ -516,7 +513,7 @@ def test_r31_corrupt_records_are_not_appended_and_are_fetched_again(tmp_path: Pa
         broker.leader.spoil = lambda records: records[:-1] + bytes([records[-1] ^ 1])
         partition = broker.replica()
         follower = broker.follow(partition)
-        await broker.until(lambda: "CRC" in follower.reason)
+        await broker.until(lambda: follower.has_waited_for("CRC"))
         assert partition.log.log_end_offset == 0
         broker.leader.spoil = None
         await broker.caught_up(partition)
@@ -572,8 +569,7 @@ def test_r27_a_leader_that_diverges_below_zero_is_not_believed(tmp_path: Path) -
         partition = broker.replica()
         append_epoch(partition.log, 0, b"k0=v0", b"k1=v1")
         follower = broker.follow(partition)
-        await broker.until(lambda: follower.state is FollowerState.WAITING)
-        assert "-5" in follower.reason
+        await broker.until(lambda: follower.has_waited_for("-5"))
         assert (partition.log.log_start_offset, partition.log.log_end_offset) == (0, 2)
         broker.led().diverging = None
         await broker.caught_up(partition)
@@ -589,8 +585,7 @@ def test_r29_a_leader_that_does_not_know_its_offsets_is_not_believed(tmp_path: P
         partition = broker.replica()
         append_epoch(partition.log, 0, b"k0=v0", b"k1=v1")
         follower = broker.follow(partition)
-        await broker.until(lambda: follower.state is FollowerState.WAITING)
-        assert "-1" in follower.reason
+        await broker.until(lambda: follower.has_waited_for("-1"))
         assert (partition.log.log_start_offset, partition.log.log_end_offset) == (0, 2)
         broker.led().error_code = 0
         await broker.caught_up(partition)
@@ -606,7 +601,7 @@ def test_r31_a_log_does_not_start_anew_with_a_batch_that_is_corrupt(tmp_path: Pa
         broker.leader.spoil = lambda records: records[:-1] + bytes([records[-1] ^ 1])
         partition = broker.replica()
         follower = broker.follow(partition)
-        await broker.until(lambda: "CRC" in follower.reason)
+        await broker.until(lambda: follower.has_waited_for("CRC"))
         assert partition.log.log_start_offset == partition.log.log_end_offset == 1
         broker.leader.spoil = None
         await broker.caught_up(partition)
@@ -706,8 +701,7 @@ def test_r80_a_follower_on_a_disk_that_is_nearly_full_waits_instead_of_filling_i
         partition = broker.replica()
         partition.free_space.measured(free_bytes, 0, min_bytes=1000)
         follower = broker.follow(partition)
-        await broker.until(lambda: "nearly full" in follower.reason)
-        assert follower.state is FollowerState.WAITING
+        await broker.until(lambda: follower.has_waited_for("nearly full"))
         assert (partition.log.log_end_offset, len(broker.leader.fetches())) == (0, fetches)
         partition.free_space.measured(10_000, 0, min_bytes=1000)
         await broker.caught_up(partition)
@@ -733,7 +727,7 @@ def test_r27_a_truncation_that_a_full_disk_interrupted_is_taken_up_again_when_th
 
             patch.setattr(offset_checkpoints, "write_offsets", write)
             follower = broker.follow(partition)
-            await broker.until(lambda: "No space left" in follower.reason)
+            await broker.until(lambda: follower.has_waited_for("No space left"))
             assert partition.log.is_truncating
         builder.append(b"new=3", epoch=1)
         await broker.caught_up(partition)
