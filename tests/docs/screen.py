@@ -6,6 +6,7 @@ Must not know who sends them.
 import re
 
 _PIECE = re.compile(r"\x1b\[(?P<numbers>[0-9;?]*)(?P<what>[A-Za-z])|(?P<control>[\r\n\x07])|(?P<text>[^\x1b\r\n\x07]+)")
+_UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*)?")
 
 
 class Screen:
@@ -14,6 +15,8 @@ class Screen:
     def __init__(self) -> None:
         self._lines = [""]
         self._row = self._column = 0
+        self._unfinished = ""
+        """The beginning of a sequence whose end is still to come: who reads a terminal gets what is there by then."""
 
     @property
     def lines(self) -> list[str]:
@@ -25,9 +28,13 @@ class Screen:
 
     def write(self, text: str) -> None:
         """Raises ValueError for a sequence that is not known."""
+        text, self._unfinished = self._unfinished + text, ""
         position = 0
         while position < len(text):
             piece = _PIECE.match(text, position)
+            if piece is None and _UNFINISHED.fullmatch(text, position):
+                self._unfinished = text[position:]
+                return
             if piece is None:
                 raise ValueError(f"a screen does not know {text[position : position + 10]!r}")
             position = piece.end()
