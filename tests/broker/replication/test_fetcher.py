@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -738,6 +739,26 @@ def test_r27_a_truncation_that_a_full_disk_interrupted_is_taken_up_again_when_th
 
 
 # Roles
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_log_that_is_not_followed_any_more_before_its_alignment_began_leaves_nothing_behind(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Work that was never begun would be told of when it is garbage, and be taken for somebody else's."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(2)
+        partition = broker.replica()
+        append_epoch(partition.log, -1, b"k0=v0", b"k1=v1")
+        broker.follow(partition)
+        broker.fetchers.partition_resigned(partition)
+        broker.change_image(broker.image)
+        await asyncio.sleep(0)
+
+    run(tmp_path, scenario)
+    gc.collect()
+    assert [str(one.message) for one in recwarn] == []
 
 
 def test_who_leads_again_takes_nothing_more(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ know which partitions belong here.
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +40,9 @@ from lamina.wire.fetch_response import PartitionFetched
 logger = logging.getLogger(__name__)
 
 _FETCH_VERSIONS = range(17, 18)
+
+_Aligning = Callable[[Partition, Follower], Awaitable[bool]]
+"""Work on a follower's log; says whether it changed anything."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +112,7 @@ class Fetcher:
         one = _Followed(partition, partition.follower, Backoff(self._longest_backoff_seconds))
         self._followed[one.key] = one
         if self._alignment.is_needed(partition):
-            self._align(one, self._alignment.begin(partition, one.follower))
+            self._align(one, self._alignment.begin)
         else:
             self._want(one)
 
@@ -197,7 +200,7 @@ class Fetcher:
             # The leader takes its high watermark for told, but it does not count before the log is aligned.
             self._session.renew()
             leader_end = EpochStart(*fetched.diverging_epoch)
-            self._align(one, self._alignment.diverged(one.partition, one.follower, leader_end))
+            self._align(one, partial(self._alignment.diverged, leader_end=leader_end))
         elif _begins_below(one.partition, fetched):
             self._start_anew_with(one, fetched)
         else:
@@ -237,7 +240,7 @@ class Fetcher:
         if offset is None:
             self._fail(one, f"its leader sent a batch for offset {first.base_offset}, where the log has others")
         else:
-            self._align(one, self._restart_at(one, offset, fetched))
+            self._align(one, lambda _, __: self._restart_at(one, offset, fetched))
 
     async def _restart_at(self, one: _Followed, offset: int, fetched: PartitionFetched) -> bool:
         await self._alignment.start_anew(one.partition, one.follower, offset)
@@ -249,7 +252,7 @@ class Fetcher:
         if self._followed.get(one.key) is not one or not one.is_current:
             return
         if one.partition.log.is_truncating:
-            self._align(one, self._alignment.begin(one.partition, one.follower))
+            self._align(one, self._alignment.begin)
             return
         one.follower.fetch()
         if one.follower.state is not FollowerState.FETCHING:
@@ -279,14 +282,14 @@ class Fetcher:
     def _refused(self, one: _Followed, error_code: int) -> None:
         match reaction_to(error_code):
             case Reaction.ASK_OFFSETS:
-                self._align(one, self._alignment.out_of_range(one.partition, one.follower))
+                self._align(one, self._alignment.out_of_range)
             case Reaction.FAIL:
                 # As in every election: the leader hears of it a little earlier.
                 self._fail(one, f"its leader is past epoch {one.follower.epoch}", logging.DEBUG)
             case Reaction.WAIT:
                 self._wait(one, str(error_from_code(error_code, "its leader refuses the fetch")))
 
-    def _align(self, one: _Followed, work: Awaitable[bool]) -> None:
+    def _align(self, one: _Followed, work: _Aligning) -> None:
         """Work on a log beside the fetches of the other partitions."""
         one.follower.truncate()
         self._session.drop(one.key)
@@ -294,9 +297,9 @@ class Fetcher:
         self._aligning[task] = None
         task.add_done_callback(self._aligning.pop)
 
-    async def _aligned(self, one: _Followed, work: Awaitable[bool]) -> None:
+    async def _aligned(self, one: _Followed, work: _Aligning) -> None:
         try:
-            has_changed = await work
+            has_changed = await work(one.partition, one.follower)
         except Exception as error:
             self._failed(one, error)
             return
