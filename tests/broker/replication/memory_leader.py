@@ -126,6 +126,9 @@ class MemoryLeader:
     def fetches(self) -> list[FetchRequest]:
         return [request for key, _, request in self.asked if key == FETCH]
 
+    def asked_of_partitions(self) -> list[FetchPartition]:
+        return [one for request in self.fetches() for topic in request.topics for one in topic.partitions]
+
     def pending(self) -> int:
         """How many partitions its followers' sessions would look at now."""
         return sum(len(one.feed.pending) for one in self.sessions._sessions.values() if one.feed is not None)

@@ -691,9 +691,9 @@ def test_our_own_fault_takes_the_partition_offline_and_no_other(
     run(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(("free_bytes", "fetches"), [(500, 0), (1001, 1)], ids=["low", "becomes low"])
+@pytest.mark.parametrize("free_bytes", [500, 1001], ids=["low", "becomes low"])
 def test_r80_a_follower_on_a_disk_that_is_nearly_full_waits_instead_of_filling_it(
-    tmp_path: Path, free_bytes: int, fetches: int
+    tmp_path: Path, free_bytes: int
 ) -> None:
     """A full disk would take the directory offline, with all that this broker leads there."""
 
@@ -703,11 +703,50 @@ def test_r80_a_follower_on_a_disk_that_is_nearly_full_waits_instead_of_filling_i
         partition.free_space.measured(free_bytes, 0, min_bytes=1000)
         follower = broker.follow(partition)
         await broker.until(lambda: follower.has_waited_for("nearly full"))
-        assert (partition.log.log_end_offset, len(broker.leader.fetches())) == (0, fetches)
+        assert partition.log.log_end_offset == 0
         partition.free_space.measured(10_000, 0, min_bytes=1000)
         await broker.caught_up(partition)
 
     run(tmp_path, scenario)
+
+
+def test_r17_a_follower_on_a_disk_that_is_nearly_full_takes_what_its_leader_deletes(tmp_path: Path) -> None:
+    """DeleteRecords is how an operator makes space: it must reach those that have none."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        builder = broker.lead()
+        builder.append_batches(9)
+        partition = broker.replica()
+        follower = broker.follow(partition)
+        await broker.caught_up(partition)
+        partition.free_space.measured(500, 0, min_bytes=1000)
+        builder.append_batches(3)
+        await broker.until(lambda: follower.has_waited_for("nearly full"))
+        builder.log.advance_log_start(5)
+        await broker.until(lambda: partition.log.log_start_offset == 5)
+        assert partition.log.log_end_offset == 9
+        # The leader is told: whoever asked it to delete waits for that (R17).
+        await broker.until(lambda: 5 in [one.log_start_offset for one in broker.leader.asked_of_partitions()])
+        partition.free_space.measured(10_000, 0, min_bytes=1000)
+        await broker.caught_up(partition)
+        assert follower.state is FollowerState.FETCHING
+
+    run(tmp_path, scenario)
+
+
+def test_r80_what_a_nearly_full_disk_does_not_take_is_not_asked_for_again_and_again(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(3)
+        partition = broker.replica()
+        partition.free_space.measured(500, 0, min_bytes=1000)
+        broker.follow(partition)
+        await broker.until(lambda: partition.follower is not None and partition.follower.leader_high_watermark == 3)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        (request,) = broker.leader.fetches()
+        assert request.topics[0].partitions[0].max_bytes == 0
+
+    run(tmp_path, scenario, replica_fetch_backoff_ms="3600000")
 
 
 def test_r27_a_truncation_that_a_full_disk_interrupted_is_taken_up_again_when_there_is_space(

@@ -75,11 +75,19 @@ class FetchSessionHandler:
 
     # What is wanted
 
-    def want(self, key: PartitionKey, leader_epoch: int, offset: int, last_epoch: int, log_start_offset: int) -> None:
-        """Fetch a partition from an offset on, from now on."""
-        self._wanted[key] = FetchPartition(
-            key[1], leader_epoch, offset, last_epoch, log_start_offset, self._limits.partition_max_bytes
-        )
+    def want(
+        self,
+        key: PartitionKey,
+        leader_epoch: int,
+        offset: int,
+        last_epoch: int,
+        log_start_offset: int,
+        *,
+        wants_records: bool = True,
+    ) -> None:
+        """Fetch a partition from an offset on, from now on. A leader may send one batch whatever is wanted."""
+        max_bytes = self._limits.partition_max_bytes if wants_records else 0
+        self._wanted[key] = FetchPartition(key[1], leader_epoch, offset, last_epoch, log_start_offset, max_bytes)
         self._changed[key] = None
 
     def drop(self, key: PartitionKey) -> None:

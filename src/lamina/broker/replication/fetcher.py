@@ -93,6 +93,8 @@ class Fetcher:
         self._aligning: dict[asyncio.Task[None], None] = {}
         self._flushing: dict[_Followed, None] = {}
         """What has to be on disk before the next request: one without it could keep it waiting as long as a poll."""
+        self._full: dict[_Followed, None] = {}
+        """Those whose disk takes no records now: they are asked for without, now and then."""
         self._wake = asyncio.Event()
         """Set when there is something to fetch."""
         self._retry = asyncio.Event()
@@ -190,8 +192,8 @@ class Fetcher:
     def _answers(self, one: _Followed, asked: FetchPartition) -> bool:
         """Whether an answer counts: not for an earlier role, nor for a log that has grown since (R31)."""
         place = (one.follower.epoch, one.partition.log.log_end_offset)
-        is_fetching = one.is_current and one.follower.state is FollowerState.FETCHING
-        return is_fetching and place == (asked.current_leader_epoch, asked.fetch_offset)
+        is_fetching = one.follower.state is FollowerState.FETCHING or one in self._full
+        return one.is_current and is_fetching and place == (asked.current_leader_epoch, asked.fetch_offset)
 
     async def _take(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
         if fetched.error_code:
@@ -210,11 +212,14 @@ class Fetcher:
                 self._failed(one, error)
             else:
                 one.backoff.succeeded()
-                self._want(one)
+                if one in self._full:
+                    self._drop(one)
+                else:
+                    self._want(one)
 
     async def _append(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
         partition, records = one.partition, fetched.records
-        if isinstance(records, memoryview):
+        if isinstance(records, memoryview) and one not in self._full:
             for piece in checked_pieces(records, one.follower.epoch):
                 partition.append_as_follower(piece, self._clocks.now_ms())
                 await turns.step()
@@ -258,15 +263,37 @@ class Fetcher:
         if one.follower.state is not FollowerState.FETCHING:
             return
         if one.partition.free_space.is_low:
-            self._wait(one, one.partition.free_space.sentence)
+            self._want_no_records(one)
             return
         if not one.partition.is_flushed():
             # A fetch says what this replica has (R6): with ``flush.messages``, what it has on disk.
             self._flushing[one] = None
             one.partition.when_flushed(partial(self._flushed, one))
             return
+        self._ask_from_log_end(one)
+
+    def _want_no_records(self, one: _Followed) -> None:
+        """Where the disk is nearly full, follow at least what the leader deletes (R17): that may make space."""
+        one.follower.wait(one.partition.free_space.sentence)
+        if one not in self._full:
+            self._full[one] = None
+            self._ask_from_log_end(one, wants_records=False)
+            self._loop.call_later(self._longest_backoff_seconds, self._look_for_space, one)
+
+    def _look_for_space(self, one: _Followed) -> None:
+        self._full.pop(one, None)
+        self._want(one)
+
+    def _ask_from_log_end(self, one: _Followed, *, wants_records: bool = True) -> None:
         log = one.partition.log
-        self._session.want(one.key, one.follower.epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset)
+        self._session.want(
+            one.key,
+            one.follower.epoch,
+            log.log_end_offset,
+            log.epochs.latest,
+            log.log_start_offset,
+            wants_records=wants_records,
+        )
         self._wake.set()
 
     def _flushed(self, one: _Followed, error: KafkaError | None) -> None:
