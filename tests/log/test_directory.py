@@ -301,6 +301,26 @@ def test_a_log_that_was_to_start_anew_when_the_disk_was_full_still_has_its_start
     directory.close()
 
 
+def test_a_partition_that_is_made_again_takes_no_log_start_over_from_a_truncation_of_the_one_before(
+    tmp_path: Path,
+) -> None:
+    """A log that ends below its start counts as empty at the next start: its records would be removed."""
+    directory, log = with_partition(tmp_path, batches=9)
+    log.flushed_to(9)
+    directory.write_recovery_points()
+    steps = directory.truncate_fully(log, 5, NOW_MS)
+    next(steps)()
+    directory.delete_partition("topic", 0)
+    append(directory.create_partition("topic", 0, bytes(16), SMALL, NOW_MS), batches=3)
+    with pytest.raises(StorageError, match="was deleted"):
+        run_steps(steps)
+    directory.release()
+    directory = opened(tmp_path)
+    again = directory.open_partition("topic", 0, SMALL, NOW_MS)
+    assert (again.log_start_offset, again.log_end_offset) == (0, 3)
+    directory.close()
+
+
 def raise_no_space(*_: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 

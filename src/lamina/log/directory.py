@@ -276,6 +276,8 @@ class LogDirectory:
 
     def _finish_truncation(self, log: PartitionLog, now_ms: int) -> Steps:
         yield from self._lower_checkpoints(log)
+        # While a step was taken the partition may have been deleted, and made again: the checkpoints speak of that one.
+        log.require_online()
         if log.is_starting_anew:
             key = (log.topic, log.partition)
             yield partial(self.write_checkpoints, self.offset_checkpoints.log_start_at(key, log.log_start_offset))
