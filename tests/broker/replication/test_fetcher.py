@@ -800,6 +800,27 @@ def test_a_log_that_is_not_followed_any_more_before_its_alignment_began_leaves_n
     assert [str(one.message) for one in recwarn] == []
 
 
+def test_nothing_is_followed_after_the_stop_though_the_metadata_says_so(tmp_path: Path) -> None:
+    """Leaders move while a broker drains, and its logs are closed next: what came then would not be flushed."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.lead().append_batches(2)
+        partition = broker.replica()
+        broker.follow(partition)
+        await broker.caught_up(partition)
+        await broker.fetchers.stop()
+        broker.led().elect()
+        broker.led().builder.append(b"k=v", epoch=1)
+        asked = len(broker.leader.fetches())
+        broker.follow(partition)
+        broker.change_image(broker.image)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert (partition.log.log_end_offset, len(broker.leader.fetches())) == (2, asked)
+
+    run(tmp_path, scenario)
+
+
 def test_who_leads_again_takes_nothing_more(tmp_path: Path) -> None:
     async def scenario(broker: FollowingBroker) -> None:
         builder, partition = broker.lead(), broker.replica()

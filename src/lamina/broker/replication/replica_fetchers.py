@@ -58,6 +58,7 @@ class ReplicaFetchers(MetadataListener):
         self._waiting: dict[TopicPartition, Partition] = {}
         """Those whose leader is not in the cluster now."""
         self._stopping: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
 
     # What follows from metadata
 
@@ -76,7 +77,7 @@ class ReplicaFetchers(MetadataListener):
     def partition_followed(self, partition: Partition) -> None:
         """Another broker leads the partition from now on, or in another epoch, or none does."""
         self._leave(partition.topic, partition.index)
-        if partition.follower is None:
+        if partition.follower is None or self._is_stopped:
             return
         key = (partition.topic, partition.index)
         if partition.follower.leader_id not in self._image().brokers:
@@ -156,7 +157,8 @@ class ReplicaFetchers(MetadataListener):
                 stopping.add_done_callback(self._stopping.discard)
 
     async def stop(self) -> None:
-        """Fetch no more, and finish what is being truncated: logs are about to be closed."""
+        """Fetch no more, whatever the metadata says, and finish what is being truncated: logs are closed next."""
+        self._is_stopped = True
         fetchers = list(self._fetchers.values())
         self._fetchers.clear()
         self._fetcher_of.clear()
