@@ -230,6 +230,12 @@ class Members:
 
     def create(self, node_id: int, name: str, assignments: list[list[int]], **configs: str) -> Any:
         """Make a topic at any broker, and wait until all that are up know its leaders."""
+        response = self.finish(self.begin_create(node_id, name, assignments, **configs))
+        assert response.topics[0].error_code == 0, response.topics[0].error_message
+        self.run_until(lambda: all(name in one.image.topics for one in self.up.values()))
+        return response
+
+    async def begin_create(self, node_id: int, name: str, assignments: list[list[int]], **configs: str) -> Any:
         topic = {
             "name": name,
             "num_partitions": -1,
@@ -237,10 +243,7 @@ class Members:
             "assignments": [{"partition_index": at, "broker_ids": ids} for at, ids in enumerate(assignments)],
             "configs": [{"name": key, "value": value} for key, value in dotted(configs).items()],
         }
-        response = self.ask(node_id, CREATE_TOPICS, 7, topics=[topic], timeout=timedelta(seconds=5))
-        assert response.topics[0].error_code == 0, response.topics[0].error_message
-        self.run_until(lambda: all(name in one.image.topics for one in self.up.values()))
-        return response
+        return await self.begin(node_id, CREATE_TOPICS, 7, topics=[topic], timeout=timedelta(seconds=5))
 
     def delete(self, node_id: int, name: str) -> None:
         self.finish(self._deleted(node_id, name))

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from lamina.broker.metadata.change_stream import ChangeStream, Told
 from lamina.broker.metadata.following import Answer, Asked
+from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import Applied
 from lamina.errors import NotController
 from lamina.image.image import Image
+from lamina.log.directory import LogDirectory
 from tests.broker.cluster.conftest import NewMembers
 
 JUNK = (b"", b"null", b"[" * 100_000, b'{"brokers": 7}', b'{"partitions": [["unknown", 0, []]]}', b"\xff\xfe")
@@ -78,3 +81,40 @@ def test_a_change_is_applied_to_its_end_though_the_question_that_brought_it_is_g
     members.create(1, "t", [[2, 1]])
     members.run_until(lambda: members.leads(2, "t"))
     assert interrupted
+
+
+def test_a_change_is_applied_to_its_end_before_logs_are_closed(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be making or opening logs: they would be left out of what is flushed, and the broker end with an error."""
+    members = new_members()
+    for node_id in (1, 2):
+        members.start(node_id)
+    assert members.controller().id == 1
+    parts = members.up[2].parts
+    apply, close = parts.publisher.apply, LogDirectory.close
+    goes_on, order = asyncio.Event(), []
+
+    async def slowly(old: Image | None, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
+        order.append("began")
+        await goes_on.wait()
+        applied = await apply(old, new, opened)
+        order.append("applied")
+        return applied
+
+    def noted(directory: LogDirectory, *args: Any, **named: Any) -> None:
+        order.append("closed")
+        close(directory, *args, **named)
+
+    async def do_not_wait(*_: Any) -> None:
+        """The leaders of this broker do not move away: it does not get as far as to apply that."""
+
+    monkeypatch.setattr(parts.publisher, "apply", slowly)
+    monkeypatch.setattr(LogDirectory, "close", noted)
+    monkeypatch.setattr(Member, "drain", do_not_wait)
+    creating = members.loop.create_task(members.begin_create(1, "t", [[2, 1]]))
+    members.run_until(lambda: order == ["began"])
+    members.loop.call_later(0.05, goes_on.set)
+    members.stop(2)
+    assert order[:3] == ["began", "applied", "closed"]
+    members.run_until(creating.done)

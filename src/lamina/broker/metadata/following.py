@@ -147,6 +147,10 @@ class Following:
             # Asked for, so that asyncio does not complain of an error that nobody waits for any more.
             task.exception()
 
+    async def finish(self) -> None:
+        """Wait for the changes that are being applied: logs are about to be closed."""
+        await asyncio.gather(*self._following, return_exceptions=True)
+
     async def _take_first(self) -> None:
         backoff_seconds = _FIRST_BACKOFF_SECONDS
         told = ""

@@ -157,6 +157,7 @@ class Member:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._following.finish()
         tenure = self.election.stop()
         if not self._session.is_answered:
             logger.warning("ZooKeeper does not answer: the registration ends when its session expires")
