@@ -1,5 +1,7 @@
 """How long a follower's fetch may wait while its broker has partitions more to fetch."""
 
+import gc
+import weakref
 from dataclasses import dataclass
 from typing import cast
 
@@ -66,6 +68,16 @@ def test_a_follower_that_does_not_come_is_not_awaited_for_ever(waits: FollowerWa
 def test_a_partition_that_another_broker_leads_is_not_waited_for(waits: FollowerWaits) -> None:
     lead(waits).leader = None
     assert waits.longest_ms(OTHER, WANTED_MS) == WANTED_MS
+
+
+def test_what_was_led_for_a_follower_that_is_away_is_not_kept(waits: FollowerWaits, clock: DrivenClock) -> None:
+    """Its broker may be away for months, in which there is one election after the other."""
+    led = [weakref.ref(lead(waits)) for _ in range(10)]
+    assert all(one() is not None for one in led)
+    clock.monotonic_ms = AWAITED_MS
+    lead(waits)
+    gc.collect()
+    assert [one() for one in led] == [None] * 10
 
 
 def test_a_follower_is_awaited_again_in_the_next_epoch(waits: FollowerWaits) -> None:

@@ -5,7 +5,7 @@ can only ask for them with its next request, and an acks=all produce waits for t
 Must not know what they read.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -38,14 +38,20 @@ class _Awaited(NamedTuple):
 class FollowerWaits(MetadataListener):
     def __init__(self, clocks: Clocks) -> None:
         self._clocks = clocks
-        self._awaited: defaultdict[int, list[_Awaited]] = defaultdict(list)
-        self._waiting: defaultdict[int, set[Parked]] = defaultdict(set)
+        self._awaited: defaultdict[int, deque[_Awaited]] = defaultdict(deque)
+        """In the order in which they are awaited no longer."""
+        self._waiting: defaultdict[int, dict[Parked, None]] = defaultdict(dict)
+        """In the order in which they came."""
 
     def partition_led(self, partition: Partition) -> None:
-        until_ms = self._clocks.monotonic_ms() + AWAITED_MS
+        now_ms = self._clocks.monotonic_ms()
         leader = partition.require_leader()
         for replica_id, progress in leader.followers.items():
-            self._awaited[replica_id].append(_Awaited(partition, leader, progress, until_ms))
+            awaited = self._awaited[replica_id]
+            # A broker that is away never asks how long it may wait.
+            while awaited and now_ms >= awaited[0].until_ms:
+                awaited.popleft()
+            awaited.append(_Awaited(partition, leader, progress, now_ms + AWAITED_MS))
             for parked in self._waiting[replica_id]:
                 parked.stop_waiting()
 
@@ -61,8 +67,8 @@ class FollowerWaits(MetadataListener):
         if replica_id < 0:
             yield
             return
-        self._waiting[replica_id].add(parked)
+        self._waiting[replica_id][parked] = None
         try:
             yield
         finally:
-            self._waiting[replica_id].discard(parked)
+            del self._waiting[replica_id][parked]
