@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -195,6 +196,7 @@ def build_parts(
     publisher = Publisher(settings, threads, directories, partitions, replicas, removal, cluster, clocks)
     member_parts: ClusterParts | None = None
     participant: Alone | Member
+    ask_for_markers = ask_for_verification = ask_broker
     if isinstance(storage, MemberStorage):
         from lamina.broker.cluster_parts import build_cluster_parts
 
@@ -211,7 +213,10 @@ def build_parts(
             connector_for,
             on_fatal,
         )
-        participant, ask_broker = member_parts.member, member_parts.links.ask
+        participant = member_parts.member
+        # A broker answers one connection in order, and markers only once they are committed.
+        ask_for_markers = partial(member_parts.links.ask, lane="markers")
+        ask_for_verification = partial(member_parts.links.ask, lane="verification")
         source = ProducerIds(storage.database, LastBlock(node_id))
     else:
         participant = Alone(node_id, storage.metadata, publisher, threads, counters, on_fatal)
@@ -226,7 +231,7 @@ def build_parts(
     internal_topics = InternalTopics(metadata, create, is_alone=member_parts is None)
     groups = GroupCoordinator(metadata, internal_topics, partitions, counters, threads, clocks, loop)
     transactions = TransactionCoordinator(
-        metadata, internal_topics, producer_ids, partitions, ask_broker, counters, threads, clocks, loop
+        metadata, internal_topics, producer_ids, partitions, ask_for_markers, counters, threads, clocks, loop
     )
     cleaner = Cleaner(loop, clocks, threads, counters, metadata, directories, partitions, engine_for(settings))
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
@@ -235,7 +240,7 @@ def build_parts(
         settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
     )
     follower_waits = FollowerWaits(clocks)
-    verification = TransactionVerification(metadata, partitions, transactions, ask_broker, clocks, loop)
+    verification = TransactionVerification(metadata, partitions, transactions, ask_for_verification, clocks, loop)
     # That of a member may be one that ZooKeeper gave.
     actual_values = dict.fromkeys((NODE_ID.name, BROKER_ID.name), str(node_id)) if member_parts is not None else {}
     handlers = HandlerParts(
