@@ -9,6 +9,7 @@ from lamina.broker.partitions.follower import Follower
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.truncations import Truncations
 from lamina.errors import StorageError
+from lamina.image.topic import Partition as PartitionState
 from lamina.log.checkpoints import HIGH_WATERMARK, read_offsets
 from lamina.records.marker import ControlType, build_marker
 from tests.broker.in_process import InProcessBroker
@@ -103,6 +104,31 @@ def test_one_truncation_follows_the_other(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_a_log_is_not_cut_for_an_earlier_role_by_a_truncation_that_waited_for_its_turn(tmp_path: Path) -> None:
+    """Whoever leads by then has acknowledged what would be cut."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        partition, truncations = of(broker)
+        partition.follow(Follower(1, 0))
+        broker.cleaning.gate.clear()
+        cutting = [asyncio.create_task(truncations.truncate(partition, offset)) for offset in (15, 5)]
+        await asyncio.sleep(0)
+
+        async def lead() -> None:
+            partition.resign()
+            await truncations.finish(partition)
+            partition.lead(PartitionState((2,), 2, 1, (2,)))
+
+        leading = asyncio.create_task(lead())
+        await asyncio.sleep(0)
+        broker.cleaning.gate.set()
+        await asyncio.gather(*cutting, leading)
+        assert partition.leader is not None
+        assert partition.log.log_end_offset == 20
+
+    run(tmp_path, scenario)
+
+
 def test_who_gives_up_does_not_leave_a_log_half_cut(tmp_path: Path) -> None:
     async def scenario(broker: FollowingBroker) -> None:
         partition, truncations = of(broker)
@@ -139,6 +165,7 @@ def test_a_truncation_lowers_the_cleaners_checkpoint_and_no_pass_begins_meanwhil
     (directory,) = parts.directories
     directory.write_cleaner_offsets({("t", 0): 4})
     truncations = Truncations(parts.clocks, parts.threads, parts.directories, parts.partitions, parts.cleaner)
+    partition.resign()
     may_begin: list[bool] = []
     partition.log.on_truncate = lambda _: may_begin.append(parts.cleaner.states.may_begin(("t", 0)))
     broker._loop.run_until_complete(truncations.truncate(partition, 2))

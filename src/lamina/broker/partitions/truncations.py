@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from lamina.broker.partitions.follower import Follower
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -72,10 +73,10 @@ class Truncations:
             await self.truncate(partition, partition.log.log_end_offset)
 
     async def _run(self, partition: Partition, begin: Callable[[LogDirectory], Steps]) -> None:
-        key = (partition.topic, partition.index)
+        key, follower = (partition.topic, partition.index), partition.follower
         while key in self._running:
             await asyncio.wait((self._running[key],))
-        task = self._running[key] = asyncio.create_task(self._take_steps(partition, begin))
+        task = self._running[key] = asyncio.create_task(self._take_steps(partition, follower, begin))
         task.add_done_callback(lambda done: self._forget(key, done))
         # Whoever gives up does not leave a log half cut.
         await asyncio.shield(task)
@@ -85,15 +86,18 @@ class Truncations:
         if not done.cancelled():
             done.exception()
 
-    async def _take_steps(self, partition: Partition, begin: Callable[[LogDirectory], Steps]) -> None:
+    async def _take_steps(
+        self, partition: Partition, follower: Follower | None, begin: Callable[[LogDirectory], Steps]
+    ) -> None:
+        """In the role in which it was asked for."""
         key = (partition.topic, partition.index)
         if not self._is_served(partition):
             raise StorageError(f"{partition.log.name} was deleted")
-        follower = partition.follower
         await self._cleaning.pause(key)
         try:
             # Meanwhile this broker may have come to lead: what it acknowledges since then must not be cut.
-            if self._is_served(partition) and partition.follower is follower:
+            is_in_role = partition.leader is None and partition.follower is follower
+            if self._is_served(partition) and is_in_role:
                 for step in begin(self._directories.of[key]):
                     partition.was_truncated()
                     await self._threads.run(step)
