@@ -930,7 +930,7 @@ def test_a_leader_that_starts_again_elsewhere_is_followed_there(tmp_path: Path) 
 def test_a_leader_that_comes_back_is_not_waited_for_until_the_back_off_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lamina.broker.replication.backoff.FIRST_SECONDS", 3600)
+    monkeypatch.setattr("lamina.broker.backoff.FIRST_SECONDS", 3600)
 
     async def scenario(broker: FollowingBroker) -> None:
         builder, partition = broker.lead(), broker.replica()

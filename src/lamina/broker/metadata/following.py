@@ -8,10 +8,10 @@ reached: ``ask`` does.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from functools import reduce
 from typing import NamedTuple
 
+from lamina.broker.backoff import RetryWait
 from lamina.broker.metadata.change_messages import patched
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 NOTHING_YET = -1
 LONGEST_WAIT_MS = 2000
-_FIRST_BACKOFF_SECONDS = 0.02
 _BACKOFF_MAX_SECONDS = 0.5
 _LARGE_BYTES = 32 * 1024
 
@@ -77,8 +76,7 @@ class Following:
         self._followed = asyncio.Condition()
         self._told: Report | None = None
         self._has_news = asyncio.Event()
-        self._retry = asyncio.Event()
-        """Set when it may be worth asking again."""
+        self._backoff = RetryWait(_BACKOFF_MAX_SECONDS)
 
     # Following
 
@@ -94,18 +92,16 @@ class Following:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        backoff_seconds = _FIRST_BACKOFF_SECONDS
         while True:
             try:
                 await self._poll()
-                backoff_seconds = _FIRST_BACKOFF_SECONDS
+                self._backoff.succeeded()
             except WrongCluster as error:
                 self._on_fatal(str(error))
                 return
             except KafkaError as error:
                 logger.debug("the controller cannot be followed now: %s", error)
-                await self._back_off(backoff_seconds)
-                backoff_seconds = min(2 * backoff_seconds, _BACKOFF_MAX_SECONDS)
+                await self._backoff.wait()
             except Exception as error:
                 logger.critical("following the controller failed", exc_info=error)
                 self._on_fatal(f"following the controller failed: {error}")
@@ -152,28 +148,21 @@ class Following:
         await asyncio.gather(*self._following, return_exceptions=True)
 
     async def _take_first(self) -> None:
-        backoff_seconds = _FIRST_BACKOFF_SECONDS
         told = ""
         while True:
             try:
                 await self._take(await self._ask(Asked(NOTHING_YET, NOTHING_YET, 0, self._report())))
+                self._backoff.succeeded()
                 return
             except KafkaError as error:
-                if backoff_seconds == _BACKOFF_MAX_SECONDS and str(error) != told:
+                if self._backoff.is_longest and str(error) != told:
                     told = str(error)
                     logger.warning("this broker waits for the controller: %s", told)
-            await self._back_off(backoff_seconds)
-            backoff_seconds = min(2 * backoff_seconds, _BACKOFF_MAX_SECONDS)
+            await self._backoff.wait()
 
     def retry_now(self) -> None:
         """There is another controller, which waits for this broker's report."""
-        self._retry.set()
-
-    async def _back_off(self, seconds: float) -> None:
-        self._retry.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._retry.wait()
+        self._backoff.retry_now()
 
     def _report(self) -> Report:
         return self.facts.report(self.decided, self._offline())

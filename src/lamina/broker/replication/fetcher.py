@@ -9,10 +9,10 @@ know which partitions belong here.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from lamina.broker.backoff import Backoff, RetryWait
 from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.follower import (
     Follower,
@@ -24,7 +24,6 @@ from lamina.broker.partitions.follower import (
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.replication.alignment import Alignment
-from lamina.broker.replication.backoff import Backoff
 from lamina.broker.replication.broker_links import AskBroker
 from lamina.broker.replication.fetch_session_handler import Answered, FetchSessionHandler, PartitionKey
 from lamina.broker.turns import Turns
@@ -85,7 +84,7 @@ class Fetcher:
         self._partitions = partitions
         self._counters = counters
         self._longest_backoff_seconds = backoff_ms / 1000
-        self._backoff = Backoff(self._longest_backoff_seconds)
+        self._backoff = RetryWait(self._longest_backoff_seconds)
         """Of the leader's broker; each partition has its own."""
         self._clocks = clocks
         self._loop = loop
@@ -97,8 +96,6 @@ class Fetcher:
         """Those whose disk takes no records now: they are asked for without, now and then."""
         self._wake = asyncio.Event()
         """Set when there is something to fetch."""
-        self._retry = asyncio.Event()
-        """Set when it may be worth trying again."""
         self._failure = ""
         """Why the leader could not be asked last time."""
         self._task = loop.create_task(self._run())
@@ -125,7 +122,7 @@ class Fetcher:
 
     def retry_now(self) -> None:
         """The leader's broker has changed: what was in vain may succeed."""
-        self._retry.set()
+        self._backoff.retry_now()
 
     def cancel(self) -> None:
         """Fetch no more, from now on."""
@@ -170,11 +167,7 @@ class Fetcher:
         if reason != self._failure:
             logger.warning("%d partitions cannot be fetched from broker %d: %s", len(self), self.leader_id, reason)
             self._failure = reason
-        self._retry.clear()
-        # Not `wait_for`: in Python 3.11 it forgets a cancellation that comes together with what it waits for.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._backoff.failed()):
-                await self._retry.wait()
+        await self._backoff.wait()
 
     async def _take_all(self, answers: list[Answered]) -> None:
         turns = Turns(self._clocks)

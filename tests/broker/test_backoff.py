@@ -1,6 +1,8 @@
 """Waits grow from hardly anything to what is configured, and begin again after a success."""
 
-from lamina.broker.replication.backoff import FIRST_SECONDS, Backoff
+import asyncio
+
+from lamina.broker.backoff import FIRST_SECONDS, Backoff, RetryWait
 
 
 def test_waits_double_up_to_the_longest_and_begin_again_after_a_success() -> None:
@@ -14,3 +16,16 @@ def test_no_wait_is_longer_than_what_is_configured() -> None:
     backoff = Backoff(0.001)
     assert [backoff.failed() for _ in range(2)] == [0.001, 0.001]
     assert Backoff(0).failed() == 0
+
+
+def test_nobody_waits_longer_than_until_it_may_succeed() -> None:
+    async def scenario() -> None:
+        backoff = RetryWait(3600)
+        while backoff.failed() < 3600:
+            pass
+        waiting = asyncio.create_task(backoff.wait())
+        await asyncio.sleep(0)
+        backoff.retry_now()
+        await waiting
+
+    asyncio.run(scenario())

@@ -4,6 +4,9 @@ A broker that hears of an election before its new leader does is refused for an 
 shall not ask a hundred times a second. Must not know what is tried.
 """
 
+import asyncio
+from contextlib import suppress
+
 FIRST_SECONDS = 0.02
 
 
@@ -24,3 +27,22 @@ class Backoff:
     def succeeded(self) -> None:
         self._next_seconds = FIRST_SECONDS
         self.is_longest = False
+
+
+class RetryWait(Backoff):
+    """Waits out what is to be waited, unless somebody says that what was in vain may succeed."""
+
+    def __init__(self, longest_seconds: float) -> None:
+        super().__init__(longest_seconds)
+        self._retry = asyncio.Event()
+
+    async def wait(self) -> None:
+        """After another failure."""
+        self._retry.clear()
+        # Not `wait_for`: in Python 3.11 it forgets a cancellation that comes together with what it waits for.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.failed()):
+                await self._retry.wait()
+
+    def retry_now(self) -> None:
+        self._retry.set()
