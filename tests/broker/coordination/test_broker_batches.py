@@ -172,3 +172,17 @@ def test_in_any_order_everybody_gets_its_own_answer_or_an_error(happens: list[tu
         assert not links.batches._waiting
 
     asyncio.run(scene())
+
+
+def test_whoever_waits_when_the_broker_stops_is_told_so() -> None:
+    async def scene() -> None:
+        links = Links(max_questions=2)
+        answers = [links.batches.ask(2, number) for number in range(3)]
+        await turn()
+        assert [one.questions for one in links.in_flight] == [[0, 1]]
+        await links.batches.close()
+        told = await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), 5)
+        assert [str(one) for one in told] == ["broker 2 gave no answer: this broker stops"] * 3
+        assert {type(one) for one in told} == {NetworkError}
+
+    asyncio.run(scene())

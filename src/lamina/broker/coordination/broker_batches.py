@@ -5,14 +5,16 @@ broker is reached.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from lamina.errors import KafkaError, NetworkError
+from lamina.errors import NetworkError
 from lamina.peer.call import MessageCall
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+
+_STOPS = "this broker stops"
 
 AskBroker = Callable[[int, MessageCall], Awaitable[Any]]
 """Ask a broker by its id, through its listener for brokers; raises a KafkaError where no response comes."""
@@ -67,24 +69,29 @@ class BrokerBatches(Generic[Q, A]):
         try:
             response = await self._ask_broker(broker_id, self._call_for(questions))
             answered = list(zip(asked, self._read(questions, response), strict=True))
+        except asyncio.CancelledError:
+            _give_up(broker_id, asked, _STOPS)
+            raise
         except Exception as error:
-            for _, future in asked:
-                if not future.done():
-                    future.set_exception(_no_answer(broker_id, error))
+            _give_up(broker_id, asked, error)
             return
         for (_, future), answer in answered:
             if not future.done():
                 future.set_result(answer)
 
     async def close(self) -> None:
-        """Ask nothing any more. Nobody may wait then."""
+        """Ask nothing any more. Who still waits is told so: a client waits for it, whose connection is to end."""
         tasks = list(self._asking.values())
+        for broker_id, waiting in self._waiting.items():
+            _give_up(broker_id, waiting, _STOPS)
         self._waiting.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _no_answer(broker_id: int, error: Exception) -> KafkaError:
-    """One for each who waits: an exception collects the frames in which it is raised."""
-    return NetworkError(f"broker {broker_id} gave no answer: {error}")
+def _give_up(broker_id: int, asked: Iterable[tuple[object, "asyncio.Future[A]"]], reason: object) -> None:
+    """An error for each who waits: an exception collects the frames in which it is raised."""
+    for _, future in asked:
+        if not future.done():
+            future.set_exception(NetworkError(f"broker {broker_id} gave no answer: {reason}"))
