@@ -13,7 +13,7 @@ from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.lookup import Search, offset_for_timestamp, offset_of_max_timestamp
 from lamina.log.partition_log import PartitionLog
 from lamina.log.recovery import Opening, open_log
-from lamina.log.scan import checked_batches
+from lamina.log.scan import checked_batches, headers
 from lamina.records.batch import read_header
 from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import DAY_MS, LogConfig
@@ -51,11 +51,15 @@ def one(data: bytes) -> None:
             _check_batches(log)
         end_offset = log.log_end_offset
         _use(log)
+        is_readable = _is_readable(log)
         close_cleanly(log)
         again = _open(root, _after(opening, log))
-        assert again.log_start_offset == log.log_start_offset
-        assert again.log_end_offset == log.log_end_offset >= end_offset
-        assert [segment.base_offset for segment in again.segments] == [segment.base_offset for segment in log.segments]
+        # A clean start believes its indexes: bad bytes below them are cut off by the next one that makes them again.
+        if is_readable:
+            assert again.log_start_offset == log.log_start_offset
+            assert again.log_end_offset == log.log_end_offset >= end_offset
+        bases = [segment.base_offset for segment in log.segments]
+        assert [segment.base_offset for segment in again.segments] == bases[: len(again.segments)]
         again.close()
 
 
@@ -95,6 +99,18 @@ def _check_batches(log: PartitionLog) -> None:
             for _, header, _ in checked_batches(lease.file, 0, segment.size_bytes):
                 assert header.base_offset >= max(next_offset, segment.base_offset)
                 next_offset = header.next_offset
+
+
+def _is_readable(log: PartitionLog) -> bool:
+    """Whether every byte of it belongs to a batch."""
+    try:
+        for segment in log.segments:
+            with segment.lease(0, segment.size_bytes) as lease:
+                for _ in headers(lease.file, 0, segment.size_bytes):
+                    pass
+    except CorruptMessage:
+        return False
+    return True
 
 
 def _use(log: PartitionLog) -> None:
