@@ -150,6 +150,10 @@ def test_an_unknown_name_warns_with_the_nearest() -> None:
     )
 
 
+def test_an_unknown_name_with_control_characters_warns_in_one_line() -> None:
+    assert list(resolve_broker(file={"qqq\n\0qqq": "1"}).warnings) == [r"'qqq\n\x00qqq': unknown"]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -96,14 +96,15 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     ignored = broker_ignored(name)
     if ignored is not None:
         return f"{name}: ignored, {ignored.reason}"
+    shown = name if name.isprintable() else repr(name)
     nearest = nearest_broker_name(name)
     question = f", did you mean {nearest}?" if nearest else ""
     if sounds_like_security(name, text):
         raise SettingError(
-            f"{name}: unknown{question or '.'} It sounds like security, and ignoring it could open the broker: "
+            f"{shown}: unknown{question or '.'} It sounds like security, and ignoring it could open the broker: "
             "correct it or take it out"
         )
-    return f"{name}: unknown{question}"
+    return f"{shown}: unknown{question}"
 
 
 def _check_update(name: str, update: Update, source: Source) -> None:
