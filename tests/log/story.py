@@ -12,6 +12,7 @@ from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
 from lamina.log.files import Disk
 from lamina.log.flushing import Flusher, flush
+from lamina.log.index_rebuild import IndexesLost
 from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
@@ -231,10 +232,18 @@ class Story:
 
     # Cutting
 
+    def _cut(self, offset: int) -> None:
+        """Where an index has to be made again first, what is left to do is done in a second attempt."""
+        try:
+            run_steps(self.directory.truncate(self.log, offset, self.now_ms))
+        except IndexesLost:
+            assert self.log.is_truncating
+            run_steps(self.directory.truncate(self.log, self.log.log_end_offset, self.now_ms))
+
     def truncate(self) -> None:
         offset = self.rng.randint(max(self.log.log_end_offset - 12, 0), self.log.log_end_offset)
         is_below = offset < self.log.segments.first.base_offset
-        run_steps(self.directory.truncate(self.log, offset, self.now_ms))
+        self._cut(offset)
         if is_below:
             self.known = Known(durable_start=offset)
             return
