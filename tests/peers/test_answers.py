@@ -139,7 +139,11 @@ def test_topics_that_cannot_be_made(brokers: Brokers) -> None:
 def test_more_replicas_asked_for_than_a_topic_has_are_capped(brokers: Brokers) -> None:
     def produced(broker: Broker) -> Any:
         create(broker, "capped", ("min.insync.replicas", "2"))
-        answer = broker.produce("capped", batch_of((b"k", b"v"), now_ms=time.time_ns() // 1_000_000))
+        batch = batch_of((b"k", b"v"), now_ms=time.time_ns() // 1_000_000)
+        deadline = time.monotonic() + 30
+        # Kafka's broker may hear that it leads only after the topic was created.
+        while (answer := broker.produce("capped", batch)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            assert time.monotonic() < deadline
         return answer.error_code, answer.base_offset
 
     assert same(brokers, produced) == (0, 0)
