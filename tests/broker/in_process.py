@@ -115,7 +115,7 @@ class InProcessBroker:
         self.parts = self._open()
 
     def settle(self) -> None:
-        """Let the coordinators load their logs, commit what they decided, and write every marker that can be written."""
+        """Let the coordinators load, commit what they decided, and write every marker that can be written."""
         parts = self.parts
         coordinators = (parts.groups.runtime, parts.transactions.runtime)
 
