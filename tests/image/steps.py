@@ -64,6 +64,16 @@ def _move_leader(image: Image, topic: Topic, b: int) -> Image:
     return changes.set_partitions(image, {(topic.name, index): partition})
 
 
+def _reassign(image: Image, topic: Topic, b: int) -> Image:
+    """Also one after the other, and to an end."""
+    index = b % len(topic.partitions)
+    partition = topic.partitions[index]
+    adding = ((), (4,), (5, 6))[b % 3]
+    kept = partition.target
+    reassigned = replace(partition, replicas=(*adding, *kept), adding=adding, removing=kept[b % 2 : 1])
+    return changes.set_partitions(image, {(topic.name, index): reassigned})
+
+
 def _change_isr(image: Image, topic: Topic, b: int) -> Image:
     index = b % len(topic.partitions)
     partition = topic.partitions[index]
@@ -119,6 +129,7 @@ TOPIC_STEPS: dict[str, Callable[[Image, Topic, int], Image]] = {
     "remove": lambda image, topic, _: changes.remove_topic(image, topic.name),
     "mark made": _mark_made,
     "move leader": _move_leader,
+    "reassign": _reassign,
     "change isr": _change_isr,
 }
 

@@ -1,6 +1,7 @@
 """The image in ZooKeeper's entries, on the one in memory and on a real one."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -100,6 +101,29 @@ def test_a_topic_is_written_as_kafka_writes_it(ensemble: Ensemble) -> None:
     assert controller.value("/config/topics/t") == {"version": 1, "config": {"retention.ms": "1"}}
     controller.save(mark_deleted(controller.image, "t"))
     assert controller.store.children("/admin/delete_topics") == ["t"]
+
+
+def test_a_reassignment_is_written_as_kafka_writes_it_r51(ensemble: Ensemble) -> None:
+    controller = Controller(ensemble.connect())
+    controller.save(create_topic(controller.image, "t", topic_id(1), [(1, 2), (2, 1)]))
+    partition = controller.image.topics["t"].partitions[1]
+    begun = replace(partition, replicas=(3, 2, 1), adding=(3,), removing=(2, 1))
+    controller.save(set_partitions(controller.image, {("t", 1): begun}))
+    value = controller.value("/brokers/topics/t")
+    assert isinstance(value, dict)
+    assert value["partitions"] == {"0": [1, 2], "1": [3, 2, 1]}
+    assert (value["adding_replicas"], value["removing_replicas"]) == ({"1": [3]}, {"1": [2, 1]})
+    assert load(controller.store) == stored(controller.image)
+    controller.save(set_partitions(controller.image, {("t", 1): partition}))
+    assert load(controller.store) == stored(controller.image)
+
+
+def test_a_topic_of_an_older_kafka_is_not_being_reassigned(ensemble: Ensemble) -> None:
+    """Its entry has no such fields."""
+    controller = Controller(ensemble.connect())
+    older = b'{"version":1,"topic_id":"AAECAwQFBgcICQoLDA0ODw","partitions":{"0":[1,2]}}'
+    controller.store.transact([Create("/brokers/topics/t", older)])
+    assert load(controller.store).topics["t"].partitions == (NEW,)
 
 
 def test_only_a_leader_that_recovers_is_written_with_that_state(ensemble: Ensemble) -> None:
@@ -355,6 +379,32 @@ def test_a_creation_that_stops_anywhere_leaves_new_partitions_and_one_epoch_for_
     assert load(session).topics == image.topics
 
 
+@pytest.mark.parametrize("transactions", range(8))
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_reassignment_that_stops_anywhere_leaves_nobody_in_sync_who_is_not_assigned(
+    monkeypatch: pytest.MonkeyPatch, is_reversed: bool, transactions: int
+) -> None:
+    """R96: replicas that come are assigned before they are in sync, those that go after they were."""
+    monkeypatch.setattr("lamina.store.znodes.TRANSACTION_BYTES", 2000)
+    controller, session = counting_controller()
+    steps = [
+        Partition((1, 2), 1, 0, (1, 2)),
+        Partition((3, 1, 2), 1, 0, (1, 2), adding=(3,), removing=(2,)),
+        Partition((3, 1), 1, 1, (1, 3)),
+    ]
+    controller.save(create_topic(controller.image, "t", topic_id(1), [(1, 2)] * 30))
+    begun, completed = reversed(steps[:2]) if is_reversed else steps[1:]
+    controller.save(set_partitions(controller.image, {("t", index): begun for index in range(30)}))
+    session.may_do = transactions
+    with suppress(OutcomeUnknown):
+        last = {("t", index): replace(completed, leader_epoch=5) for index in range(30)}
+        controller.save(set_partitions(controller.image, last))
+    session.may_do = 10**9
+    for partition in load(session).topics["t"].partitions:
+        assert set(partition.isr) <= set(partition.replicas)
+        assert partition.is_reassigning == (partition.replicas == steps[1].replicas)
+
+
 @pytest.mark.parametrize("transactions", range(5))
 def test_a_deletion_that_stops_anywhere_is_finished_by_the_next(
     monkeypatch: pytest.MonkeyPatch, transactions: int
@@ -391,6 +441,10 @@ def test_a_deletion_that_stops_anywhere_is_finished_by_the_next(
         ("/brokers/topics/t", b'{"topic_id":"AAECAwQFBgcICQoLDA0ODw","partitions":{"1":[1]}}'),
         ("/brokers/topics/t", b'{"topic_id":"AAECAwQFBgcICQoLDA0ODw","partitions":{"0":[]}}'),
         ("/brokers/topics/t", b'{"topic_id":"AAE","partitions":{"0":[1]}}'),
+        (
+            "/brokers/topics/t",
+            b'{"topic_id":"AAECAwQFBgcICQoLDA0ODw","partitions":{"0":[1]},"adding_replicas":{"0":["1"]}}',
+        ),
         ("/brokers/topics/t/partitions/0/state", b"[]"),
         ("/brokers/topics/t/partitions/0/state", b'{"leader":"1","leader_epoch":0,"isr":[1]}'),
         ("/config/topics/t", b'{"config":{"a":1}}'),

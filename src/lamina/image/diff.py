@@ -34,6 +34,11 @@ class PartitionChanged:
         """Another leader, or the same one in another epoch."""
         return (self.old.leader, self.old.leader_epoch) != (self.new.leader, self.new.leader_epoch)
 
+    @property
+    def is_assignment_changed(self) -> bool:
+        """Other replicas, or others that are added or removed."""
+        return self.old.assignment != self.new.assignment
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:

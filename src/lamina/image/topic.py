@@ -16,8 +16,12 @@ NO_LEADER = -1
 class Partition:
     """Who keeps a partition and who leads it.
 
-    ``made_on`` are the brokers that have made its directory. One of them that finds no directory has lost a
-    disk and must not make an empty one; a replica that is not among them was interrupted before it made one.
+    ``made_on`` are the brokers that have made its directory and not deleted it. A replica among them that finds no
+    directory has lost a disk and must not make an empty one; one that is not among them was interrupted before it made
+    one. Another broker among them was a replica once, and is to delete what it has.
+
+    While a partition is reassigned its replicas are the wanted ones, in their order, and then those that will go: of
+    all of them ``adding`` were not replicas before, and ``removing`` will not be afterwards (R51).
     """
 
     replicas: tuple[int, ...]
@@ -29,13 +33,43 @@ class Partition:
     """One more with each change of leader, leader epoch, in-sync set or recovery."""
     is_recovering: bool = False
     """Whether its leader was elected uncleanly and has not said yet that it goes on from what it has."""
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def assignment(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Who keeps it, and what of that is about to change."""
+        return self.replicas, self.adding, self.removing
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before its reassignment; without one, those it has."""
+        return tuple(broker_id for broker_id in self.replicas if broker_id not in self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas after its reassignment; without one, those it has."""
+        return tuple(broker_id for broker_id in self.replicas if broker_id not in self.removing)
 
     # Thousands change at once when a broker goes, in one turn of the loop; `replace` takes three times as long.
 
     def led_by(self, leader: int, isr: tuple[int, ...]) -> "Partition":
         """In a new leader epoch."""
-        epoch = self.leader_epoch + 1
-        return Partition(self.replicas, leader, epoch, isr, self.made_on, self.partition_epoch, self.is_recovering)
+        return Partition(
+            self.replicas,
+            leader,
+            self.leader_epoch + 1,
+            isr,
+            self.made_on,
+            self.partition_epoch,
+            self.is_recovering,
+            self.adding,
+            self.removing,
+        )
 
     def with_partition_epoch(self, partition_epoch: int) -> "Partition":
         return Partition(
@@ -46,6 +80,8 @@ class Partition:
             self.made_on,
             partition_epoch,
             self.is_recovering,
+            self.adding,
+            self.removing,
         )
 
 

@@ -76,8 +76,8 @@ class MetadataStore:
         written = {topic.name: topic for topic in changes.topics_created + changes.topics_being_deleted}
         written |= {added.topic.name: added.topic for added in changes.partitions_added}
         moved = {changed.topic.name: changed.topic for changed in changes.partitions_changed}
-        replicas_moved = (c.topic for c in changes.partitions_changed if c.old.replicas != c.new.replicas)
-        written |= {topic.name: topic for topic in replicas_moved}
+        reassigned = (changed.topic for changed in changes.partitions_changed if changed.is_assignment_changed)
+        written |= {topic.name: topic for topic in reassigned}
         for topic in written.values():
             yield self._put(f"{TOPICS}/{topic.name}", values.dump_topic(topic))
         for topic in (moved | written).values():

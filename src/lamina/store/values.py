@@ -59,13 +59,15 @@ def text(value: Any) -> str:
 
 
 def dump_topic(topic: Topic) -> bytes:
-    return dump(
-        {
-            "id": topic.id.hex(),
-            "is_being_deleted": topic.is_being_deleted,
-            "replicas": [partition.replicas for partition in topic.partitions],
-        }
-    )
+    what: dict[str, Any] = {
+        "id": topic.id.hex(),
+        "is_being_deleted": topic.is_being_deleted,
+        "replicas": [partition.replicas for partition in topic.partitions],
+    }
+    if any(partition.is_reassigning for partition in topic.partitions):
+        what["adding"] = [partition.adding for partition in topic.partitions]
+        what["removing"] = [partition.removing for partition in topic.partitions]
+    return dump(what)
 
 
 def dump_partitions(topic: Topic) -> bytes:
@@ -94,6 +96,9 @@ def load_topic(name: str, topic: bytes, partitions: bytes) -> Topic:
         # What was written before there were these has neither.
         state.get("partition_epoch", [0] * count),
         state.get("is_recovering", [0] * count),
+        # Only where a partition is reassigned.
+        what.get("adding", [()] * count),
+        what.get("removing", [()] * count),
     )
     topic_id = bytes.fromhex(what["id"])
     if len(topic_id) != _TOPIC_ID_BYTES:
@@ -110,8 +115,10 @@ def load_topic(name: str, topic: bytes, partitions: bytes) -> Topic:
                 numbers(made_on),
                 number(partition_epoch),
                 bool(number(is_recovering)),
+                numbers(adding),
+                numbers(removing),
             )
-            for replicas, leader, leader_epoch, isr, made_on, partition_epoch, is_recovering in zip(
+            for replicas, leader, leader_epoch, isr, made_on, partition_epoch, is_recovering, adding, removing in zip(
                 *columns, strict=True
             )
         ),

@@ -83,20 +83,30 @@ class ZnodeChanges:
     # Partitions
 
     def _change_partitions(self) -> Iterator[Group]:
+        """States before assignments: replicas that go are not in sync any more when they are assigned no more (R51).
+
+        First states after them: who is in sync then is assigned already.
+        """
         reassigned = {each.topic.name: each.topic for each in self.changes.partitions_added}
         made: dict[str, Topic] = {}
+        first_states: list[Iterator[Group]] = []
         for changed in self.changes.partitions_changed:
-            if changed.old.replicas != changed.new.replicas:
+            if changed.is_assignment_changed:
                 reassigned[changed.topic.name] = changed.topic
             if changed.old.made_on != changed.new.made_on:
                 made[changed.topic.name] = changed.topic
+            state = self._state(changed.topic, changed.index, changed.old, changed.new)
+            if changed.old.partition_epoch == NEW_EPOCH:
+                first_states.append(state)
+            else:
+                yield from state
         for topic in reassigned.values():
             yield self._put(topic_path(topic.name), dump_topic(topic))
+        for state in first_states:
+            yield from state
         for added in self.changes.partitions_added:
             for index in added.indexes:
                 yield from self._state(added.topic, index, None, added.topic.partitions[index])
-        for changed in self.changes.partitions_changed:
-            yield from self._state(changed.topic, changed.index, changed.old, changed.new)
         for topic in made.values():
             yield from self._made_on(topic)
 

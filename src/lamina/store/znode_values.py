@@ -6,8 +6,9 @@ anything else raises ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeE
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote, unquote
 
 from lamina.image.topic import NO_LEADER, Partition, Topic
@@ -27,25 +28,44 @@ def dump_topic(topic: Topic) -> bytes:
             "version": 3,
             "topic_id": format_id(topic.id),
             "partitions": {str(index): each.replicas for index, each in enumerate(topic.partitions)},
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "adding_replicas": _by_index(each.adding for each in topic.partitions),
+            "removing_replicas": _by_index(each.removing for each in topic.partitions),
         }
     )
+
+
+def _by_index(replicas: Iterable[tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Of those partitions that have any."""
+    return {str(index): some for index, some in enumerate(replicas) if some}
 
 
 def load_topic(name: str, data: bytes) -> Topic:
     """A topic whose partitions are all new."""
     value = values.load(data)
-    assigned = {int(index): values.numbers(replicas) for index, replicas in value["partitions"].items()}
+    assigned = _numbers_by_index(value["partitions"])
+    adding = _numbers_by_index(value.get("adding_replicas", {}))
+    removing = _numbers_by_index(value.get("removing_replicas", {}))
     if sorted(assigned) != list(range(len(assigned))):
         raise ValueError("its partitions are not numbered from 0 on")
     if not all(assigned.values()):
         raise ValueError("a partition has no replicas")
-    return Topic(name, parse_id(value["topic_id"]), tuple(_new(assigned[index]) for index in range(len(assigned))))
+    partitions = (
+        Partition(
+            assigned[index],
+            NO_LEADER,
+            NEW_EPOCH,
+            isr=(),
+            partition_epoch=NEW_EPOCH,
+            adding=adding.get(index, ()),
+            removing=removing.get(index, ()),
+        )
+        for index in range(len(assigned))
+    )
+    return Topic(name, parse_id(value["topic_id"]), tuple(partitions))
 
 
-def _new(replicas: tuple[int, ...]) -> Partition:
-    return Partition(replicas, NO_LEADER, NEW_EPOCH, isr=(), partition_epoch=NEW_EPOCH)
+def _numbers_by_index(value: Mapping[str, Any]) -> dict[int, tuple[int, ...]]:
+    return {int(index): values.numbers(replicas) for index, replicas in value.items()}
 
 
 # The state of a partition

@@ -1,14 +1,16 @@
 """Changes of the image as lines: whoever has the image before gets the image after."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
 from lamina.broker.metadata.change_messages import ChangeMessageError, encode_changes, patched
+from lamina.image.changes import create_topic, set_partitions
 from lamina.image.diff import diff
 from lamina.image.image import Broker, Image
-from tests.image.steps import CLUSTER_ID, Step, broker, cluster_walks, walk
+from tests.image.steps import CLUSTER_ID, Step, broker, cluster_walks, topic_id, walk
 
 
 @given(cluster_walks)
@@ -33,6 +35,23 @@ def test_what_a_cluster_adds_travels_too() -> None:
     new = replace(old, brokers={1: draining}, controller_id=1, controller_epoch=3, deletions={bytes(16): (2, 3)})
     assert patched(old, encode_changes(diff(old, new))) == new
     assert patched(new, encode_changes(diff(new, old))) == old
+
+
+def test_a_line_of_a_controller_that_knows_no_reassignments_is_understood() -> None:
+    """And where nothing is reassigned, a line is what such a controller writes."""
+    old = Image(CLUSTER_ID)
+    new = create_topic(old, "t", topic_id(1), [(1, 2)])
+    line = encode_changes(diff(old, new))
+    assert json.loads(line)["created"][0][3] == [[[1, 2], 1, 0, [1, 2], [], 0, False]]
+    assert patched(old, line) == new
+
+
+def test_a_reassignment_comes_behind_what_older_brokers_read() -> None:
+    old = create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(1, 2)])
+    begun = replace(old.topics["t"].partitions[0], replicas=(3, 2, 1), adding=(3,), removing=(1,))
+    line = encode_changes(diff(old, set_partitions(old, {("t", 0): begun})))
+    (told,) = json.loads(line)["partitions"]
+    assert told == ["t", 0, [[3, 2, 1], 1, 0, [1, 2], [], 0, False, [3], [1]]]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def _load_topic(value: list[Any]) -> Topic:
 
 
 def _dump_partition(partition: Partition) -> list[Any]:
-    return [
+    state = [
         partition.replicas,
         partition.leader,
         partition.leader_epoch,
@@ -133,11 +133,23 @@ def _dump_partition(partition: Partition) -> list[Any]:
         partition.partition_epoch,
         partition.is_recovering,
     ]
+    return [*state, partition.adding, partition.removing] if partition.is_reassigning else state
 
 
 def _load_partition(value: list[Any]) -> Partition:
     replicas, leader, leader_epoch, isr, made_on, partition_epoch, is_recovering = value[:7]
-    return Partition(tuple(replicas), leader, leader_epoch, tuple(isr), tuple(made_on), partition_epoch, is_recovering)
+    adding, removing = value[7:9] if len(value) > 7 else ((), ())
+    return Partition(
+        tuple(replicas),
+        leader,
+        leader_epoch,
+        tuple(isr),
+        tuple(made_on),
+        partition_epoch,
+        is_recovering,
+        tuple(adding),
+        tuple(removing),
+    )
 
 
 def _dump_broker(broker: Broker | None) -> list[Any] | None:
