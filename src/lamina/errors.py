@@ -63,6 +63,7 @@ class ErrorCode(IntEnum):
     SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    REASSIGNMENT_IN_PROGRESS = 60
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     FETCH_SESSION_ID_NOT_FOUND = 70
@@ -80,6 +81,7 @@ class ErrorCode(IntEnum):
     FENCED_INSTANCE_ID = 82
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
     GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
@@ -190,6 +192,18 @@ class InvalidReplicationFactor(KafkaError):
 
 class InvalidReplicaAssignment(KafkaError):
     code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+class ReassignmentInProgress(KafkaError):
+    """The replicas of a partition are changing: what depends on them has to wait."""
+
+    code = ErrorCode.REASSIGNMENT_IN_PROGRESS
+
+
+class NoReassignmentInProgress(KafkaError):
+    """There is none that could be cancelled."""
+
+    code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
 class InvalidConfig(KafkaError):

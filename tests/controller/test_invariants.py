@@ -19,6 +19,7 @@ from lamina.controller.brokers import (
     elect_waiting,
     replicas_made,
     replicas_offline,
+    replicas_removed,
     take_over,
     waiting_partitions,
 )
@@ -27,8 +28,9 @@ from lamina.controller.elect_leaders import elect_preferred, elect_unclean, imba
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequest, Member, alter_partitions
 from lamina.controller.placement import place, place_more
+from lamina.controller.reassignment import cancel, reassign
 from lamina.errors import KafkaError
-from lamina.image.changes import add_partitions, create_topic, mark_deleted
+from lamina.image.changes import add_partitions, create_topic, mark_deleted, set_partitions
 from lamina.image.diff import diff
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER, Partition
@@ -179,12 +181,32 @@ class Cluster(RuleBasedStateMachine):
             placed = place(tuple(self.image.brokers.values()), count, factor, 0, 0)
             self.after(create_topic(self.image, name, topic_id(self.topics_made), placed))
 
+    @precondition(lambda self: bool(partitions(self.image)))
+    @rule(data=st.data(), replicas=st.lists(BROKERS, max_size=4, unique=True))
+    def somebody_reassigns(self, data: st.DataObject, replicas: list[int]) -> None:
+        """Or cancels, which no replicas stand for."""
+        key = data.draw(st.sampled_from(sorted(partitions(self.image))))
+        try:
+            if replicas:
+                changed = reassign(self.image, key, replicas, self.facts)
+            else:
+                changed = cancel(self.image, key, self.facts)
+        except KafkaError:
+            return
+        self.after(set_partitions(self.image, {key: changed} if changed != partitions(self.image)[key] else {}))
+
+    @rule(broker_id=BROKERS)
+    def has_removed(self, broker_id: int) -> None:
+        """What it keeps no more; and it says so also where it keeps it again."""
+        self.after(replicas_removed(self.image, broker_id, list(partitions(self.image))))
+
     @precondition(lambda self: bool(self.image.brokers and partitions(self.image)))
     @rule(data=st.data())
     def topic_grows(self, data: st.DataObject) -> None:
         name, _ = data.draw(st.sampled_from(sorted(partitions(self.image))))
         topic = self.image.topics[name]
-        if len(topic.partitions) < 4 and len(topic.partitions[0].replicas) <= len(self.image.brokers):
+        is_settled = not any(partition.is_reassigning for partition in topic.partitions)
+        if is_settled and len(topic.partitions) < 4 and len(topic.partitions[0].replicas) <= len(self.image.brokers):
             placed = place_more(self.image, topic, len(topic.partitions) + 1)
             self.after(add_partitions(self.image, name, placed))
 
@@ -240,9 +262,14 @@ def check_step(old: Partition, new: Partition, vouched: frozenset[int], *, is_un
         in_sync = {*old.isr, *vouched}
         assert in_sync & set(new.isr), "the last in-sync members never all go"
         assert new.leader in {NO_LEADER, *in_sync}
+    if old.isr and not set(old.replicas) <= set(new.replicas):
+        assert new.leader_epoch > old.leader_epoch, "who is no replica any more is shut out"
+    if old.adding and not new.is_reassigning and new.replicas == old.target:
+        assert set(old.adding) <= {*old.isr, *vouched}, "it is complete when all that come are in sync"
 
 
 def check_state(image: Image, key: TopicPartition, partition: Partition, *, is_waiting: bool) -> None:
+    check_assignment(partition)
     if not partition.isr:
         assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (NO_LEADER, -1, -1)
         assert not any(image.is_online(one, *key) for one in partition.replicas)
@@ -258,6 +285,15 @@ def check_state(image: Image, key: TopicPartition, partition: Partition, *, is_w
         assert set(online) == set(partition.isr) or partition.isr == (partition.leader,)
     else:
         assert not online or is_waiting
+
+
+def check_assignment(partition: Partition) -> None:
+    """R51: replicas are what was there and what comes; what comes was not there, and what goes was."""
+    assert len(set(partition.replicas)) == len(partition.replicas) > 0
+    assert set(partition.adding) <= set(partition.replicas)
+    assert set(partition.removing) <= set(partition.origin)
+    assert partition.target
+    assert partition.replicas == partition.target + partition.removing
 
 
 TestCluster = Cluster.TestCase

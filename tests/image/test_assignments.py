@@ -1,6 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
-from lamina.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor, PolicyViolation
+from lamina.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    PolicyViolation,
+    ReassignmentInProgress,
+)
 from lamina.image.assignments import (
     check_assignments,
     check_more_partitions,
@@ -70,6 +78,12 @@ def test_a_topic_grows_with_and_without_an_assignment() -> None:
 def test_a_topic_never_shrinks(count: int) -> None:
     with pytest.raises(InvalidPartitions):
         check_more_partitions(IMAGE, ORDERS, count, None)
+
+
+def test_a_topic_does_not_grow_while_it_is_reassigned_r63() -> None:
+    moving = replace(ORDERS.partitions[1], replicas=(0, 1), adding=(0,), removing=(1,))
+    with pytest.raises(ReassignmentInProgress):
+        check_more_partitions(IMAGE, replace(ORDERS, partitions=(ORDERS.partitions[0], moving)), 5, None)
 
 
 def test_a_topic_grows_by_ten_thousand_at_a_time_and_while_its_directories_have_names() -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from lamina.controller.deletion import finish_deletions
 from lamina.controller.election import ElectionFacts, elect, is_waiting
+from lamina.controller.reassignment import complete
 from lamina.image.changes import mark_made, remove_broker, set_partitions
 from lamina.image.image import Broker, Image
 from lamina.image.topic import NO_LEADER, Partition
@@ -40,12 +41,13 @@ def take_over(
 def broker_ready(image: Image, arrival: Arrival, facts: ElectionFacts) -> Image:
     """A broker is there (R48). What it told of an unclean stop is among the facts.
 
-    One that was there in another epoch has failed first, unseen: it leaves its in-sync sets.
+    One that was there in another epoch has failed first, unseen: it leaves its in-sync sets. What is reassigned is
+    looked at again: it may have waited for this broker.
     """
     broker_id = arrival.broker.id
 
     def is_touched(partition: Partition) -> bool:
-        return partition.leader == NO_LEADER or broker_id in partition.isr
+        return partition.leader == NO_LEADER or broker_id in partition.isr or partition.is_reassigning
 
     return _arrive(image, {broker_id: arrival}, frozenset(), facts, is_touched)
 
@@ -84,7 +86,7 @@ def replicas_offline(
     changed = broker.offline ^ unusable
     after = _with_brokers(image, [replace(broker, offline=unusable)]) if changed else image
     elected = _elected([after], _states(image, changed | lost), facts)
-    return _with_partitions(after, _without_lost(elected, image, broker_id, lost))
+    return _with_partitions(after, _without_made(elected, image, broker_id, lost))
 
 
 def replicas_made(image: Image, broker_id: int, partitions: Iterable[TopicPartition]) -> Image:
@@ -95,6 +97,14 @@ def replicas_made(image: Image, broker_id: int, partitions: Iterable[TopicPartit
         if broker_id in partition.replicas and broker_id not in partition.made_on
     ]
     return mark_made(image, broker_id, made) if made else image
+
+
+def replicas_removed(image: Image, broker_id: int, partitions: Iterable[TopicPartition]) -> Image:
+    """A broker has deleted what it had of partitions that it keeps no more.
+
+    Where it is a replica again it has nothing now, and makes a directory anew.
+    """
+    return _with_partitions(image, _without_made({}, image, broker_id, partitions))
 
 
 def elect_waiting(image: Image, facts: ElectionFacts) -> Image:
@@ -127,19 +137,19 @@ def _arrive(
     through = [replace(after, brokers=without), after] if bounced else [after]
     changed = _elected(through, _touched(image, is_touched), facts)
     for broker_id, arrival in arrivals.items():
-        changed = _without_lost(changed, image, broker_id, arrival.lost)
+        changed = _without_made(changed, image, broker_id, arrival.lost)
     return _with_partitions(after, changed)
 
 
-def _without_lost(
-    changed: dict[TopicPartition, Partition], image: Image, broker_id: int, lost: frozenset[TopicPartition]
+def _without_made(
+    changed: dict[TopicPartition, Partition], image: Image, broker_id: int, gone: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Partition]:
-    """Replicas that lost their directory count as never made, so that their broker makes them and they copy.
+    """Replicas whose directory is gone count as never made, so that their broker makes them and they copy.
 
     Not while they are in the in-sync set: an empty log must not stand for one that had what was committed.
     """
     unmade = {}
-    for key, stored in _states(image, lost):
+    for key, stored in _states(image, gone):
         partition = changed.get(key, stored)
         if broker_id in partition.made_on and broker_id not in partition.isr:
             made_on = tuple(one for one in partition.made_on if one != broker_id)
@@ -162,6 +172,7 @@ def _elected(
         state = partition
         for image in through:
             state = elect(image, key, state, facts)
+        state = complete(through[-1], key, state, facts)
         if state is not partition:
             changed[key] = state
     return changed

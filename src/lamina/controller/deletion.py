@@ -5,7 +5,7 @@ away are not waited for: the image remembers its id for them, so that what they 
 for a topic that has the name by then. Must not know directories.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from lamina.image.changes import remove_topic
@@ -34,14 +34,21 @@ def finish_deletions(image: Image) -> Image:
 
 
 def _known_holders(image: Image, topic_id: bytes) -> tuple[int, ...]:
-    """Who may have some of a deleted topic: all that kept it, until the first report."""
+    """Who may have some of a deleted topic: all that kept it or have made a directory of it, until the first report."""
     known = image.deletions.get(topic_id)
     if known is not None:
         return known
     topic = _being_deleted(image, topic_id)
     if topic is None:
         return ()
-    return tuple(sorted({broker_id for partition in topic.partitions for broker_id in partition.replicas}))
+    return tuple(sorted(set(_holders(topic))))
+
+
+def _holders(topic: Topic) -> Iterator[int]:
+    """Some more than once. Who was reassigned away while it was not there has its directories still."""
+    for partition in topic.partitions:
+        yield from partition.replicas
+        yield from partition.made_on
 
 
 def _being_deleted(image: Image, topic_id: bytes) -> Topic | None:
@@ -53,7 +60,7 @@ def _is_any_awaited(image: Image, topic: Topic) -> bool:
     """Found with the first of them: there may be ten thousand topics."""
     holders: Iterable[int] | None = image.deletions.get(topic.id)
     if holders is None:
-        holders = (broker_id for partition in topic.partitions for broker_id in partition.replicas)
+        holders = _holders(topic)
     return any(_is_awaited(image, broker_id, topic) for broker_id in holders)
 
 
@@ -69,5 +76,9 @@ def _holds_offline(image: Image, broker_id: int, topic_id: bytes) -> bool:
     topic = _being_deleted(image, topic_id)
     if topic is None:
         return False
-    kept = [index for index, partition in enumerate(topic.partitions) if broker_id in partition.replicas]
+    kept = [
+        index
+        for index, partition in enumerate(topic.partitions)
+        if broker_id in partition.replicas or broker_id in partition.made_on
+    ]
     return all((topic.name, index) in broker.offline for index in kept)

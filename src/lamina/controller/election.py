@@ -88,9 +88,10 @@ def is_waiting(image: Image, key: TopicPartition, partition: Partition, facts: E
 def elect_uncleanly(image: Image, key: TopicPartition, partition: Partition) -> Partition | None:
     """Led by a replica that may lack records: its log is what the partition is from now on (R45). None is online: None.
 
-    One that has no directory yet, or has lost it, would begin with nothing and never leads.
+    One that has no directory yet, or has lost it, would begin with nothing and never leads. One that is being added has
+    copied a part at best: it leads where no other can.
     """
-    for broker_id in partition.replicas:
+    for broker_id in (*partition.origin, *partition.adding):
         if image.is_online(broker_id, *key) and broker_id in partition.made_on:
             return replace(lead(partition, broker_id, (broker_id,)), is_recovering=True)
     return None
@@ -143,7 +144,7 @@ def _begin(image: Image, key: TopicPartition, partition: Partition) -> Partition
         return partition
     begun = new_partition(partition.replicas, online)
     # The partition epoch is counted where the change is made.
-    return replace(begun, made_on=partition.made_on, partition_epoch=partition.partition_epoch)
+    return replace(partition, leader=begun.leader, leader_epoch=begun.leader_epoch, isr=begun.isr)
 
 
 def _first(partition: Partition, candidates: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lamina.controller.election import ElectionFacts, elect
+from lamina.controller.reassignment import complete
 from lamina.errors import (
     FencedLeaderEpoch,
     IneligibleReplica,
@@ -72,8 +73,9 @@ def alter_partitions(
             errors[topic_id, index] = error
             continue
         key = (topic.name, index)
-        # A leader that is about to stop may have found its successor.
+        # A leader that is about to stop may have found its successor, and a reassignment its end (R51).
         elected = elect(image, key, altered, facts) if broker.is_draining else altered
+        elected = complete(image, key, elected, facts)
         if elected is not current:
             changed[key] = elected
         if elected.leader != broker_id:

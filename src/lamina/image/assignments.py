@@ -6,9 +6,15 @@ count of -1, which asks for the default, has been resolved. Must not choose brok
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lamina.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor, PolicyViolation
+from lamina.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    PolicyViolation,
+    ReassignmentInProgress,
+)
 from lamina.image.image import Image
-from lamina.image.topic import Topic
+from lamina.image.topic import Partition, Topic
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_REPLICATION_FACTOR = 2**15 - 1
@@ -55,8 +61,13 @@ def check_assignments(image: Image, assignments: Mapping[int, Sequence[int]]) ->
 def check_more_partitions(
     image: Image, topic: Topic, total_count: int, assignments: Sequence[Sequence[int]] | None
 ) -> tuple[tuple[int, ...], ...] | None:
-    """A larger count for a topic, with replicas for each new partition if they are assigned by hand."""
+    """A larger count for a topic, with replicas for each new partition if they are assigned by hand.
+
+    Not while the topic is reassigned: nobody can tell how many replicas a partition of it has (R63).
+    """
     current = len(topic.partitions)
+    if any(partition.is_reassigning for partition in topic.partitions):
+        raise ReassignmentInProgress(f"topic {topic.name!r} is being reassigned: it can grow when that is done")
     if total_count <= current:
         raise InvalidPartitions(f"topic {topic.name!r} has {current} partitions; {total_count} is not an increase")
     check_total_partitions([total_count - current])
@@ -72,6 +83,28 @@ def check_more_partitions(
     return tuple(
         _check_replicas(image, current + position, replicas, factor) for position, replicas in enumerate(assignments)
     )
+
+
+def check_reassignment(
+    image: Image, partition: Partition, replicas: Sequence[int], *, may_change_factor: bool
+) -> tuple[int, ...]:
+    """Other replicas for a partition (R69). Those that it has may be away, and those that are added may not."""
+    if not replicas:
+        raise InvalidReplicaAssignment("the partition is assigned to no broker")
+    if len(set(replicas)) != len(replicas):
+        raise InvalidReplicaAssignment(f"the partition is assigned twice to the same broker: {list(replicas)}")
+    if min(replicas) < 0:
+        raise InvalidReplicaAssignment(f"no broker has the id {min(replicas)}")
+    origin = partition.origin
+    for broker_id in replicas:
+        broker = image.brokers.get(broker_id)
+        if broker_id not in origin and (broker is None or broker.is_draining):
+            raise InvalidReplicaAssignment(f"broker {broker_id} is not there to take a replica")
+    if len(replicas) != len(origin) and not may_change_factor:
+        raise InvalidReplicationFactor(
+            f"the partition has {len(origin)} replicas and would get {len(replicas)}, which the request rules out"
+        )
+    return tuple(replicas)
 
 
 def _check_replicas(image: Image, index: int, replicas: Sequence[int], factor: int) -> tuple[int, ...]:
