@@ -18,6 +18,7 @@ from lamina.errors import StorageError
 from lamina.log.clean_shutdown import NO_BROKER_EPOCH, read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from lamina.log.descriptors import is_temporary
 from lamina.log.entries import OpenMaps
+from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk, File, make_durable_dir
 from lamina.log.flushing import close_cleanly
 from lamina.log.identity import Identity, IdentityError, identify, read_topic_id, write_topic_id
@@ -186,6 +187,10 @@ class LogDirectory:
             return read_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}")
         except IdentityError:
             return None
+
+    def latest_epoch_of(self, topic: str, partition: int) -> int:
+        """The newest leader epoch that a log here has been written under, as its checkpoint says; -1 if it does not."""
+        return LeaderEpochs.load(self.disk, f"{self.path}/{partition_directory(topic, partition)}").latest
 
     def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
         """Give a directory that does not say whose it is its topic id again, if it was made here and never flushed.

@@ -41,12 +41,12 @@ def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]]) 
     asyncio.run(main())
 
 
-def elected(leader: int, isr: tuple[int, ...]) -> Callable[[Image], Image]:
+def elected(leader: int, isr: tuple[int, ...], *, is_unclean: bool = False) -> Callable[[Image], Image]:
     """The partition gets this leader in a new epoch."""
 
     def change(image: Image) -> Image:
         old = image.topics["t"].partitions[0]
-        new = replace(old, leader=leader, isr=isr, leader_epoch=old.leader_epoch + 1)
+        new = replace(old, leader=leader, isr=isr, leader_epoch=old.leader_epoch + 1, is_recovering=is_unclean)
         return set_partitions(image, {("t", 0): new})
 
     return change
@@ -59,8 +59,10 @@ def test_elections_are_counted_and_unclean_ones_apart_and_named(caplog: pytest.L
         await controller.change(elected(2, (2, 3)))
         await controller.change(elected(-1, (2, 3)))
         assert (counters.leader_elections, counters.unclean_leader_elections) == (1, 0)
-        await controller.change(elected(1, (1,)))
+        await controller.change(elected(1, (1,), is_unclean=True))
         assert (counters.leader_elections, counters.unclean_leader_elections) == (2, 1)
+        await controller.change(elected(3, (3,)))
+        assert counters.unclean_leader_elections == 1, "it joined by the same change, which completed a reassignment"
 
     run(scenario)
     [told] = [message for message in caplog.messages if message.startswith("unclean election")]

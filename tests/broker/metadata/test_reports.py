@@ -28,6 +28,7 @@ reports = st.builds(
     is_draining=st.booleans(),
     made=st.frozensets(partitions),
     lost=st.frozensets(partitions),
+    removed=st.frozensets(partitions),
     offline=st.frozensets(partitions),
     deleted=st.frozensets(st.binary(min_size=16, max_size=16)),
     ends=st.none() | st.dictionaries(partitions, st.builds(LogEnd, st.integers(-1, 9), st.integers(0, 9))),
@@ -52,6 +53,28 @@ def test_a_fact_is_told_until_the_image_shows_it() -> None:
     facts.did(Applied(lost=[("t", 0)]), made)
     assert facts.report(made, ()).lost == {("t", 0)}
     assert facts.report(image, ()).lost == frozenset(), "the controller gave it up"
+
+
+def test_what_was_removed_is_told_until_nobody_counts_on_it() -> None:
+    image = mark_made(create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)]), ME, [("t", 0)])
+    moved = set_partitions(image, {("t", 0): replace(image.topics["t"].partitions[0], replicas=(2, 3), leader=2)})
+    facts = OwnFacts(ME)
+    facts.did(Applied(removed=[("t", 0)]), moved)
+    assert facts.report(moved, ()).removed == {("t", 0)}
+    facts.did(Applied(made=[("t", 0)]), image)
+    assert facts.report(image, ()).removed == frozenset(), "it has it again"
+    facts.did(Applied(removed=[("t", 0)]), moved)
+    unmade = set_partitions(moved, {("t", 0): replace(moved.topics["t"].partitions[0], made_on=())})
+    assert facts.report(unmade, ()).removed == frozenset()
+
+
+def test_a_directory_that_was_made_for_a_replica_of_others_is_not_told_of() -> None:
+    """The reassignment was cancelled meanwhile: no controller would take it in."""
+    image = create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)])
+    facts = OwnFacts(ME)
+    facts.did(Applied(made=[("t", 0)]), image)
+    cancelled = set_partitions(image, {("t", 0): replace(image.topics["t"].partitions[0], replicas=(2, 3), leader=2)})
+    assert facts.report(cancelled, ()).made == frozenset()
 
 
 def test_a_fact_is_not_told_of_another_topic_that_has_the_name_by_then() -> None:

@@ -289,6 +289,45 @@ def test_r96_a_member_that_is_not_assigned_leaves() -> None:
     assert members(world.shrink()) == {1: 100, 2: -1}
 
 
+# Other replicas
+
+
+def growing(*, min_insync: int = 1) -> World:
+    """Broker 2 is being added to a partition that broker 1 kept alone, without another leader epoch."""
+    world = World(isr=(1,), min_insync=min_insync)
+    world.leader.update(state((1,), replicas=(2, 1)))
+    assert not world.leader.is_alone
+    return world
+
+
+def test_r11_a_replica_that_is_added_holds_nothing_back_until_it_has_caught_up() -> None:
+    world = growing()
+    world.end = 30
+    assert world.advance() == 30
+    world.fetch(2, 0)
+    assert world.advance() == 30
+    world.fetch(2, 30)
+    world.end = 31
+    assert world.advance() == 30, "or it would never reach a leader that runs ahead"
+    world.high_watermark = 30
+    assert members(world.expand(2)) == {1: 100, 2: 200}
+
+
+def test_r12_a_replica_that_is_added_is_one_that_acks_all_needs_r52() -> None:
+    world = growing(min_insync=2)
+    with pytest.raises(NotEnoughReplicas):
+        world.leader.check_in_sync("t-0", 2)
+    assert world.advance() is None
+
+
+def test_a_replica_that_goes_is_no_follower_any_more() -> None:
+    world = World(isr=(1, 2, 3))
+    world.leader.update(state((1, 2), replicas=(1, 2), partition_epoch=8))
+    assert list(world.leader.followers) == [2]
+    with pytest.raises(UnknownLeaderEpoch):
+        world.leader.check_replica("t-0", 3, 300, 4)
+
+
 # Answers
 
 

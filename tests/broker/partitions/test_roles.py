@@ -152,3 +152,22 @@ def test_fewer_replicas_in_sync_may_be_enough_by_another_config(partition: Parti
     assert partition.high_watermark == 3, "acks=1 writes what nobody sees (R11)"
     partition.configure(replace(partition.log.config, min_insync_replicas=1), limit_bytes)
     assert partition.high_watermark == 4
+
+
+def test_a_partition_that_grows_and_shrinks_commits_all_the_time(partition: Partition) -> None:
+    """Reassigned from this broker alone to two replicas and back."""
+    leader = partition.require_leader()
+    alone = PartitionState((1,), 1, leader.epoch, (1,), (1,), leader.partition_epoch)
+    partition.lead(replace(alone, replicas=(2, 1), adding=(2,)))
+    append(partition)
+    assert partition.high_watermark == 4, "who is added has not caught up"
+    partition.replica_fetched(2, -1, 4, 0)
+    partition.lead(replace(alone, replicas=(2, 1), isr=(2, 1), partition_epoch=alone.partition_epoch + 1))
+    append(partition)
+    assert partition.high_watermark == 4
+    told: list[KafkaError | None] = []
+    partition.when_committed(told.append)
+    partition.lead(replace(alone, leader_epoch=leader.epoch + 1, partition_epoch=alone.partition_epoch + 2))
+    assert (partition.high_watermark, told) == (5, [None])
+    append(partition)
+    assert partition.high_watermark == 6

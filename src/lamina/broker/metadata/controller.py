@@ -16,6 +16,7 @@ from typing import Any
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.change_messages import encode_changes
 from lamina.broker.metadata.change_stream import ChangeStream
+from lamina.broker.metadata.change_telling import tell_changes
 from lamina.broker.metadata.following import Answer, Asked
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reports import Report
@@ -28,6 +29,7 @@ from lamina.controller.brokers import (
     elect_waiting,
     replicas_made,
     replicas_offline,
+    replicas_removed,
     take_over,
     waiting_partitions,
 )
@@ -38,7 +40,7 @@ from lamina.errors import KafkaError, NotController, PolicyViolation, StaleBroke
 from lamina.image.diff import Changes
 from lamina.image.features import finalize_new
 from lamina.image.image import Broker, Image
-from lamina.image.topic import NO_LEADER, Partition
+from lamina.image.topic import Partition
 from lamina.store.interface import StoreError, TooLarge
 from lamina.store.membership import Tenure
 from lamina.store.znodes import ZnodeMetadata
@@ -72,7 +74,8 @@ class Controller:
         self._store = store
         self._store_thread = store_thread
         self._unclean_wait_seconds = unclean_wait_ms / 1000
-        self._facts = facts
+        self.facts = facts
+        """What elections must know and no image says."""
         self._counters = counters
         self._on_resigned = on_resigned
         self._is_in_office = asyncio.Event()
@@ -140,7 +143,7 @@ class Controller:
                 self._require_active()
             if new.configs is not old.configs:
                 # They may allow unclean elections (R46).
-                new = elect_waiting(new, self._facts)
+                new = elect_waiting(new, self.facts)
             if new is old or new == old:
                 return self.stream.version
             try:
@@ -151,9 +154,9 @@ class Controller:
                 self.resign(str(error))
                 raise NotController(f"the metadata cannot be written: {error}") from error
             self._require_active()
-            _count_elections(self._counters, changes)
+            tell_changes(self._counters, changes)
             self.stream.append(new, line)
-            self._facts = self._facts.unresolved_in(new, self._arriving(new))
+            self.facts = self.facts.unresolved_in(new, self._arriving(new))
             self._wait_for_absent()
             return self.stream.version
 
@@ -188,7 +191,7 @@ class Controller:
         self._note_registered(registered)
         there = ready | {one for one, report in self._reports.items() if report.is_ready}
         arrivals = [self._arrival(registered[one]) for one in sorted(there & registered.keys())]
-        epoch, facts = self.tenure.controller_epoch, self._facts
+        epoch, facts = self.tenure.controller_epoch, self.facts
 
         def taken_over(image: Image) -> Image:
             return finalize_new(take_over(image, self._node_id, epoch, arrivals, facts))
@@ -225,7 +228,7 @@ class Controller:
             if not gone:
                 return image
             logger.info("brokers %s have left the cluster", gone)
-            facts = self._facts
+            facts = self.facts
             return self._on_thread(lambda image: brokers_gone(image, gone, facts), image)
 
         await self.change(without_gone)
@@ -242,7 +245,7 @@ class Controller:
 
     def _wait_for_absent(self) -> None:
         """Partitions of which no member stopped cleanly wait for the others, but not for ever."""
-        waiting = waiting_partitions(self.stream.image, self._facts)
+        waiting = waiting_partitions(self.stream.image, self.facts)
         if waiting - self._timed:
             self._spawn(self._stop_waiting_for(waiting - self._timed))
             self._timed |= waiting
@@ -250,8 +253,8 @@ class Controller:
     async def _stop_waiting_for(self, partitions: frozenset[TopicPartition]) -> None:
         await asyncio.sleep(self._unclean_wait_seconds)
         self._timed -= partitions
-        self._facts = replace(self._facts, overdue=self._facts.overdue | partitions)
-        await self.change(lambda image: elect_waiting(image, self._facts))
+        self.facts = replace(self.facts, overdue=self.facts.overdue | partitions)
+        await self.change(lambda image: elect_waiting(image, self.facts))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -268,7 +271,7 @@ class Controller:
 
         def altered(image: Image) -> Image:
             nonlocal outcomes
-            image, outcomes = alter_partitions(image, broker_id, broker_epoch, requests, self._facts)
+            image, outcomes = alter_partitions(image, broker_id, broker_epoch, requests, self.facts)
             return image
 
         await self.change(altered)
@@ -297,7 +300,7 @@ class Controller:
         known = self._reports.get(broker_id)
         if report.ends is not None and (known is None or not known.is_ready):
             # Told with the first report that it is ready, when its logs are open; later only less of them.
-            self._facts = self._facts.with_ends(broker_id, report.ends)
+            self.facts = self.facts.with_ends(broker_id, report.ends)
         self._reports[broker_id] = report
         if applied is not None:
             self._applied[broker_id] = applied
@@ -331,31 +334,14 @@ class Controller:
             # It went while its report waited for its turn.
             return image
         image = replicas_made(image, broker.id, report.made)
+        image = replicas_removed(image, broker.id, report.removed)
         image = deletion_reported(image, broker.id, report.deleted)
         known = image.brokers.get(broker.id)
         if known is None or known.epoch != broker.epoch:
-            return broker_ready(image, self._arrival(broker), self._facts) if report.is_ready else image
+            return broker_ready(image, self._arrival(broker), self.facts) if report.is_ready else image
         # What is lost is looked at each time: it can be made again as soon as it is out of the in-sync set.
         if report.lost or known.offline != report.offline | report.lost:
-            image = replicas_offline(image, broker.id, report.offline - report.lost, report.lost, self._facts)
+            image = replicas_offline(image, broker.id, report.offline - report.lost, report.lost, self.facts)
         if report.is_draining and not known.is_draining:
-            image = broker_drains(image, broker.id, self._facts)
+            image = broker_drains(image, broker.id, self.facts)
         return image
-
-
-def _count_elections(counters: ReplicationCounters, changes: Changes) -> None:
-    """Partitions that had a state and have another leader, or the same one in another epoch; the first does not count.
-
-    One was unclean where the new leader was not in sync.
-    """
-    for change in changes.leaders_moved:
-        if change.new.leader != NO_LEADER and change.old.isr:
-            counters.leader_elections += 1
-            if change.new.leader not in change.old.isr:
-                counters.unclean_leader_elections += 1
-                logger.warning(
-                    "unclean election: %s-%d is now led by broker %d, which may lack committed records",
-                    change.topic.name,
-                    change.index,
-                    change.new.leader,
-                )

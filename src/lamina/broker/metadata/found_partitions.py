@@ -4,11 +4,12 @@ Owns the comparison of names on disk with the metadata. Looks and opens nothing;
 in a log.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.image.image import Image
-from lamina.image.topic import Topic
+from lamina.image.topic import Partition, Topic
 from lamina.log.directory import LogDirectory
 from lamina.log.names import partition_directory
 from lamina.topic_partition import TopicPartition
@@ -22,16 +23,20 @@ class FoundPartitions:
     """Partition directories that the metadata does not know; they are left alone."""
     deleted: dict[bytes, list[tuple[LogDirectory, TopicPartition]]] = field(default_factory=dict)
     """By topic id, partitions of topics that were deleted while this broker was away."""
+    retired: list[tuple[LogDirectory, TopicPartition]] = field(default_factory=list)
+    """Partitions that other brokers keep since then, and this one does not."""
+    nowhere: list[TopicPartition] = field(default_factory=list)
+    """Such ones of which nothing is left here."""
 
 
-def find_partitions(directories: LogDirectories, image: Image) -> FoundPartitions:
+def find_partitions(directories: LogDirectories, image: Image, node_id: int) -> FoundPartitions:
     """A directory that cannot be read goes offline, and nothing is found in it."""
     found = FoundPartitions()
     without_id: list[tuple[LogDirectory, Topic, int]] = []
     for directory in directories:
         try:
             for partition in directory.partitions():
-                _place(found, without_id, directory, image, partition)
+                _place(found, without_id, directory, image, node_id, partition)
         except OSError as error:
             directory.fail(error)
     for directory, topic, index in without_id:
@@ -40,6 +45,9 @@ def find_partitions(directories: LogDirectories, image: Image) -> FoundPartition
             found.places[topic.name, index] = directory
         else:
             found.unknown.append(_path(directory, (topic.name, index)))
+    if all(directory.failure is None for directory in directories):
+        left = {partition for _, partition in found.retired}
+        found.nowhere = [partition for partition in _all_retired(image, node_id) if partition not in left]
     return found
 
 
@@ -48,19 +56,28 @@ def _place(
     without_id: list[tuple[LogDirectory, Topic, int]],
     directory: LogDirectory,
     image: Image,
+    node_id: int,
     partition: TopicPartition,
 ) -> None:
     name, index = partition
     topic = image.topics.get(name)
     topic_id = directory.topic_id_of(name, index)
-    if topic is not None and topic_id is None and index < len(topic.partitions):
+    state = topic.partitions[index] if topic is not None and index < len(topic.partitions) else None
+    if topic is not None and topic_id is None and state is not None and node_id in state.replicas:
         without_id.append((directory, topic, index))
         return
     if topic_id is not None and topic_id in image.deletions:
         found.deleted.setdefault(topic_id, []).append((directory, partition))
         return
-    if topic is None or index >= len(topic.partitions) or topic_id != topic.id:
+    if topic is None or state is None or topic_id != topic.id:
         found.unknown.append(_path(directory, partition))
+        return
+    if node_id not in state.replicas:
+        # The metadata of an old copy of the store has not seen what became of it later (R57).
+        if is_retired(state, node_id) and directory.latest_epoch_of(name, index) <= state.leader_epoch:
+            found.retired.append((directory, partition))
+        else:
+            found.unknown.append(_path(directory, partition))
         return
     other = found.places.get(partition)
     if other is not None and not _was_made_in(directory, other, partition):
@@ -69,6 +86,19 @@ def _place(
     if other is not None:
         found.unknown.append(_path(other, partition))
     found.places[partition] = directory
+
+
+def is_retired(state: Partition, node_id: int) -> bool:
+    """Whether a broker is to delete what it has of a partition: others keep it, and one of them may lead (R51)."""
+    return node_id not in state.replicas and state.leader != node_id
+
+
+def _all_retired(image: Image, node_id: int) -> Iterator[TopicPartition]:
+    """As far as this broker is known to have made a directory of it."""
+    for topic in image.topics.values():
+        for index, state in enumerate(topic.partitions):
+            if node_id in state.made_on and is_retired(state, node_id) and not topic.is_being_deleted:
+                yield topic.name, index
 
 
 def _was_made_in(directory: LogDirectory, other: LogDirectory, partition: TopicPartition) -> bool:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lamina.broker.metadata.found_partitions import FoundPartitions, find_partitions
+from lamina.broker.metadata.found_partitions import FoundPartitions, find_partitions, is_retired
 from lamina.broker.metadata.replicas import Replica, Replicas
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.follower import Follower
@@ -78,6 +78,8 @@ class Applied:
     """Partition directories that the metadata does not know."""
     deleted_before: Sequence[bytes] = ()
     """Ids of topics that were deleted while this broker was away, and of which it has nothing any more."""
+    removed: Sequence[TopicPartition] = ()
+    """Replicas that this broker kept before, and of which it has nothing any more."""
 
     def reported(self, image: Image, node_id: int) -> Image:
         """The image in which this stands."""
@@ -137,6 +139,7 @@ class Publisher:
         changed = [(change.topic, change.index) for change in changes.partitions_changed]
         comes += [(change.topic, change.index) for change in changes.partitions_changed if self._is_to_be_made(change)]
         here = [(change.topic.name, change.index) for change in changes.partitions_changed if self._is_here(change)]
+        retired = [(change.topic, change.index) for change in changes.partitions_changed if self._is_retired(change)]
         if not comes:
             self._cluster.image = new
         for resource in changes.configs:
@@ -146,9 +149,8 @@ class Publisher:
             for name in {partition.topic for partition in self._partitions}:
                 await self._configure(new, name, turns)
         found = await self._find(new) if old is None else FoundPartitions()
-        if found.deleted:
-            await self._delete_found(found)
-        gone = [topic for topic in changes.topics_deleted if self._has_any(topic)]
+        removed = await self._delete_found(found)
+        gone = [topic for topic in changes.topics_deleted if self._replicas.has_any(topic)]
         recorded = [topic for topic in gone if topic.id in new.deletions]
         # Before others come under their names.
         if recorded:
@@ -165,10 +167,13 @@ class Publisher:
         ]
         if deleted:
             await self._delete(deleted, new)
+        if retired:
+            removed += await self._replicas.retire(retired, lambda name: self.config_of(new, name), self._going)
         self._cluster.image = new
         for listener in self._listeners:
             listener.image_changed(changes)
-        return Applied([*made, *here], lost, [*deleted, *recorded], found.unknown, self._gone_before(new, old))
+        gone_before = self._gone_before(new, old)
+        return Applied([*made, *here], lost, [*deleted, *recorded], found.unknown, gone_before, removed)
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
@@ -211,7 +216,7 @@ class Publisher:
 
     async def _find(self, image: Image) -> FoundPartitions:
         """What is on the disks when the broker starts; what waits there for its removal goes."""
-        found = await self._threads.run(lambda: find_partitions(self._directories, image))
+        found = await self._threads.run(lambda: find_partitions(self._directories, image, self._node_id))
         for directory in self._directories.online:
             try:
                 left = await self._threads.run(directory.deleted_directories)
@@ -220,12 +225,18 @@ class Publisher:
                 directory.fail(error)
         return found
 
-    async def _delete_found(self, found: FoundPartitions) -> None:
-        """Remove what was deleted while this broker was away: the deletion of its id is recorded."""
+    async def _delete_found(self, found: FoundPartitions) -> list[TopicPartition]:
+        """Remove what was deleted while this broker was away: the deletion of its id is recorded.
+
+        And what others keep since then. Returns of what this broker kept once it has nothing any more.
+        """
+        gone = list(found.nowhere)
+        every = [one for some in found.deleted.values() for one in some] + found.retired
         for directory in self._directories.online:
-            keys = [key for some in found.deleted.values() for place, key in some if place is directory]
-            if keys:
-                await self._replicas.delete_directories(directory, keys)
+            keys = [key for place, key in every if place is directory]
+            if keys and await self._replicas.delete_directories(directory, keys):
+                gone += [key for place, key in found.retired if place is directory]
+        return gone
 
     def _gone_before(self, image: Image, old: Image | None) -> list[bytes]:
         """Deletions that wait for this broker, of which it has nothing now."""
@@ -242,7 +253,7 @@ class Publisher:
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Open replicas that are on a disk and make those that never were. Returns what was made, and what is lost.
 
-        One that is found and was never told of as made was made by a broker that died before it could tell.
+        One that is there and that nobody was told of was made by a broker that did not come to say so.
         """
 
         def config_of(topic: str) -> LogConfig:
@@ -254,15 +265,14 @@ class Publisher:
             if (topic.name, index) in found.places:
                 self._directories.of[topic.name, index] = found.places[topic.name, index]
         mine = [(topic, index) for topic, index in mine if not topic.is_being_deleted]
-        untold = [(topic.name, index) for topic, index in mine if self._node_id not in topic.partitions[index].made_on]
-        found_untold = [key for key in untold if key in found.places]
-        if found.places:
-            mine = await self._replicas.open(found, mine, config_of, self.settings, opened)
-        lost = [(topic, index) for topic, index in mine if self._node_id in topic.partitions[index].made_on]
+        left = await self._replicas.open(found, mine, config_of, self.settings, opened) if found.places else mine
+        untold = [one for one in mine if self._node_id not in _state(one).made_on]
+        lost = [one for one in left if self._node_id in _state(one).made_on]
         self._take_lost_offline(lost)
-        wanted = [(topic, index) for topic, index in mine if self._node_id not in topic.partitions[index].made_on]
-        made = await self._replicas.make(wanted, config_of, self.settings)
-        return [*found_untold, *made], [(topic.name, index) for topic, index in lost]
+        wanted = [one for one in left if self._node_id not in _state(one).made_on]
+        await self._replicas.make(wanted, config_of, self.settings)
+        made = [(topic.name, index) for topic, index in untold if self._partitions.find(topic.name, index) is not None]
+        return made, [(topic.name, index) for topic, index in lost]
 
     def _take_lost_offline(self, lost: list[Replica]) -> None:
         """Of replicas that others have, one line tells: they are copied as soon as the controller knows of the loss."""
@@ -280,22 +290,27 @@ class Publisher:
             logger.warning("%s", what)
 
     def _is_to_be_made(self, change: PartitionChanged) -> bool:
-        """Whether this broker is to keep a replica from now on, or to make one again that it had lost."""
-        is_mine = self._node_id in change.new.replicas and self._node_id not in change.new.made_on
-        if not is_mine or change.topic.is_being_deleted:
+        """Whether this broker is to keep a replica from now on, or to make one again that it had lost.
+
+        One that it has made and deleted since is lost, until the controller knows that.
+        """
+        if self._node_id not in change.new.replicas or change.topic.is_being_deleted:
             return False
-        is_lost = self._node_id in change.old.made_on and not self._is_here(change)
-        return is_lost or not self._partitions.is_known(change.topic.name, change.index)
+        if not self._partitions.is_known(change.topic.name, change.index):
+            return True
+        is_unmade = self._node_id in change.old.made_on and self._node_id not in change.new.made_on
+        return is_unmade and not self._is_here(change)
+
+    def _is_retired(self, change: PartitionChanged) -> bool:
+        """Whether others keep from now on what this broker has."""
+        is_here = self._partitions.is_known(change.topic.name, change.index)
+        return is_here and is_retired(change.new, self._node_id) and not change.topic.is_being_deleted
 
     def _is_here(self, change: PartitionChanged) -> bool:
         """Whether a replica that was made is still here, though the metadata does not say so any more."""
         if self._node_id not in change.old.made_on or self._node_id in change.new.made_on:
             return False
         return self._partitions.find(change.topic.name, change.index) is not None
-
-    def _has_any(self, topic: Topic) -> bool:
-        """Whether a topic that is gone was not taken out of service here before."""
-        return any(self._partitions.is_known(topic.name, index) for index in range(len(topic.partitions)))
 
     def _hosted(self, image: Image) -> list[Replica]:
         return [(image.topics[one.topic], one.index) for one in self._partitions if one.topic in image.topics]
@@ -351,7 +366,7 @@ class Publisher:
 
     def _follow(self, partition: Partition, state: PartitionState) -> None:
         has_led, followed = partition.leader is not None, partition.follower
-        if state.leader == NO_LEADER:
+        if state.leader == NO_LEADER or self._node_id not in state.replicas:
             partition.resign()
         elif followed is None or (followed.leader_id, followed.epoch) != (state.leader, state.leader_epoch):
             partition.follow(Follower(state.leader, state.leader_epoch))
@@ -366,7 +381,9 @@ class Publisher:
     async def _delete(self, topics: list[Topic], image: Image) -> None:
         await self._replicas.delete(topics, lambda name: self.config_of(image, name), self._going)
 
-    def _going(self, topic: str, index: int) -> None:
+    async def _going(self, topic: str, index: int) -> None:
+        if self.truncations is not None:
+            await self.truncations.wait_for(topic, index)
         for listener in self._listeners:
             listener.partition_removed(topic, index)
 

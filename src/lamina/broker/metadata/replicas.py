@@ -7,7 +7,7 @@ offline and says why. Must not know why a replica comes or goes: the publisher d
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 Replica = tuple[Topic, int]
 """A topic and the index of a partition of it that this broker keeps."""
+
+Going = Callable[[str, int], Awaitable[None]]
+"""Awaited for each replica that goes, in the turn that closes it."""
 
 
 class Replicas:
@@ -235,31 +238,49 @@ class Replicas:
 
     # Deleting
 
-    async def delete(
-        self,
-        topics: Sequence[Topic],
-        config_of: Callable[[str], LogConfig],
-        going: Callable[[str, int], None],
-    ) -> None:
-        """Take the replicas of deleted topics out of service and off the disk, in turns of the loop.
-
-        ``going`` is told of each partition in the turn that closes it. The directories of all topics are renamed
-        together, with one sync for each log directory; they are removed later.
-        """
-        closed: dict[str, list[TopicPartition]] = {}
-        delays_ms = {topic.name: config_of(topic.name).file_delete_delay_ms for topic in topics}
-        await self._close_all(topics, going, closed)
-        for directory in self._directories:
-            keys = closed.get(directory.path)
-            if keys:
-                await self._remove_files(directory, keys, delays_ms)
+    async def delete(self, topics: Sequence[Topic], config_of: Callable[[str], LogConfig], going: Going) -> None:
+        """Take the replicas of deleted topics out of service and off the disk."""
+        await self._delete(_every_replica(topics), config_of, going)
         await self._forget_topics(topics)
 
-    async def set_aside(self, topics: Sequence[Topic], going: Callable[[str, int], None]) -> None:
+    async def retire(
+        self, replicas: Sequence[Replica], config_of: Callable[[str], LogConfig], going: Going
+    ) -> list[TopicPartition]:
+        """Take replicas out of service and off the disk that others keep from now on. Returns those that are gone.
+
+        What is in a directory that has failed stays there: the next start removes it.
+        """
+        gone = await self._delete(replicas, config_of, going)
+        names = {topic.name: topic for topic, _ in replicas}
+        await self._forget_topics([topic for topic in names.values() if not self.has_any(topic)])
+        return gone
+
+    def has_any(self, topic: Topic) -> bool:
+        """Whether any partition of a topic is in service here, or should be."""
+        return any(self._partitions.is_known(topic.name, index) for index in range(len(topic.partitions)))
+
+    async def _delete(
+        self, replicas: Sequence[Replica], config_of: Callable[[str], LogConfig], going: Going
+    ) -> list[TopicPartition]:
+        """In turns of the loop. All directories are renamed together, with one sync for each log directory.
+
+        They are removed later.
+        """
+        closed: dict[str, list[TopicPartition]] = {}
+        delays_ms = {name: config_of(name).file_delete_delay_ms for name in {topic.name for topic, _ in replicas}}
+        await self._close_all(replicas, going, closed)
+        gone: list[TopicPartition] = []
+        for directory in self._directories:
+            keys = closed.get(directory.path)
+            if keys and await self._remove_files(directory, keys, delays_ms):
+                gone += keys
+        return gone
+
+    async def set_aside(self, topics: Sequence[Topic], going: Going) -> None:
         """Take replicas out of service whose topics are unknown from now on. Their directories stay as they are."""
         flushes = [(log, begin_flush(log, log.log_end_offset)) for log in self._logs_of(topics)]
         closed: dict[str, list[TopicPartition]] = {}
-        await self._close_all(topics, going, closed)
+        await self._close_all(_every_replica(topics), going, closed)
         for log, flush in flushes:
             try:
                 if flush is not None:
@@ -290,15 +311,14 @@ class Replicas:
                     yield partition.log
 
     async def _close_all(
-        self, topics: Sequence[Topic], going: Callable[[str, int], None], closed: dict[str, list[TopicPartition]]
+        self, replicas: Iterable[Replica], going: Going, closed: dict[str, list[TopicPartition]]
     ) -> None:
         """``closed`` is told what was here, by the directory."""
         turns = Turns(self._clocks)
-        for topic in topics:
-            for index in range(len(topic.partitions)):
-                going(topic.name, index)
-                self._close(topic, index, closed)
-                await turns.step()
+        for topic, index in replicas:
+            await going(topic.name, index)
+            self._close(topic, index, closed)
+            await turns.step()
 
     async def _forget_topics(self, topics: Sequence[Topic]) -> None:
         turns = Turns(self._clocks)
@@ -307,9 +327,9 @@ class Replicas:
             self._counters.forget_topic(topic.name)
             await turns.step()
 
-    async def delete_directories(self, directory: LogDirectory, keys: list[TopicPartition]) -> None:
-        """Take partitions off the disk that were never in service since the start."""
-        await self._remove_files(directory, keys, dict.fromkeys((name for name, _ in keys), 0))
+    async def delete_directories(self, directory: LogDirectory, keys: list[TopicPartition]) -> bool:
+        """Take partitions off the disk that were never in service since the start. Returns whether they are gone."""
+        return await self._remove_files(directory, keys, dict.fromkeys((name for name, _ in keys), 0))
 
     def _close(self, topic: Topic, index: int, closed: dict[str, list[TopicPartition]]) -> None:
         key = (topic.name, index)
@@ -324,7 +344,8 @@ class Replicas:
 
     async def _remove_files(
         self, directory: LogDirectory, keys: list[TopicPartition], delays_ms: Mapping[str, int]
-    ) -> None:
+    ) -> bool:
+        """Returns whether they are gone."""
         renamed: dict[TopicPartition, str] = {}
         is_synced = True
         try:
@@ -333,7 +354,7 @@ class Replicas:
             if directory.failure is not None:
                 # As where it had failed before: the topic goes, and the next start removes what has its new name.
                 logger.error("%d partitions are not removed from the disk: %s", len(keys), error)
-                return
+                return False
             is_synced = False
         try:
             await self._directories.forget(directory, keys)
@@ -344,6 +365,11 @@ class Replicas:
             by_delay[delays_ms[name]].append(path)
         for delay_ms, paths in by_delay.items():
             self._removal.remove_later(directory, paths, delay_ms, is_synced=is_synced)
+        return True
+
+
+def _every_replica(topics: Iterable[Topic]) -> list[Replica]:
+    return [(topic, index) for topic in topics for index in range(len(topic.partitions))]
 
 
 def _make_files(

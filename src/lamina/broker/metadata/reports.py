@@ -12,6 +12,7 @@ from lamina.broker.metadata.publisher import Applied
 from lamina.controller.election import LogEnd
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER
+from lamina.image.topic import Partition as PartitionState
 from lamina.store.values import dump, load
 from lamina.topic_partition import TopicPartition
 
@@ -28,6 +29,8 @@ class Report:
     """Replicas for which it has made directories."""
     lost: frozenset[TopicPartition] = frozenset()
     """Replicas whose directories it had made, and does not find."""
+    removed: frozenset[TopicPartition] = frozenset()
+    """Replicas that others keep now, and of which it has deleted what it had."""
     offline: frozenset[TopicPartition] = frozenset()
     """Replicas that it cannot use."""
     deleted: frozenset[bytes] = frozenset()
@@ -42,6 +45,7 @@ def encode_report(report: Report) -> bytes:
         "is_draining": report.is_draining,
         "made": sorted(report.made),
         "lost": sorted(report.lost),
+        "removed": sorted(report.removed),
         "offline": sorted(report.offline),
         "deleted": sorted(topic_id.hex() for topic_id in report.deleted),
         "ends": None if report.ends is None else [[*key, *end] for key, end in sorted(report.ends.items())],
@@ -64,6 +68,7 @@ def _report(message: Any) -> Report:
         is_draining=bool(message.get("is_draining", False)),
         made=_partitions(message.get("made", ())),
         lost=_partitions(message.get("lost", ())),
+        removed=_partitions(message.get("removed", ())),
         offline=_partitions(message.get("offline", ())),
         deleted=frozenset(_topic_id(topic_id) for topic_id in message.get("deleted", ())),
         ends=None if ends is None else {_partition(*one[:2]): LogEnd(*map(int, one[2:])) for one in ends},
@@ -100,28 +105,25 @@ class OwnFacts:
     _made: dict[TopicPartition, bytes] = field(default_factory=dict)
     """With the id of the topic: another topic may have the name by the time it is told."""
     _lost: dict[TopicPartition, bytes] = field(default_factory=dict)
+    _removed: dict[TopicPartition, bytes] = field(default_factory=dict)
     _deleted: set[bytes] = field(default_factory=set)
 
     def did(self, applied: Applied, image: Image) -> None:
         """What this broker did when it applied an image."""
         self._made.update((key, image.topics[key[0]].id) for key in applied.made)
         self._lost.update((key, image.topics[key[0]].id) for key in applied.lost)
-        self._lost = {key: topic_id for key, topic_id in self._lost.items() if key not in applied.made}
+        self._removed.update((key, image.topics[key[0]].id) for key in applied.removed)
+        for told in (self._lost, self._removed):
+            for key in applied.made:
+                told.pop(key, None)
         self._deleted.update(topic.id for topic in applied.deleted)
         self._deleted.update(applied.deleted_before)
 
     def report(self, image: Image, offline: Collection[TopicPartition]) -> Report:
         """What an image does not show yet; ``offline`` is told whole, for it may also become less."""
-        self._made = {
-            key: topic_id
-            for key, topic_id in self._made.items()
-            if self.node_id not in _made_on(image, key, topic_id, default=self.node_id)
-        }
-        self._lost = {
-            key: topic_id
-            for key, topic_id in self._lost.items()
-            if self.node_id in _made_on(image, key, topic_id, default=-1)
-        }
+        self._made = {key: of for key, of in self._made.items() if self._is_to_be_made(image, key, of)}
+        self._lost = {key: of for key, of in self._lost.items() if self._is_made(image, key, of)}
+        self._removed = {key: of for key, of in self._removed.items() if self._is_made(image, key, of)}
         self._deleted = {topic_id for topic_id in self._deleted if self._is_awaited(image, topic_id)}
         if self.ends is not None:
             self.ends = {key: end for key, end in self.ends.items() if not self._is_end_answered(image, key)} or None
@@ -130,10 +132,22 @@ class OwnFacts:
             is_draining=self.is_draining,
             made=frozenset(self._made),
             lost=frozenset(self._lost),
+            removed=frozenset(self._removed),
             offline=frozenset(offline),
             deleted=frozenset(self._deleted),
             ends=self.ends,
         )
+
+    def _is_made(self, image: Image, key: TopicPartition, topic_id: bytes) -> bool:
+        """Whether this broker counts as having a directory of a partition."""
+        partition = _partition_of(image, key, topic_id)
+        return partition is not None and self.node_id in partition.made_on
+
+    def _is_to_be_made(self, image: Image, key: TopicPartition, topic_id: bytes) -> bool:
+        """Whether it does not, and should: nobody waits for the directory of what others keep."""
+        partition = _partition_of(image, key, topic_id)
+        is_mine = partition is not None and self.node_id in partition.replicas
+        return is_mine and not self._is_made(image, key, topic_id)
 
     def _is_awaited(self, image: Image, topic_id: bytes) -> bool:
         return topic_id in image.topic_names or self.node_id in image.deletions.get(topic_id, ())
@@ -150,9 +164,9 @@ class OwnFacts:
         return partition.leader != NO_LEADER or self.node_id not in partition.isr
 
 
-def _made_on(image: Image, key: TopicPartition, topic_id: bytes, default: int) -> tuple[int, ...]:
-    """``default`` for a partition that is not in the image any more: nobody waits for its report."""
+def _partition_of(image: Image, key: TopicPartition, topic_id: bytes) -> PartitionState | None:
+    """If it is in the image, as one of the same topic."""
     topic = image.topics.get(key[0])
     if topic is None or topic.id != topic_id or key[1] >= len(topic.partitions):
-        return (default,)
-    return topic.partitions[key[1]].made_on
+        return None
+    return topic.partitions[key[1]]

@@ -64,6 +64,11 @@ class Truncations:
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
+    async def wait_for(self, topic: str, index: int) -> None:
+        """Wait until none is under way, whatever becomes of it: no step comes after the log is closed."""
+        while (topic, index) in self._running:
+            await asyncio.wait((self._running[topic, index],))
+
     async def finish(self, partition: Partition) -> None:
         """Wait for the one that is under way, and do what one has left that failed. Raises :class:`StorageError`."""
         running = self._running.get((partition.topic, partition.index))
