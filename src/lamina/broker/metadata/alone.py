@@ -12,7 +12,7 @@ from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.threads import Threads, giving_way
-from lamina.controller.election import LogEnd
+from lamina.controller.election import NO_FACTS, LogEnd
 from lamina.errors import StorageError
 from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
 from lamina.image.diff import Changes
@@ -38,6 +38,7 @@ class Alone:
         """``on_fatal`` is told why the broker cannot go on."""
         self._node_id = node_id
         self.decided = store.image
+        self.facts = NO_FACTS
         self._broker: Broker | None = None
         self._store = store
         self._publisher = publisher

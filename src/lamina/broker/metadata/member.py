@@ -19,7 +19,7 @@ from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.publisher import Applied
 from lamina.broker.metadata.registering import register
 from lamina.broker.threads import Threads
-from lamina.controller.election import LogEnd
+from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequests
 from lamina.errors import KafkaError, NotController
 from lamina.image.image import Broker, Image
@@ -81,6 +81,10 @@ class Member:
     def decided(self) -> Image:
         """What the controller decides from, where that is this broker; else what this broker has followed."""
         return self._following.decided if self.controller is None else self.controller.stream.image
+
+    @property
+    def facts(self) -> ElectionFacts:
+        return NO_FACTS if self.controller is None else self.controller.facts
 
     @property
     def broker_epoch(self) -> int:

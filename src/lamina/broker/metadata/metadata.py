@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from lamina.broker.metadata.publisher import Publisher
+from lamina.controller.election import ElectionFacts
 from lamina.image.image import Image
 from lamina.settings.log_config import LogConfig
 from lamina.settings.values import BrokerSettings
@@ -20,6 +21,10 @@ class Decider(Protocol):
     @property
     def decided(self) -> Image:
         """The metadata as it is stored; the publisher's image follows once this broker serves what is new in it."""
+
+    @property
+    def facts(self) -> ElectionFacts:
+        """What else a change has to know that elects leaders."""
 
     async def change(self, change: Change) -> Image:
         """Make a change durable, and wait until this broker serves what follows from it. Returns the image after it.
@@ -44,6 +49,11 @@ class Metadata:
     @property
     def decided(self) -> Image:
         return self._decider.decided
+
+    @property
+    def facts(self) -> ElectionFacts:
+        """What a change has to know that elects leaders, while it is made."""
+        return self._decider.facts
 
     @property
     def settings(self) -> BrokerSettings:

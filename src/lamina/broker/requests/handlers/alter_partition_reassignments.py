@@ -1,0 +1,105 @@
+"""AlterPartitionReassignments (key 45), versions 0-1.
+
+Behaviour: partitions get other replicas, or back those that they had where a list is null (R51, R52, R69). All that can
+be done begins in one change; the answer does not wait until it is complete. Brokers that are added must be there:
+INVALID_REPLICA_ASSIGNMENT. Nothing to cancel is NO_REASSIGNMENT_IN_PROGRESS. A partition that is named twice gets
+INVALID_REQUEST.
+Version notes: from v1 the client may rule out that the number of replicas changes: INVALID_REPLICATION_FACTOR.
+Not done: the timeout is not looked at.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
+from lamina.controller.reassignment import cancel, reassign
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.image.changes import set_partitions
+from lamina.image.image import Image
+from lamina.image.topic import Partition
+from lamina.topic_partition import TopicPartition
+from lamina.wire.building import response_shape
+
+API_KEY = 45
+
+
+class Wanted(NamedTuple):
+    key: TopicPartition
+    replicas: tuple[int, ...] | None
+    """``None`` for those from before."""
+
+
+async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
+    every = list(_wanted(message))
+    named = Counter(wanted.key for wanted in every)
+    may_change_factor = getattr(message, "allow_replication_factor_change", True)
+    errors: dict[TopicPartition, KafkaError] = {}
+
+    async def change(image: Image) -> Image:
+        errors.clear()
+        changed: dict[TopicPartition, Partition] = {}
+        async for wanted in in_turns(every, clocks):
+            try:
+                if named[wanted.key] > 1:
+                    raise InvalidRequest(f"{wanted.key[0]}-{wanted.key[1]} is named more than once")
+                changed[wanted.key] = _reassigned(metadata, image, wanted, may_change_factor=may_change_factor)
+            except KafkaError as error:
+                errors[wanted.key] = error.without_frames()
+        return set_partitions(image, changed) if changed else image
+
+    await metadata.change(change)
+    return _response(request, message, errors)
+
+
+def _wanted(message: Any) -> Iterator[Wanted]:
+    for topic in message.topics:
+        for partition in topic.partitions:
+            yield Wanted((topic.name, partition.partition_index), partition.replicas)
+
+
+def _reassigned(metadata: Metadata, image: Image, wanted: Wanted, *, may_change_factor: bool) -> Partition:
+    if wanted.replicas is None:
+        return cancel(image, wanted.key, metadata.facts)
+    return reassign(image, wanted.key, wanted.replicas, metadata.facts, may_change_factor=may_change_factor)
+
+
+def _response(
+    request: Request, message: Any, errors: Mapping[TopicPartition, KafkaError], whole: KafkaError | None = None
+) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    topic_shape = shape.of("responses")
+    partition_shape = topic_shape.of("partitions")
+
+    def partition(key: TopicPartition) -> Any:
+        error = whole or errors.get(key)
+        return partition_shape(partition_index=key[1], **_told(error))
+
+    return shape(
+        allow_replication_factor_change=getattr(message, "allow_replication_factor_change", True),
+        responses=tuple(
+            topic_shape(
+                name=topic.name,
+                partitions=tuple(partition((topic.name, one.partition_index)) for one in topic.partitions),
+            )
+            for topic in message.topics
+        ),
+        **_told(whole),
+    )
+
+
+def _told(error: KafkaError | None) -> dict[str, Any]:
+    if error is None:
+        return {"error_code": ErrorCode.NONE, "error_message": None}
+    return {"error_code": error.code, "error_message": str(error)}
+
+
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
+    return _response(request, message, {}, error)
+
+
+API = Api(API_KEY, "AlterPartitionReassignments", range(2), error_response, is_for_controller=True)
