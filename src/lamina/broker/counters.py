@@ -60,15 +60,27 @@ class Histogram:
 
 
 class ReplicationCounters:
-    """What leaders and the controller decide about replicas; all 0 on a broker by itself."""
+    """What leaders and the controller decide about replicas, and what is copied to new ones.
 
-    __slots__ = ("isr_expands", "isr_shrinks", "leader_elections", "unclean_leader_elections")
+    All 0 on a broker by itself.
+    """
+
+    __slots__ = (
+        "isr_expands",
+        "isr_shrinks",
+        "leader_elections",
+        "reassignment_in_bytes",
+        "reassignment_out_bytes",
+        "unclean_leader_elections",
+    )
 
     def __init__(self) -> None:
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.leader_elections = 0
         self.unclean_leader_elections = 0
+        self.reassignment_in_bytes = 0
+        self.reassignment_out_bytes = 0
 
     def count_in_sync_change(self, growth: int) -> None:
         """A leader's in-sync set has another size, and the controller has stored it."""

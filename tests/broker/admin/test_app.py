@@ -56,3 +56,16 @@ def test_a_broker_that_stops_is_not_ready(stopped: InProcessBroker) -> None:
     stopped.parts.readiness.is_stopping = True
     status, told = asyncio.run(call(subject_of(stopped), "/readyz"))
     assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"], "warnings": []})
+
+
+def test_a_partition_that_other_brokers_keep_is_told_as_the_metadata_has_it(stopped: InProcessBroker) -> None:
+    stopped.create("t")
+    stopped.set_partition("t", 0, replicas=(3, 2), leader=2, leader_epoch=9, isr=(2,), adding=(3,))
+    told = stopped._loop.run_until_complete(call(subject_of(stopped), "/v1/topics/t/partitions"))[1]["partitions"][0]
+    assert (told["leader"], told["replicas"], told["isr"]) == (2, [3, 2], [2])
+    assert (told["adding_replicas"], told["removing_replicas"]) == ([3], [])
+    assert (told["is_online"], told["failure"]) == (False, "this broker has no replica of t-0")
+    topic = stopped._loop.run_until_complete(call(subject_of(stopped), "/v1/topics/t"))[1]
+    assert (topic["offline_partitions"], topic["size_bytes"]) == (0, 0)
+    status, told = stopped._loop.run_until_complete(call(subject_of(stopped), "/v1/topics/t/partitions/0/segments"))
+    assert (status, told["message"]) == (404, "this broker has no replica of t-0")

@@ -112,6 +112,8 @@ def test_a_topic_its_partitions_and_how_far_they_reach(broker: BrokerProcess, to
         "leader_epoch": 0,
         "replicas": [1],
         "isr": [1],
+        "adding_replicas": [],
+        "removing_replicas": [],
         "is_online": True,
         "failure": None,
         "log_dir": str(broker.log_dir),

@@ -93,6 +93,8 @@ def test_a_partition_moves_to_another_broker_with_all_its_records(members: Membe
     assert reassign(members, {0: [3]}, node_id=2) == [ErrorCode.NONE]
     settle(members, 3)
     assert kept(members, 3) == before
+    copied = [members.up[node_id].parts.counters.replication for node_id in (1, 3)]
+    assert [copied[0].reassignment_out_bytes, copied[1].reassignment_in_bytes] == [len(before)] * 2
     members.run_until(lambda: members.leads(3, "t"))
     assert members.produce(3, "t") == ErrorCode.NONE
     assert members.produce(1, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from lamina.broker.metadata.metadata import Metadata
@@ -65,6 +65,15 @@ def test_fewer_replicas_than_min_isr_need_all_of_them() -> None:
     """R12."""
     found = tally(partition(1, replicas=(1,)))
     assert (found.at_min_isr, found.under_min_isr, found.under_replicated) == (1, 0, 0)
+
+
+def test_who_is_being_added_is_missed_by_min_isr_alone_r52() -> None:
+    """As in Kafka: a partition that grows is not under-replicated, and needs all that acks=all would."""
+    growing = replace(partition(1, replicas=(1, 2)), adding=(2,))
+    found = tally(growing)
+    assert (found.reassigning, found.under_replicated, found.under_min_isr) == (1, 0, 1)
+    moving = replace(partition(1, 2, replicas=(4, 1, 2, 3)), adding=(4,), removing=(3,))
+    assert (tally(moving).under_replicated, tally(replace(moving, isr=(1, 2, 3))).under_replicated) == (1, 0)
 
 
 def test_what_others_lead_is_their_affair() -> None:

@@ -9,7 +9,7 @@ from lamina.broker.admin.answers import bad_request, json_answer, not_found, pag
 from lamina.broker.admin.subject import Subject
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.turns import in_turns
-from lamina.errors import StorageError, UnknownTopicOrPartition
+from lamina.errors import NotLeaderOrFollower, StorageError, UnknownTopicOrPartition
 from lamina.image.image import ConfigResource, ResourceType
 from lamina.image.topic import Topic
 from lamina.log.identity import format_id
@@ -41,7 +41,7 @@ async def topic(subject: Subject, request: Request) -> Response:
         {
             **_summary(found),
             "size_bytes": sum(size for size in sizes if size is not None),
-            "offline_partitions": sizes.count(None),
+            "offline_partitions": len(subject.partitions.offline(found.name)),
             "configs": dict(subject.metadata.image.configs_of(ConfigResource(ResourceType.TOPIC, found.name))),
         }
     )
@@ -77,6 +77,8 @@ def _row(subject: Subject, topic: Topic, index: int) -> dict[str, Any]:
         "leader_epoch": known.leader_epoch,
         "replicas": known.replicas,
         "isr": known.isr,
+        "adding_replicas": known.adding,
+        "removing_replicas": known.removing,
         "is_online": served is not None,
         "failure": failure,
         "log_dir": None if directory is None else directory.path,
@@ -95,7 +97,7 @@ def _served(subject: Subject, topic: str, index: int) -> tuple[Partition | None,
     try:
         found = subject.partitions.get(topic, index)
         found.check_online()
-    except (StorageError, UnknownTopicOrPartition) as error:
+    except (StorageError, NotLeaderOrFollower, UnknownTopicOrPartition) as error:
         return None, str(error)
     return found, None
 
@@ -120,6 +122,9 @@ def find_index(topic: Topic, request: Request) -> int:
 def find_partition(subject: Subject, request: Request) -> Partition:
     """The partition that the path names, if it can be read: a lost one is an error of the disk."""
     topic = find_topic(subject, request)
-    found = subject.partitions.get(topic.name, find_index(topic, request))
+    try:
+        found = subject.partitions.get(topic.name, find_index(topic, request))
+    except NotLeaderOrFollower as error:
+        raise not_found(str(error)) from None
     found.check_online()
     return found

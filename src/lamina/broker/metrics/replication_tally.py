@@ -20,6 +20,7 @@ class ReplicationTally:
     under_replicated: int = 0
     under_min_isr: int = 0
     at_min_isr: int = 0
+    reassigning: int = 0
     without_leader: int = 0
     """In the whole cluster."""
 
@@ -41,10 +42,11 @@ async def tally_replication(metadata: Metadata, partitions: Partitions, clocks: 
 
 
 def _count_led(tally: ReplicationTally, partition: Partition, min_insync_replicas: int) -> None:
-    """R12: a topic with fewer replicas than ``min.insync.replicas`` needs all of them."""
+    """R12: a topic with fewer replicas than ``min.insync.replicas`` needs all of them, also those being added (R52)."""
     in_sync, needed = len(partition.isr), min(min_insync_replicas, len(partition.replicas))
     tally.led += 1
-    tally.under_replicated += in_sync < len(partition.replicas)
+    tally.under_replicated += in_sync < len(partition.replicas) - len(partition.adding)
+    tally.reassigning += partition.is_reassigning
     tally.under_min_isr += in_sync < needed
     tally.at_min_isr += in_sync == needed
 

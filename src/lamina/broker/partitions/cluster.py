@@ -53,6 +53,11 @@ class Cluster:
         mine = image.brokers.get(self.node_id)
         return mine is not None and mine.epoch == self.broker_epoch
 
+    def is_being_added(self, topic: str, index: int) -> bool:
+        """Whether this broker was no replica of a partition before the reassignment that is under way."""
+        known = self.image.topics.get(topic)
+        return known is not None and index < len(known.partitions) and self.node_id in known.partitions[index].adding
+
     def broker_epoch_of(self, broker_id: int, topic: str, index: int) -> int | None:
         """The epoch of a broker's registration, if it can serve its replica of this partition."""
         image = self.image

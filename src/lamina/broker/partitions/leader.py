@@ -50,6 +50,7 @@ class Leader:
     __slots__ = (
         "_broker_epoch_of",
         "_lag_time_max_ms",
+        "adding",
         "epoch",
         "followers",
         "in_sync",
@@ -90,7 +91,7 @@ class Leader:
         """All assigned replicas but this one."""
         self._lag_time_max_ms = lag_time_max_ms
         self._broker_epoch_of = broker_epoch_of
-        self._assign(state.replicas)
+        self._assign(state)
         for replica_id in self.followers:
             since_ms = now_ms if replica_id in self.in_sync else NEVER_MS
             known = None if previous is None else previous.followers.get(replica_id)
@@ -105,13 +106,15 @@ class Leader:
                     has_fetched=False,
                 )
 
-    def _assign(self, replicas: tuple[int, ...]) -> None:
-        self.replicas = replicas
-        self.is_alone = replicas == (self.node_id,)
+    def _assign(self, state: PartitionState) -> None:
+        self.replicas = state.replicas
+        self.adding = state.adding
+        """Those that were not replicas before the reassignment that is under way."""
+        self.is_alone = state.replicas == (self.node_id,)
         """Whether there is no other replica: then the high watermark is the log end, and nobody has to be asked."""
         self.followers = {
             replica_id: self.followers.get(replica_id) or FollowerProgress()
-            for replica_id in replicas
+            for replica_id in state.replicas
             if replica_id != self.node_id
         }
 
@@ -122,7 +125,7 @@ class Leader:
         """
         if state.partition_epoch < self.partition_epoch:
             return
-        self._assign(state.replicas)
+        self._assign(state)
         if state.partition_epoch > self.partition_epoch:
             self._store(state.isr, state.partition_epoch)
             self.is_recovering = state.is_recovering

@@ -360,6 +360,10 @@ class Partition:
             self._advance(0)
         self._tell_deleted()
 
+    def is_adding(self, replica_id: int) -> bool:
+        """Whether a follower was not a replica before the reassignment that is under way."""
+        return self.leader is not None and replica_id in self.leader.adding
+
     def is_in_sync_at(self, replica_id: int, offset: int) -> bool:
         """Whether a replica is in sync and has all of the log, which ends at ``offset``."""
         leader = self.leader

@@ -219,6 +219,8 @@ class Fetcher:
                 if not one.is_current:
                     self._session.renew()
                     return
+            if self._partitions.cluster.is_being_added(partition.topic, partition.index):
+                self._counters.replication.reassignment_in_bytes += len(records)
         one.follower.leader_high_watermark = fetched.high_watermark
         partition.take_watermarks(fetched.high_watermark, fetched.log_start_offset)
 

@@ -4,6 +4,7 @@ from lamina.broker.metrics.metric import counter, gauge
 
 _REPLICAS = "kafka.server:type=ReplicaManager,name={}"
 _CONTROLLER = "kafka.controller:type=KafkaController,name={}"
+_TRAFFIC = "kafka.server:type=BrokerTopicMetrics,name={}"
 _ELECTIONS = "kafka.controller:type=ControllerStats,name={}"
 
 ACTIVE_CONTROLLER = gauge(
@@ -21,7 +22,7 @@ LEADER_PARTITIONS = gauge(
 )
 UNDER_REPLICATED_PARTITIONS = gauge(
     "lamina_under_replicated_partitions",
-    "Partitions led here of which not all replicas are in sync.",
+    "Partitions led here with fewer replicas in sync than they have; those that are being added do not count.",
     kafka=_REPLICAS.format("UnderReplicatedPartitions"),
 )
 UNDER_MIN_ISR_PARTITIONS = gauge(
@@ -33,6 +34,21 @@ AT_MIN_ISR_PARTITIONS = gauge(
     "lamina_at_min_isr_partitions",
     "Partitions led here with exactly as many: one replica less, and such writes are refused.",
     kafka=_REPLICAS.format("AtMinIsrPartitionCount"),
+)
+REASSIGNING_PARTITIONS = gauge(
+    "lamina_reassigning_partitions",
+    "Partitions led here that are being reassigned to other replicas.",
+    kafka=_REPLICAS.format("ReassigningPartitions"),
+)
+REASSIGNMENT_IN_BYTES = counter(
+    "lamina_reassignment_in_bytes_total",
+    "Bytes of batches that this broker has copied for replicas that were being added to it.",
+    kafka=_TRAFFIC.format("ReassignmentBytesInPerSec"),
+)
+REASSIGNMENT_OUT_BYTES = counter(
+    "lamina_reassignment_out_bytes_total",
+    "Bytes of batches that leaders here have sent to replicas that were being added.",
+    kafka=_TRAFFIC.format("ReassignmentBytesOutPerSec"),
 )
 ISR_SHRINKS = counter(
     "lamina_isr_shrinks_total",

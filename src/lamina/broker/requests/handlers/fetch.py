@@ -81,7 +81,7 @@ MayReplicate = Callable[[Request], bool]
 class _Read:
     """One look at all partitions of a fetch."""
 
-    __slots__ = ("answered", "cold", "is_urgent", "partitions", "size_bytes", "topics")
+    __slots__ = ("answered", "cold", "is_urgent", "partitions", "reassignment_bytes", "size_bytes", "topics")
 
     def __init__(self) -> None:
         self.answered: list[Answered] = []
@@ -90,6 +90,8 @@ class _Read:
         self.topics: list[TopicCounters | None] = []
         """Whose partitions were asked for, in the order of ``answered``; ``None`` where there is no such partition."""
         self.size_bytes = 0
+        self.reassignment_bytes = 0
+        """Those of them that are for replicas that are being added."""
         self.is_urgent = False
         """Whether there is something to tell that is not worth waiting with."""
         self.cold: list[Lease] = []
@@ -236,6 +238,7 @@ class Fetch:
     def _answer(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
+        self._counters.replication.reassignment_out_bytes += read.reassignment_bytes
         news = fetching.news(read.answered)
         _give_back_others(read, news)
         topics: list[TopicFetched] = []
@@ -260,6 +263,7 @@ class Fetch:
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
             await turns.step()
+        self._counters.replication.reassignment_out_bytes += read.reassignment_bytes
         news = await fetching.news_in_turns(read.answered, turns)
         _give_back_others(read, news)
         topics: list[TopicFetched] = []
@@ -329,6 +333,8 @@ class Fetch:
             read.is_urgent = True
         if isinstance(fetched.records, Lease):
             read.size_bytes += fetched.records.size_bytes
+            if is_replica and partition is not None and partition.is_adding(message.replica_id):
+                read.reassignment_bytes += fetched.records.size_bytes
             if not fetched.records.is_cached():
                 read.cold.append(fetched.records)
 
