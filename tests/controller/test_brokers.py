@@ -12,7 +12,7 @@ from lamina.controller.brokers import (
     replicas_offline,
     take_over,
 )
-from lamina.controller.elect_leaders import elect_unclean
+from lamina.controller.elect_leaders import ElectionType, elect_leaders
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.image.changes import create_topic, mark_deleted
 from lamina.image.image import Image
@@ -126,7 +126,7 @@ def test_a_wiped_last_member_leaves_its_partition_offline_until_a_manual_unclean
     assert elect_waiting(image, NO_FACTS) is image
     assert broker_ready(image, arrival(1, 12, lost=[KEY]), NO_FACTS).topics == image.topics, "nor after a restart"
 
-    image = elect_unclean(image, KEY, NO_FACTS)
+    image, _ = elect_leaders(image, ElectionType.UNCLEAN, [KEY], NO_FACTS)
     assert state(image) == (2, 7, (2,))
     image = replicas_offline(image, 1, NOTHING, frozenset([KEY]), NO_FACTS)
     assert image.topics[TOPIC].partitions[0].made_on == (2, 3), "it reports again, and now it may copy"

@@ -24,7 +24,7 @@ from lamina.controller.brokers import (
     waiting_partitions,
 )
 from lamina.controller.deletion import deletion_reported
-from lamina.controller.elect_leaders import elect_preferred, elect_unclean, imbalanced_partitions
+from lamina.controller.elect_leaders import ElectionType, balance_leaders, elect_leaders
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequest, Member, alter_partitions
 from lamina.controller.placement import place, place_more
@@ -142,18 +142,15 @@ class Cluster(RuleBasedStateMachine):
 
     @precondition(lambda self: bool(partitions(self.image)))
     @rule(data=st.data(), is_unclean=st.booleans())
-    def somebody_asks_for_an_election(self, data: st.DataObject, is_unclean: bool) -> None:
-        key = data.draw(st.sampled_from(sorted(partitions(self.image))))
-        try:
-            image = elect_unclean(self.image, key, self.facts) if is_unclean else elect_preferred(self.image, key)
-        except KafkaError:
-            return
+    def somebody_asks_for_elections(self, data: st.DataObject, is_unclean: bool) -> None:
+        keys = data.draw(st.none() | st.lists(st.sampled_from(sorted(partitions(self.image))), min_size=1))
+        election_type = ElectionType.UNCLEAN if is_unclean else ElectionType.PREFERRED
+        image, _ = elect_leaders(self.image, election_type, keys, self.facts)
         self.after(image, is_unclean=is_unclean)
 
     @rule(percentage=st.integers(0, 100))
     def balances(self, percentage: int) -> None:
-        for key in imbalanced_partitions(self.image, percentage):
-            self.after(elect_preferred(self.image, key))
+        self.after(balance_leaders(self.image, percentage))
 
     @precondition(lambda self: bool(partitions(self.image)))
     @rule(data=st.data(), is_recovering=st.booleans(), is_stale=st.booleans())

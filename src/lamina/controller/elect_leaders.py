@@ -4,59 +4,120 @@ Owns when such an election is possible, with Kafka's errors. Must not know who a
 """
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from enum import IntEnum
 
 from lamina.controller.election import ElectionFacts, elect, elect_uncleanly, lead
-from lamina.errors import ElectionNotNeeded, EligibleLeadersNotAvailable, PreferredLeaderNotAvailable
+from lamina.errors import (
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    InvalidTopic,
+    KafkaError,
+    PreferredLeaderNotAvailable,
+)
 from lamina.image.changes import set_partitions
 from lamina.image.image import Image
-from lamina.image.topic import NO_LEADER
+from lamina.image.topic import NO_LEADER, Partition
 from lamina.topic_partition import TopicPartition
 
 
-def elect_preferred(image: Image, key: TopicPartition) -> Image:
+class ElectionType(IntEnum):
+    """With the protocol's numbers."""
+
+    PREFERRED = 0
     """The first replica leads, if it is online and in sync."""
-    partition = image.partition(*key)
+    UNCLEAN = 1
+    """Whoever is online leads: the in-sync member with the most records, or else one that may lack some."""
+
+
+Outcomes = Mapping[TopicPartition, Partition | KafkaError]
+"""For each partition the state that it was elected to, or why it was not."""
+
+
+def elect_leaders(
+    image: Image, election_type: ElectionType, keys: Iterable[TopicPartition] | None, facts: ElectionFacts
+) -> tuple[Image, Outcomes]:
+    """The image with all elections that can be held. ``None`` stands for all partitions that need one."""
+    wanted = _in_need(image, election_type) if keys is None else keys
+    outcomes: dict[TopicPartition, Partition | KafkaError] = {}
+    for key in wanted:
+        try:
+            partition = _known(image, key)
+            if election_type is ElectionType.PREFERRED:
+                outcomes[key] = _elect_preferred(image, key, partition)
+            else:
+                outcomes[key] = _elect_unclean(image, key, partition, facts)
+        except KafkaError as error:
+            outcomes[key] = error.without_frames()
+    elected = {key: outcome for key, outcome in outcomes.items() if isinstance(outcome, Partition)}
+    return set_partitions(image, elected) if elected else image, outcomes
+
+
+def balance_leaders(image: Image, allowed_percentage: int) -> Image:
+    """Preferred leaders lead again where too many of a broker's partitions are led by others (R49)."""
+    preferred: defaultdict[int, int] = defaultdict(int)
+    elsewhere: defaultdict[int, list[tuple[TopicPartition, Partition]]] = defaultdict(list)
+    for key, partition in _partitions(image):
+        preferred[partition.replicas[0]] += 1
+        if partition.leader != partition.replicas[0]:
+            elsewhere[partition.replicas[0]].append((key, partition))
+    elected = {
+        key: lead(partition, broker_id, partition.isr)
+        for broker_id, away in elsewhere.items()
+        if len(away) * 100 > preferred[broker_id] * allowed_percentage
+        for key, partition in away
+        if _can_preferred_lead(image, key, partition)
+    }
+    return set_partitions(image, elected) if elected else image
+
+
+def _elect_preferred(image: Image, key: TopicPartition, partition: Partition) -> Partition:
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         raise ElectionNotNeeded(f"{key[0]}-{key[1]} is led by broker {preferred} already, which is its preferred one")
-    if partition.leader == NO_LEADER or not _can_lead(image, key):
+    if not _can_preferred_lead(image, key, partition):
         raise PreferredLeaderNotAvailable(f"broker {preferred} is not in sync with {key[0]}-{key[1]} or not online")
-    return set_partitions(image, {key: lead(partition, preferred, partition.isr)})
+    return lead(partition, preferred, partition.isr)
 
 
-def elect_unclean(image: Image, key: TopicPartition, facts: ElectionFacts) -> Image:
-    """Whoever is online leads: the in-sync member with the most records, or else one that may lack some."""
-    partition = image.partition(*key)
+def _elect_unclean(image: Image, key: TopicPartition, partition: Partition, facts: ElectionFacts) -> Partition:
     if partition.leader != NO_LEADER:
         raise ElectionNotNeeded(f"{key[0]}-{key[1]} has a leader, broker {partition.leader}")
     elected = elect(image, key, partition, replace(facts, overdue=facts.overdue | {key}))
-    if elected.leader == NO_LEADER:
-        unclean = elect_uncleanly(image, key, partition) if partition.isr else None
-        if unclean is None:
-            raise EligibleLeadersNotAvailable(f"no replica of {key[0]}-{key[1]} that has its records is online")
-        elected = unclean
-    return set_partitions(image, {key: elected})
+    if elected.leader != NO_LEADER:
+        return elected
+    unclean = elect_uncleanly(image, key, partition) if partition.isr else None
+    if unclean is None:
+        raise EligibleLeadersNotAvailable(f"no replica of {key[0]}-{key[1]} that has its records is online")
+    return unclean
 
 
-def imbalanced_partitions(image: Image, allowed_percentage: int) -> tuple[TopicPartition, ...]:
-    """What preferred leaders should get back: where too many of a broker's partitions are led by others (R49)."""
-    preferred: defaultdict[int, int] = defaultdict(int)
-    elsewhere: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-    for topic in image.topics.values():
-        for index, partition in enumerate(topic.partitions) if not topic.is_being_deleted else ():
-            preferred[partition.replicas[0]] += 1
-            if partition.leader != partition.replicas[0]:
-                elsewhere[partition.replicas[0]].append((topic.name, index))
-    return tuple(
+def _can_preferred_lead(image: Image, key: TopicPartition, partition: Partition) -> bool:
+    """Where nobody leads, an election has been tried: the preferred replica may lack what another one has."""
+    preferred = partition.replicas[0]
+    return partition.leader != NO_LEADER and preferred in partition.isr and image.is_online(preferred, *key)
+
+
+def _known(image: Image, key: TopicPartition) -> Partition:
+    topic = image.topics.get(key[0])
+    if topic is not None and topic.is_being_deleted:
+        raise InvalidTopic(f"topic {key[0]!r} is being deleted")
+    return image.partition(*key)
+
+
+def _in_need(image: Image, election_type: ElectionType) -> list[TopicPartition]:
+    is_preferred = election_type is ElectionType.PREFERRED
+    return [
         key
-        for broker_id, keys in elsewhere.items()
-        if len(keys) * 100 > preferred[broker_id] * allowed_percentage
-        for key in keys
-        if image.partition(*key).leader != NO_LEADER and _can_lead(image, key)
-    )
+        for key, partition in _partitions(image)
+        if (partition.leader != partition.replicas[0] if is_preferred else partition.leader == NO_LEADER)
+    ]
 
 
-def _can_lead(image: Image, key: TopicPartition) -> bool:
-    partition = image.partition(*key)
-    return partition.replicas[0] in partition.isr and image.is_online(partition.replicas[0], *key)
+def _partitions(image: Image) -> Iterator[tuple[TopicPartition, Partition]]:
+    """Those that are not being deleted."""
+    for topic in image.topics.values():
+        if not topic.is_being_deleted:
+            for index, partition in enumerate(topic.partitions):
+                yield (topic.name, index), partition

@@ -48,6 +48,7 @@ RANGES = {
     35: (1, 5),
     37: (0, 3),
     42: (0, 2),
+    43: (0, 2),
     44: (0, 1),
     45: (0, 1),
     46: (0, 0),
@@ -99,6 +100,8 @@ TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partiti
 ASKED["markers"] = [{"topics": [TOPIC]}]
 ASKED["creations"] = [{}]
 ASKED["filters"] = [{}]
+ASKED["election_type"] = 0
+ASKED["topic_partitions"] = [{"topic": "t", "partitions": [0]}]
 ASKED["transactional_ids"] = ["x"]
 ASKED["v3_and_below_topics"] = [{"name": "t", "partitions": [0]}]
 

@@ -31,6 +31,11 @@ REQUESTS: dict[str, tuple[int, tuple[int, ...], dict[str, Any]]] = {
     "DeleteTopics": (20, (5, 6), {"topics": [{"name": LONGEST}], "topic_names": [LONGEST]}),
     "AlterConfigs": (33, (1, 2), {"resources": [{"resource_type": 2, "resource_name": "t", "configs": [CONFIG]}]}),
     "CreatePartitions": (37, (1, 2), {"topics": [{"name": LONGEST, "count": 3}]}),
+    "ElectLeaders": (
+        43,
+        (0, 2),
+        {"election_type": 0, "topic_partitions": [{"topic": LONGEST, "partitions": [0]}]},
+    ),
     "IncrementalAlterConfigs": (
         44,
         (0, 1),

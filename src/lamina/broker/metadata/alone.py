@@ -103,6 +103,9 @@ class Alone:
                 raise
             return self._publisher.image
 
+    async def wait_until(self, _holds: Callable[[Image], bool]) -> None:
+        """A change is served when it has been made."""
+
     async def open_waiting(self) -> None:
         """Open new partitions for which descriptors were missing, as far as there are some now."""
         async with self._changing:

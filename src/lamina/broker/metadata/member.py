@@ -186,6 +186,9 @@ class Member:
         await controller.wait_applied(version, _EVERYWHERE_SECONDS)
         return self._following.decided
 
+    async def wait_until(self, holds: Callable[[Image], bool]) -> None:
+        await self._following.wait_until(holds)
+
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: InSyncRequests
     ) -> dict[tuple[bytes, int], Partition | KafkaError]:

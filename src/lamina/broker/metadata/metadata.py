@@ -34,6 +34,9 @@ class Decider(Protocol):
         meanwhile. Raises NOT_CONTROLLER where another broker decides.
         """
 
+    async def wait_until(self, holds: Callable[[Image], bool]) -> None:
+        """Until what this broker serves is so. To be asked for what follows from a change that was made."""
+
 
 class Metadata:
     def __init__(self, node_id: int, publisher: Publisher, decider: Decider) -> None:
@@ -64,3 +67,6 @@ class Metadata:
 
     async def change(self, change: Change) -> Image:
         return await self._decider.change(change)
+
+    async def wait_until(self, holds: Callable[[Image], bool]) -> None:
+        await self._decider.wait_until(holds)

@@ -41,6 +41,7 @@ from lamina.broker.requests.handlers import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
@@ -167,6 +168,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads)),
     (create_partitions.API, lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.clocks)),
     (delete_groups.API, lambda p: partial(delete_groups.handle, p.groups, p.clocks)),
+    (elect_leaders.API, lambda p: partial(elect_leaders.handle, p.metadata, p.threads, p.clocks)),
     (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (
         alter_partition_reassignments.API,
