@@ -150,7 +150,9 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(percentage=st.integers(0, 100))
     def balances(self, percentage: int) -> None:
-        self.after(balance_leaders(self.image, percentage))
+        elected = balance_leaders(self.image, percentage)
+        self.after(set_partitions(self.image, elected))
+        assert not balance_leaders(self.image, percentage), "all that could be brought back was"
 
     @precondition(lambda self: bool(partitions(self.image)))
     @rule(data=st.data(), is_recovering=st.booleans(), is_stale=st.booleans())

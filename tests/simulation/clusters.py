@@ -5,15 +5,17 @@ clients finish, and all that is left is read and judged. Must not know how anyth
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from random import Random
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from tests.simulation.clients import Admin, IdempotentProducer, PlainProducer, Reader, SimulatedClient, Surroundings
 from tests.simulation.clocks import NodeClocks
+from tests.simulation.electing_client import Elector
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.faults import Faults
 from tests.simulation.judge import Judge, TopicPartition
@@ -185,7 +187,9 @@ _REPLICATED = {
 class Members(SimulatedCluster):
     """Three brokers, sometimes more, with three or four replicas of everything, two of which are enough."""
 
-    def __init__(self, universe: Universe, count: int | None = None) -> None:
+    def __init__(
+        self, universe: Universe, count: int | None = None, given: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         loop, rng, story = universe.loop, universe.rng, universe.story
         self.ensemble = Ensemble(loop, rng, story)
         count = count or rng.choice((3, 3, 3, 3, 4, 5))
@@ -194,6 +198,9 @@ class Members(SimulatedCluster):
         settings = {**_REPLICATED, **({"log.flush.interval.messages": "1"} if self._cuts_all_power else {})}
         if count > _FACTOR and rng.random() < 0.5:
             settings["default.replication.factor"] = str(_FACTOR + 1)
+        self._brings_leaders_back = rng.random() < 0.5
+        settings["leader.imbalance.check.interval.seconds"] = "1" if self._brings_leaders_back else "300"
+        settings |= given
         self.members = [
             MemberNode(loop, rng, universe.network, story, node_id, settings, universe.broker_ended, self.ensemble)
             for node_id in range(1, count + 1)
@@ -206,8 +213,10 @@ class Members(SimulatedCluster):
 
     def _new_clients(self) -> list[SimulatedClient]:
         trimmers = [self._new(Trimmer, "trimmer", ("plain", 1))] if self._rng.random() < 0.3 else []
+        electors = [self._new(Elector, "elector", ("plain", 0))] if self._rng.random() < 0.3 else []
         return [
             *trimmers,
+            *electors,
             self._new(PlainProducer, "all", ("plain", 0), -1),
             self._new(Surveyor, "surveyor", ("plain", 0), self.watch.committed_end),
             self._new(PlainProducer, "one", ("plain", 1), 1, is_promised=False),
@@ -242,6 +251,9 @@ class Members(SimulatedCluster):
         await super()._judge_all(admin)
         await self.become_whole()
         self.watch.check_logs_agree()
+        if self._brings_leaders_back:
+            while not self.watch.is_balanced():
+                await asyncio.sleep(0.1)
         if self._rng.random() < 0.25:
             await self._commit_without(admin, self._rng.choice(_PARTITIONS))
 

@@ -178,6 +178,10 @@ class MemberWatch:
                 return f"{key[0]}-{key[1]} has leader {state.leader} and {list(state.isr)} in sync"
         return ""
 
+    def is_balanced(self) -> bool:
+        """Whether every partition is led by its preferred replica."""
+        return all(stored.state.leader == stored.state.replicas[0] for stored in self._states.of.values())
+
     def lost_power(self) -> None:
         """All brokers did: only what was acknowledged had to be synced."""
         self._judge.lost_power()

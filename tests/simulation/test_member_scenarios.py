@@ -2,9 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Any
+
+import pytest
 
 from lamina.store.membership import BROKER_IDS
 from tests.simulation.clients import Admin
@@ -18,7 +21,7 @@ Script = Callable[[Members], Coroutine[Any, Any, None]]
 LONGER_THAN_A_SESSION_S = 4.0
 
 
-def live(script: Script) -> None:
+def live(script: Script, given: Mapping[str, str] = MappingProxyType({})) -> None:
     """Three brokers with a topic of two partitions; then what the script says. The watch looks after every step."""
     rng = Random(7)
     loop = VirtualLoop(rng)
@@ -40,7 +43,7 @@ def live(script: Script) -> None:
 
     try:
         with seeded(7):
-            members = Members(Universe(loop, rng, Network(loop, rng), story, fail), 3)
+            members = Members(Universe(loop, rng, Network(loop, rng), story, fail), 3, given)
             loop.on_idle = members.look
             loop.run(told(), limit_s=120)
     except BaseException:
@@ -128,6 +131,21 @@ def test_brokers_that_all_lost_their_sessions_keep_their_leaders_and_in_sync_set
         assert stored_states(members) == before
 
     live(script)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_leaders_return_by_themselves_unless_that_is_switched_off_r49(is_enabled: bool) -> None:
+    async def script(members: Members) -> None:
+        leader = members.watch.leader_of(("t", 0))
+        assert leader is not None
+        await leader.stop()
+        leader.start()
+        await members.become_whole()
+        await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+        assert (members.watch.leader_of(("t", 0)) is leader) == is_enabled
+
+    text = str(is_enabled).lower()
+    live(script, {"leader.imbalance.check.interval.seconds": "2", "auto.leader.rebalance.enable": text})
 
 
 def test_a_wiped_broker_copies_everything_again() -> None:

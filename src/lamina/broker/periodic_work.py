@@ -13,6 +13,11 @@ from lamina.settings.broker import (
     PRODUCER_ID_EXPIRATION_MS,
     REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS,
 )
+from lamina.settings.cluster import (
+    AUTO_LEADER_REBALANCE_ENABLE,
+    LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
+    LEADER_IMBALANCE_PER_BROKER_PERCENTAGE,
+)
 from lamina.settings.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from lamina.settings.log import LOG_FLUSH_SCHEDULER_INTERVAL_MS
 from lamina.settings.replication import REPLICA_LAG_TIME_MAX_MS
@@ -48,4 +53,8 @@ def start_periodic_work(parts: Parts, timers: Timers) -> None:
     timers.every(_FREE_SPACE_INTERVAL_MS, measure_free_space)
     # R9: a follower that is behind leaves after one to one and a half times the lag that it may have.
     timers.every(settings[REPLICA_LAG_TIME_MAX_MS] // 2, upkeep.shrink_in_sync)
+    if parts.cluster is not None and settings[AUTO_LEADER_REBALANCE_ENABLE]:
+        member, percentage = parts.cluster.member, settings[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE]
+        interval_ms = 1000 * settings[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
+        timers.every(interval_ms, lambda: member.balance_leaders(percentage))
     timers.every(_OPENING_INTERVAL_MS, parts.participant.open_waiting)

@@ -4,7 +4,7 @@ Owns when such an election is possible, with Kafka's errors. Must not know who a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from enum import IntEnum
 
@@ -54,22 +54,26 @@ def elect_leaders(
     return set_partitions(image, elected) if elected else image, outcomes
 
 
-def balance_leaders(image: Image, allowed_percentage: int) -> Image:
-    """Preferred leaders lead again where too many of a broker's partitions are led by others (R49)."""
+def balance_leaders(
+    image: Image, allowed_percentage: int, silent: Set[int] = frozenset()
+) -> Mapping[TopicPartition, Partition]:
+    """The partitions to be led by their preferred replicas again, where too many of a broker's are led by others (R49).
+
+    Each as it is then. A broker that is ``silent`` would not learn that it leads, and gets nothing back.
+    """
     preferred: defaultdict[int, int] = defaultdict(int)
     elsewhere: defaultdict[int, list[tuple[TopicPartition, Partition]]] = defaultdict(list)
     for key, partition in _partitions(image):
         preferred[partition.replicas[0]] += 1
         if partition.leader != partition.replicas[0]:
             elsewhere[partition.replicas[0]].append((key, partition))
-    elected = {
+    return {
         key: lead(partition, broker_id, partition.isr)
         for broker_id, away in elsewhere.items()
-        if len(away) * 100 > preferred[broker_id] * allowed_percentage
+        if broker_id not in silent and len(away) * 100 > preferred[broker_id] * allowed_percentage
         for key, partition in away
         if _can_preferred_lead(image, key, partition)
     }
-    return set_partitions(image, elected) if elected else image
 
 
 def _elect_preferred(image: Image, key: TopicPartition, partition: Partition) -> Partition:

@@ -88,11 +88,9 @@ BROKER_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            auto.leader.rebalance.enable
             connection.failed.authentication.delay.ms controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
-            cordoned.log.dirs leader.imbalance.check.interval.seconds
-            leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms
+            cordoned.log.dirs log.dir.failure.timeout.ms
             log.initial.task.delay.ms
             producer.id.expiration.check.interval.ms
             socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms

@@ -131,3 +131,54 @@ def test_a_topic_that_is_being_deleted_elects_nobody(members: Members) -> None:
     members.run_until(lambda: members.up[1].member.decided.topics["t"].is_being_deleted)
     assert elect(members, 1, PREFERRED, 0) == {0: ErrorCode.INVALID_TOPIC_EXCEPTION}
     members.run_until(deletion.done)
+
+
+# By themselves
+
+
+def test_the_controller_brings_leaders_back_where_too_many_are_elsewhere_r49(members: Members) -> None:
+    restart(members, 3)
+    members.finish(members.up[1].member.balance_leaders(10))
+    assert leaders(members) == [2, 2, 1], "broker 3 is not in sync yet"
+    in_sync_again(members)
+    for node_id in (2, 3):
+        members.finish(members.up[node_id].member.balance_leaders(10))
+    assert leaders(members) == [2, 2, 1], "only the controller decides"
+    members.finish(members.up[1].member.balance_leaders(100))
+    assert leaders(members) == [2, 2, 1], "not more than a hundred percent"
+    members.finish(members.up[1].member.balance_leaders(99))
+    assert leaders(members) == [3, 2, 3]
+    members.run_until(lambda: members.leads(3, "t"))
+
+
+def test_a_controller_that_is_none_any_more_brings_nothing_back(
+    members: Members, caplog: pytest.LogCaptureFixture
+) -> None:
+    restart(members, 3)
+    in_sync_again(members)
+    members.set_zookeeper_away(is_away=True)
+    controller = members.up[1].member.controller
+    assert controller is not None
+    members.finish(members.up[1].member.balance_leaders(10))
+    members.finish(members.up[1].member.balance_leaders(10))
+    assert not controller.is_active
+    told = [one.getMessage() for one in caplog.records if "not brought back" in one.getMessage()]
+    assert len(told) == 1
+
+
+def test_a_broker_that_does_not_follow_the_controller_gets_nothing_back(members: Members) -> None:
+    """It would not learn that it leads, and stays in sync for as long as it may lag."""
+    restart(members, 3)
+    in_sync_again(members)
+    controller = members.up[1].member.controller
+    assert controller is not None
+    controller._heard_at[3] -= 3
+    members.finish(controller.balance_leaders(0))
+    assert leaders(members) == [2, 2, 1]
+    members.up[3].member.tell()
+    members.run_until(lambda: leaders_are_balanced(members))
+
+
+def leaders_are_balanced(members: Members) -> bool:
+    members.finish(members.up[1].member.balance_leaders(0))
+    return leaders(members) == [3, 2, 3]

@@ -380,7 +380,7 @@ def test_a_broker_by_itself_is_a_cluster_that_lacks_nothing(broker: BrokerInThre
     assert scrape.value("lamina_leader_partitions") == scrape.value("lamina_partitions") > 0
     assert scrape.value("lamina_at_min_isr_partitions") == scrape.value("lamina_leader_partitions")
     lacking = ("under_replicated_partitions", "under_min_isr_partitions", "controller_offline_partitions")
-    for name in (*lacking, "reassigning_partitions"):
+    for name in (*lacking, "reassigning_partitions", "controller_preferred_replica_imbalance"):
         assert scrape.value(f"lamina_{name}") == 0
     counted = ("isr_shrinks", "isr_expands", "leader_elections", "unclean_leader_elections")
     for name in (*counted, "reassignment_in_bytes", "reassignment_out_bytes"):

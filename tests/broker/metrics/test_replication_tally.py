@@ -77,7 +77,7 @@ def test_who_is_being_added_is_missed_by_min_isr_alone_r52() -> None:
 
 
 def test_what_others_lead_is_their_affair() -> None:
-    assert tally(partition(2, leader=2), controller=2) == ReplicationTally()
+    assert tally(partition(2, leader=2), controller=2) == ReplicationTally(led_by_others=1)
 
 
 def test_a_partition_is_without_leader_when_nobody_is_elected_or_the_leader_is_gone_or_lost_the_disk() -> None:
@@ -87,6 +87,11 @@ def test_a_partition_is_without_leader_when_nobody_is_elected_or_the_leader_is_g
     lost = {2: Broker(2, {}, offline=frozenset({("t", 0)}))}
     assert tally(partition(2, leader=2), brokers=lost).without_leader == 1
     assert tally(partition(leader=NO_LEADER, epoch=-1)).without_leader == 0
+
+
+def test_a_partition_is_led_by_another_than_its_preferred_replica() -> None:
+    found = tally(partition(1, 2), partition(1, 2, leader=2), partition(2, leader=NO_LEADER))
+    assert found.led_by_others == 2
 
 
 def test_topics_that_are_being_deleted_are_not_counted() -> None:

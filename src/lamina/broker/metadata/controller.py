@@ -17,7 +17,7 @@ from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.change_messages import encode_changes
 from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.broker.metadata.change_telling import tell_changes
-from lamina.broker.metadata.following import Answer, Asked
+from lamina.broker.metadata.following import LONGEST_WAIT_MS, Answer, Asked
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads, giving_way
@@ -34,9 +34,11 @@ from lamina.controller.brokers import (
     waiting_partitions,
 )
 from lamina.controller.deletion import deletion_reported
+from lamina.controller.elect_leaders import balance_leaders
 from lamina.controller.election import ElectionFacts
 from lamina.controller.in_sync import InSyncRequests, alter_partitions
 from lamina.errors import KafkaError, NotController, PolicyViolation, StaleBrokerEpoch
+from lamina.image.changes import set_partitions
 from lamina.image.diff import Changes
 from lamina.image.features import finalize_new
 from lamina.image.image import Broker, Image
@@ -50,6 +52,8 @@ logger = logging.getLogger(__name__)
 
 _REPORTS_SECONDS = 0.25
 """How long a new controller waits for the reports of brokers that are there, before it decides without them."""
+_SILENT_SECONDS = 1.5 * LONGEST_WAIT_MS / 1000
+"""A broker that follows asks more often."""
 
 
 class Controller:
@@ -89,6 +93,8 @@ class Controller:
         """The last one of each broker."""
         self._applied: dict[int, int] = {}
         """The version that each broker has applied."""
+        self._heard_at: dict[int, float] = {}
+        """When each broker asked last, by the loop's time."""
         self._has_heard = asyncio.Condition()
         """Notified when a broker has reported, has applied a version, or is gone."""
 
@@ -256,6 +262,20 @@ class Controller:
         self.facts = replace(self.facts, overdue=self.facts.overdue | partitions)
         await self.change(lambda image: elect_waiting(image, self.facts))
 
+    async def balance_leaders(self, allowed_percentage: int) -> None:
+        """Bring leaders back to their preferred replicas, where too many are elsewhere (R49)."""
+        since = self._loop.time() - _SILENT_SECONDS
+        silent = self.stream.image.brokers.keys() - {one for one, at in self._heard_at.items() if at >= since}
+
+        def balanced(image: Image) -> Image:
+            elected = balance_leaders(image, allowed_percentage, silent)
+            if not elected:
+                return image
+            logger.info("%d partitions are led by their preferred replicas again", len(elected))
+            return set_partitions(image, elected)
+
+        await self.change(partial(self._on_thread, balanced))
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._waits[task] = None
@@ -302,6 +322,7 @@ class Controller:
             # Told with the first report that it is ready, when its logs are open; later only less of them.
             self.facts = self.facts.with_ends(broker_id, report.ends)
         self._reports[broker_id] = report
+        self._heard_at[broker_id] = self._loop.time()
         if applied is not None:
             self._applied[broker_id] = applied
         async with self._has_heard:

@@ -189,6 +189,14 @@ class Member:
     async def wait_until(self, holds: Callable[[Image], bool]) -> None:
         await self._following.wait_until(holds)
 
+    async def balance_leaders(self, allowed_percentage: int) -> None:
+        """Where this broker is the controller; what keeps it from it now passes until the next time."""
+        if self.controller is not None:
+            try:
+                await self.controller.balance_leaders(allowed_percentage)
+            except KafkaError as error:
+                logger.warning("leaders are not brought back to their preferred replicas now: %s", error)
+
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: InSyncRequests
     ) -> dict[tuple[bytes, int], Partition | KafkaError]:

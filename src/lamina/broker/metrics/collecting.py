@@ -85,6 +85,7 @@ def _replication(sources: MetricSources, tally: ReplicationTally) -> Iterator[tu
     counters = sources.counters.replication
     yield replication.ACTIVE_CONTROLLER, _one(tally.is_controller)
     yield replication.CONTROLLER_OFFLINE_PARTITIONS, _one(tally.without_leader if tally.is_controller else 0)
+    yield replication.PREFERRED_REPLICA_IMBALANCE, _one(tally.led_by_others if tally.is_controller else 0)
     yield replication.LEADER_PARTITIONS, _one(tally.led)
     yield replication.UNDER_REPLICATED_PARTITIONS, _one(tally.under_replicated)
     yield replication.UNDER_MIN_ISR_PARTITIONS, _one(tally.under_min_isr)

@@ -23,6 +23,8 @@ class ReplicationTally:
     reassigning: int = 0
     without_leader: int = 0
     """In the whole cluster."""
+    led_by_others: int = 0
+    """Of all partitions of the cluster, those that their preferred replica does not lead."""
 
 
 async def tally_replication(metadata: Metadata, partitions: Partitions, clocks: Clocks) -> ReplicationTally:
@@ -36,6 +38,7 @@ async def tally_replication(metadata: Metadata, partitions: Partitions, clocks: 
             if partition.leader == node_id:
                 served = partitions.find(name, index)
                 _count_led(tally, partition, 1 if served is None else served.log.config.min_insync_replicas)
+            tally.led_by_others += partition.leader != partition.replicas[0]
             tally.without_leader += _is_without_leader(image, name, index, partition)
             await turns.step()
     return tally

@@ -17,6 +17,12 @@ CONTROLLER_OFFLINE_PARTITIONS = gauge(
     "Partitions of the cluster that nobody leads, as the controller sees it; 0 on all other brokers.",
     kafka=_CONTROLLER.format("OfflinePartitionsCount"),
 )
+PREFERRED_REPLICA_IMBALANCE = gauge(
+    "lamina_controller_preferred_replica_imbalance",
+    "Partitions of the cluster that are not led by their first replica, as the controller sees it; 0 on all other "
+    "brokers.",
+    kafka=_CONTROLLER.format("PreferredReplicaImbalanceCount"),
+)
 LEADER_PARTITIONS = gauge(
     "lamina_leader_partitions", "Partitions that this broker leads.", kafka=_REPLICAS.format("LeaderCount")
 )
