@@ -89,6 +89,7 @@ class ErrorCode(IntEnum):
     INVALID_UPDATE_VERSION = 95
     FEATURE_UPDATE_FAILED = 96
     UNKNOWN_TOPIC_ID = 100
+    BROKER_ID_NOT_REGISTERED = 102
     INCONSISTENT_TOPIC_ID = 103
     TRANSACTIONAL_ID_NOT_FOUND = 105
     FETCH_SESSION_TOPIC_ID_ERROR = 106
@@ -504,6 +505,12 @@ class StaleBrokerEpoch(KafkaError):
     """The broker has registered again since, or is not registered."""
 
     code = ErrorCode.STALE_BROKER_EPOCH
+
+
+class BrokerIdNotRegistered(KafkaError):
+    """Nobody in the cluster knows a broker of this id."""
+
+    code = ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 class PreferredLeaderNotAvailable(KafkaError):

@@ -3,17 +3,22 @@
 from dataclasses import replace
 from time import process_time
 
+import pytest
+
 from lamina.controller.brokers import (
     broker_drains,
     broker_ready,
+    broker_unregistered,
     brokers_gone,
     elect_waiting,
     replicas_made,
     replicas_offline,
     take_over,
 )
+from lamina.controller.deletion import deletion_reported
 from lamina.controller.elect_leaders import ElectionType, elect_leaders
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
+from lamina.errors import BrokerIdNotRegistered
 from lamina.image.changes import create_topic, mark_deleted
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER
@@ -162,6 +167,38 @@ def test_leaders_move_away_from_a_broker_that_drains_r72() -> None:
     after = broker_drains(image, 1, NO_FACTS)
     assert [state(after, index) for index in range(3)] == [(2, 6, (2, 3)), (2, 6, (2,)), (1, 5, (1,))]
     assert broker_drains(after, 1, NO_FACTS).topics == after.topics
+
+
+# Unregistered
+
+
+def test_a_broker_that_is_unregistered_hands_over_and_stays_assigned_r73() -> None:
+    image = cluster(partition(1, (1, 2, 3)), partition(1, (1,), replicas=(1,)))
+    after = broker_unregistered(image, 1, NO_FACTS)
+    assert [state(after, index) for index in range(2)] == [(2, 6, (2, 3)), (1, 5, (1,))]
+    gone = brokers_gone(after, [1], NO_FACTS)
+    assert [state(gone, index) for index in range(2)] == [(2, 6, (2, 3)), (NO_LEADER, 6, (1,))]
+    assert [one.replicas for one in gone.topics[TOPIC].partitions] == [(1, 2, 3), (1,)]
+
+
+def test_nobody_waits_for_what_an_unregistered_broker_has_of_deleted_topics_r73() -> None:
+    image = mark_deleted(cluster(partition(1, (1,), replicas=(1,))), TOPIC)
+    after = broker_unregistered(image, 1, NO_FACTS)
+    assert (after.topics, after.deletions) == ({}, {})
+
+
+def test_a_broker_that_is_away_is_known_by_its_replicas_or_by_what_it_has_of_deleted_topics_r73() -> None:
+    image = brokers_gone(cluster(partition(1, (1, 2, 3))), [1], NO_FACTS)
+    assert broker_unregistered(image, 1, NO_FACTS) is image
+    remembered = deletion_reported(deletion_reported(mark_deleted(image, TOPIC), 2, [TOPIC_ID]), 3, [TOPIC_ID])
+    assert remembered.deletions == {TOPIC_ID: (1,)}
+    forgotten = broker_unregistered(remembered, 1, NO_FACTS)
+    assert forgotten.deletions == {}
+    reassigned = cluster(replace(partition(2, (2, 3), replicas=(2, 3)), made_on=(1, 2, 3)), brokers=[2, 3])
+    assert broker_unregistered(reassigned, 1, NO_FACTS).topics[TOPIC].partitions[0].made_on == (2, 3)
+    for nobody, known in ((1, forgotten), (4, image)):
+        with pytest.raises(BrokerIdNotRegistered):
+            broker_unregistered(known, nobody, NO_FACTS)
 
 
 # Taking over

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lamina.controller.brokers import broker_ready, brokers_gone, take_over
-from lamina.controller.deletion import deletion_reported, finish_deletions
+from lamina.controller.deletion import deletion_reported, finish_deletions, forget_holder
 from lamina.controller.election import NO_FACTS
 from lamina.errors import TopicAlreadyExists, UnknownTopicOrPartition
 from lamina.image.changes import add_partitions, create_topic, mark_deleted, register_broker
@@ -80,3 +80,13 @@ def test_its_name_is_taken_and_it_cannot_grow_meanwhile() -> None:
         check_new_topic_name(MARKED, TOPIC)
     with pytest.raises(UnknownTopicOrPartition):
         add_partitions(MARKED, TOPIC, [(1,)])
+
+
+def test_who_does_not_come_back_is_neither_waited_for_nor_remembered_r73() -> None:
+    image = deletion_reported(deletion_reported(MARKED, 1, [TOPIC_ID]), 2, [TOPIC_ID])
+    assert forget_holder(image, 3).topics == {}
+    assert forget_holder(image, 1) is image, "it has reported"
+    assert forget_holder(MARKED, 3).deletions == {TOPIC_ID: (1, 2)}
+    away = brokers_gone(image, [3], NO_FACTS)
+    assert away.deletions == {TOPIC_ID: (3,)}
+    assert forget_holder(away, 3).deletions == {}

@@ -4,6 +4,7 @@ The machine knows what a broker knows (its epoch, how it stopped, what it lost) 
 does with facts. It models no logs: whether committed records survive is the simulation's question.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 from hypothesis import settings
@@ -15,6 +16,7 @@ from lamina.controller.brokers import (
     Arrival,
     broker_drains,
     broker_ready,
+    broker_unregistered,
     brokers_gone,
     elect_waiting,
     replicas_made,
@@ -29,7 +31,7 @@ from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequest, Member, alter_partitions
 from lamina.controller.placement import place, place_more
 from lamina.controller.reassignment import cancel, reassign
-from lamina.errors import KafkaError
+from lamina.errors import BrokerIdNotRegistered, KafkaError
 from lamina.image.changes import add_partitions, create_topic, mark_deleted, set_partitions
 from lamina.image.diff import diff
 from lamina.image.image import Image
@@ -102,6 +104,12 @@ class Cluster(RuleBasedStateMachine):
     @rule(data=st.data())
     def drains(self, data: st.DataObject) -> None:
         self.after(broker_drains(self.image, self._live(data), self.facts))
+
+    @rule(broker_id=BROKERS)
+    def is_unregistered(self, broker_id: int) -> None:
+        with suppress(BrokerIdNotRegistered):
+            self.after(broker_unregistered(self.image, broker_id, self.facts))
+            assert not any(broker_id in holders for holders in self.image.deletions.values())
 
     @precondition(lambda self: bool(self.image.brokers))
     @rule(data=st.data(), is_lost=st.booleans())

@@ -50,7 +50,13 @@ class MemberFaults:
         self._lives = lives = MemberLives(rng, network, story, nodes, ensemble, watch)
         hunts = Hunts(rng, network, nodes, ensemble, watch, lives)
         self._kinds: dict[Life, int] = self._drawn(
-            lives.kill, lives.stop, lives.pause, lives.cut_power, lives.wipe, lives.lose_session
+            lives.kill,
+            lives.stop,
+            lives.unregister,
+            lives.pause,
+            lives.cut_power,
+            lives.wipe,
+            lives.lose_session,
         )
         self._troubles: dict[Trouble, int] = self._drawn(
             self._isolate,

@@ -18,6 +18,8 @@ from tests.simulation.member_watch import MemberWatch
 from tests.simulation.network import Network
 from tests.simulation.story import Story
 
+_STOPPED_S = 3.0
+
 Life = Callable[[MemberNode], Coroutine[Any, Any, None]]
 
 
@@ -100,6 +102,23 @@ class MemberLives:
         if node.is_serving:
             await node.stop()
             await self._start_again(node)
+
+    async def unregister(self, node: MemberNode) -> None:
+        """Taken out of the cluster it stops by itself, and is started again."""
+        controller = next((one for one in self._nodes if one.is_controller), None)
+        if controller is None or not node.is_serving:
+            return
+        deciding, process = controller.process, node.process
+        asked = controller.unregister(node.id)
+        while not (asked.done() or deciding.is_dead):
+            await asyncio.sleep(0.05)
+        if not asked.done() or asked.exception() is None:
+            # Where its session ended meanwhile, it has registered again.
+            for _ in range(round(_STOPPED_S / 0.05)):
+                if process.is_dead:
+                    break
+                await asyncio.sleep(0.05)
+        await self._start_again(node)
 
     async def cut_power(self, node: MemberNode) -> None:
         self.end_without_power(node)

@@ -52,6 +52,12 @@ class MemberNode(Node):
     def is_controller(self) -> bool:
         return self.parts is not None and self.parts.cluster is not None and self.parts.cluster.member.is_controller
 
+    def unregister(self, broker_id: int) -> "asyncio.Task[None]":
+        """Have this broker, which is the controller, take one out of the cluster."""
+        assert self.parts is not None
+        self._tell(f"takes node-{broker_id} out of the cluster")
+        return self._loop.spawn(self.process, self.parts.metadata.unregister_broker(broker_id))
+
     def wipe(self) -> None:
         """Give the machine an empty disk. It must not be up."""
         assert not self.is_up

@@ -134,6 +134,7 @@ class Node:
             self.clocks.clocks,
             self._new_executor,
             connector_for=lambda client_id: SimulatedConnector(self._network, self.machine, client_id),
+            on_unregistered=lambda: self._unregistered(process),
         )
         for_brokers, for_clients = self._for_brokers(), Endpoint(CLIENTS, CLIENTS, self.machine, _PORT)
         for endpoint in for_brokers:
@@ -181,6 +182,14 @@ class Node:
             self._on_fatal(failure)
         self._tell("has stopped")
         self._end()
+
+    def _unregistered(self, process: Process) -> None:
+        """Stop, and be started again by whoever has taken this broker out of the cluster."""
+        if self.is_serving:
+            self._loop.spawn(process, self._stop())
+        elif self._process is process and self._timers is None:
+            self._tell("does not go on to start")
+            self.kill()
 
     def kill(self) -> None:
         """As ``kill -9``: what was written stays."""

@@ -10,7 +10,16 @@ from lamina.image.image import Broker
 from lamina.settings.listeners import Listener
 from lamina.store import registration as registrations
 from lamina.store.cluster_identity import CLUSTER_ID, cluster_id, generated_id
-from lamina.store.interface import ClusterStore, Create, OutcomeUnknown, SessionLost, Set, StoreError, WrongCluster
+from lamina.store.interface import (
+    ClusterStore,
+    Create,
+    OutcomeUnknown,
+    SessionLost,
+    Set,
+    StoreConflict,
+    StoreError,
+    WrongCluster,
+)
 from lamina.store.membership import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, IdTaken, Membership, Tenure
 from lamina.store.registration import Registration
 from tests.driven_clock import DrivenClock
@@ -172,6 +181,46 @@ def test_a_broker_that_leaves_is_gone_at_once(ensemble: Ensemble) -> None:
     membership.leave()
     assert set(other.brokers()) == {2}
     assert membership.session_id == 0
+
+
+def test_the_controller_takes_a_registration_away(ensemble: Ensemble) -> None:
+    membership, other = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    tenure = membership.elect()
+    assert tenure is not None
+    epoch = membership.brokers()[2][1]
+    membership.unregister(2, epoch - 1, tenure)
+    assert set(membership.brokers()) == {1, 2}, "that was another life of it"
+    assert not other.was_unregistered()
+    membership.unregister(2, epoch, tenure)
+    assert set(membership.brokers()) == {1}
+    assert other.was_unregistered()
+    membership.unregister(2, epoch, tenure)
+    other.try_register(registration("dir-2"))
+    assert not other.was_unregistered()
+
+
+def test_only_the_controller_in_office_takes_registrations_away(ensemble: Ensemble) -> None:
+    first, second = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    tenure = first.elect()
+    assert tenure is not None
+    first.resign(tenure)
+    second.elect()
+    with pytest.raises(StoreConflict):
+        first.unregister(2, first.brokers()[2][1], tenure)
+    assert set(first.brokers()) == {1, 2}
+
+
+def test_a_registration_that_went_with_its_session_was_not_taken_away(ensemble: Ensemble) -> None:
+    store = ensemble.connect()
+    membership = Membership(store, 1)
+    assert not membership.was_unregistered(), "it has not registered yet"
+    membership.try_register(registration())
+    ensemble.expire(store)
+    _learn_of_the_loss(store)
+    assert not membership.was_unregistered()
+    membership.try_register(registration())
+    membership.leave()
+    assert not membership.was_unregistered(), "it has left"
 
 
 def test_a_registration_whose_answer_was_lost_is_read_back() -> None:

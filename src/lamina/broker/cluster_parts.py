@@ -171,6 +171,7 @@ def build_cluster_parts(
     counters: Counters,
     connector_for: Callable[[str], Connector] | None,
     on_fatal: Callable[[str], None],
+    on_unregistered: Callable[[], None],
 ) -> ClusterParts:
     """``cluster`` has a :class:`SessionLease`."""
     lease, connector_for = cluster.lease, connector_for or PlainConnector
@@ -217,6 +218,7 @@ def build_cluster_parts(
         ask_controller,
         partial(_registration, storage, clocks),
         on_fatal,
+        on_unregistered,
     )
     controller_link = ControllerLink(
         node_id,

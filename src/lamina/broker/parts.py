@@ -174,9 +174,11 @@ def build_parts(
     new_executor: NewExecutor = ThreadPoolExecutor,
     ask_broker: AskBroker = nobody_else,
     connector_for: "Callable[[str], Connector] | None" = None,
+    on_unregistered: Callable[[], None] = lambda: None,
 ) -> Parts:
     """``on_fatal`` is told why the broker cannot go on. Raises :class:`StartError` and closes the storage.
 
+    ``on_unregistered`` is told when a member is one no more, and is to stop.
     A member reaches other brokers by the connectors of ``connector_for``, each for a client id.
     """
     node_id = storage.node_id
@@ -212,6 +214,7 @@ def build_parts(
             counters,
             connector_for,
             on_fatal,
+            on_unregistered,
         )
         participant = member_parts.member
         # A broker answers one connection in order, and markers only once they are committed.

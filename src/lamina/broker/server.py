@@ -155,7 +155,7 @@ class Server:
             undo.callback(_close_sockets, bound, bound_admin)
             # ZooKeeper may take its time to answer.
             storage = await loop.run_in_executor(None, _open_storage, self._settings, self._clocks)
-            parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks)
+            parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks, on_unregistered=self.stop)
             undo.callback(storage.release)
             undo.callback(parts.threads.close)
             try:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from lamina.controller.deletion import finish_deletions
+from lamina.controller.deletion import finish_deletions, forget_holder
 from lamina.controller.election import ElectionFacts, elect, is_waiting
 from lamina.controller.reassignment import complete
+from lamina.errors import BrokerIdNotRegistered
 from lamina.image.changes import mark_made, remove_broker, set_partitions
 from lamina.image.image import Broker, Image
 from lamina.image.topic import NO_LEADER, Partition
@@ -68,6 +69,20 @@ def broker_drains(image: Image, broker_id: int, facts: ElectionFacts) -> Image:
     """A broker is about to stop (R72): others lead what they can, and it leaves their in-sync sets."""
     after = _with_brokers(image, [replace(image.brokers[broker_id], is_draining=True)])
     return _elect(image, [after], facts, lambda partition: broker_id in partition.isr)
+
+
+def broker_unregistered(image: Image, broker_id: int, facts: ElectionFacts) -> Image:
+    """A broker is to leave for good (R73): others lead what they can, and nobody waits for it any more.
+
+    Its replicas stay assigned to it. One that is away is known by those, and by what it may have of others alone.
+    """
+    known = list(_touched(image, lambda partition: broker_id in {*partition.replicas, *partition.made_on}))
+    if broker_id in image.brokers:
+        image = broker_drains(image, broker_id, facts)
+    elif not known and not any(broker_id in holders for holders in image.deletions.values()):
+        raise BrokerIdNotRegistered(f"there is no broker {broker_id}")
+    image = replicas_removed(image, broker_id, [key for key, one in known if broker_id not in one.replicas])
+    return forget_holder(image, broker_id)
 
 
 def replicas_offline(

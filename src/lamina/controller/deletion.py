@@ -23,6 +23,17 @@ def deletion_reported(image: Image, broker_id: int, topic_ids: Iterable[bytes]) 
     return finish_deletions(replace(image, deletions={**image.deletions, **holders})) if holders else image
 
 
+def forget_holder(image: Image, broker_id: int) -> Image:
+    """A broker does not come back: nobody waits for what it may have of deleted topics, nor remembers it."""
+    going = [topic.id for topic in image.topics.values() if topic.is_being_deleted]
+    holders = {
+        topic_id: tuple(holder for holder in known if holder != broker_id)
+        for topic_id in (*image.deletions, *going)
+        if broker_id in (known := _known_holders(image, topic_id))
+    }
+    return finish_deletions(replace(image, deletions={**image.deletions, **holders})) if holders else image
+
+
 def finish_deletions(image: Image) -> Image:
     """Remove the topics of which no live broker has anything."""
     gone = [topic for topic in image.topics.values() if topic.is_being_deleted and not _is_any_awaited(image, topic)]

@@ -148,6 +148,23 @@ class Membership:
             value = registrations.dump(replace(registration, is_ready=True))
             self._store.transact([Set(path, value, found.version)])
 
+    def was_unregistered(self) -> bool:
+        """Whether somebody took this broker's registration away. Its session, which would keep it, lasts."""
+        session_id = self.session_id
+        # In this order: what another session reads says nothing of this one.
+        found = self._store.get(f"{BROKER_IDS}/{self._node_id}")
+        return session_id != 0 and found is None and self._store.session_id == session_id
+
+    def unregister(self, broker_id: int, broker_epoch: int, tenure: Tenure) -> None:
+        """Take a broker's registration away; nothing if it has another one by now.
+
+        Raises :class:`StoreConflict` if this broker is not in office any more.
+        """
+        path = f"{BROKER_IDS}/{broker_id}"
+        found = self._store.get(path)
+        if found is not None and found.created_zxid == broker_epoch:
+            self._store.transact([Check(CONTROLLER_EPOCH, tenure.epoch_version), Delete(path, found.version)])
+
     def leave(self, tenure: Tenure | None = None) -> None:
         """Leave the cluster, and the office in which this broker may be; the others learn of both at once.
 

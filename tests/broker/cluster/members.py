@@ -60,6 +60,8 @@ class MemberProcess:
     session: MemorySession
     parts: Parts
     fatal: list[str] = field(default_factory=list)
+    is_unregistered: bool = False
+    """Whether it was told to stop because of that."""
     tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
     transports: list["MemoryTransport"] = field(default_factory=list)
 
@@ -114,6 +116,7 @@ class Members:
             clocks,
             lambda _count, _name: AtOnce(),
             connector_for=lambda client_id: MemoryConnector(self, client_id),
+            on_unregistered=lambda: setattr(process, "is_unregistered", True),
         )
         process = MemberProcess(storage.node_id, session, parts, fatal)
         self.up[process.id] = process

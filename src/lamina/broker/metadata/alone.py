@@ -13,7 +13,7 @@ from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.publisher import Applied, Publisher
 from lamina.broker.threads import Threads, giving_way
 from lamina.controller.election import NO_FACTS, LogEnd
-from lamina.errors import StorageError
+from lamina.errors import BrokerIdNotRegistered, InvalidRequest, StorageError
 from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
 from lamina.image.diff import Changes
 from lamina.image.features import finalize_new
@@ -102,6 +102,11 @@ class Alone:
                 self._on_fatal(f"a metadata change failed: {error}")
                 raise
             return self._publisher.image
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        if broker_id != self._node_id:
+            raise BrokerIdNotRegistered(f"there is no broker {broker_id}")
+        raise InvalidRequest(f"broker {broker_id} is the whole cluster")
 
     async def wait_until(self, _holds: Callable[[Image], bool]) -> None:
         """A change is served when it has been made."""

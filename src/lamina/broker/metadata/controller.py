@@ -25,6 +25,7 @@ from lamina.controller.brokers import (
     Arrival,
     broker_drains,
     broker_ready,
+    broker_unregistered,
     brokers_gone,
     elect_waiting,
     replicas_made,
@@ -52,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 _REPORTS_SECONDS = 0.25
 """How long a new controller waits for the reports of brokers that are there, before it decides without them."""
+_RELEASE_SECONDS = 1.0
+"""How long a broker that is unregistered may take to follow that others lead."""
 _SILENT_SECONDS = 1.5 * LONGEST_WAIT_MS / 1000
 """A broker that follows asks more often."""
 
@@ -240,6 +243,18 @@ class Controller:
         await self.change(without_gone)
         async with self._has_heard:
             self._has_heard.notify_all()
+
+    async def release(self, broker_id: int) -> int | None:
+        """Have others lead what a broker leads that is to leave for good. Returns its epoch if it is there."""
+
+        def released(image: Image) -> Awaitable[Image]:
+            facts = self.facts
+            return self._on_thread(lambda image: broker_unregistered(image, broker_id, facts), image)
+
+        version = await self.change(released)
+        await self.wait_applied(version, _RELEASE_SECONDS)
+        broker = self._registered.get(broker_id)
+        return None if broker is None else broker.epoch
 
     def _note_registered(self, registered: Mapping[int, Broker]) -> None:
         """What a broker said in another registration counts no more."""

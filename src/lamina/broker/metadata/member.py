@@ -53,10 +53,12 @@ class Member:
         ask_controller: AskController,
         registration_of: Callable[[Broker], Registration],
         on_fatal: Callable[[str], None],
+        on_unregistered: Callable[[], None],
     ) -> None:
         """``following`` asks through :meth:`ask`.
 
-        ``registration_of`` is what this broker tells of itself, with the addresses that it has.
+        ``registration_of`` is what this broker tells of itself, with the addresses that it has. ``on_unregistered`` is
+        told when the cluster goes on without this broker: it is to stop.
         """
         self._node_id = node_id
         self._loop = loop
@@ -68,6 +70,8 @@ class Member:
         self._ask_controller = ask_controller
         self._registration_of = registration_of
         self._on_fatal = on_fatal
+        self._on_unregistered = on_unregistered
+        self._is_unregistered = False
         self._registration: Registration | None = None
         self._epoch = -1
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -126,8 +130,8 @@ class Member:
 
     async def drain(self, seconds: float) -> None:
         """Have the leaders of this broker moved away, as far as that can be within the time."""
-        if not self._session.is_answered:
-            return  # nobody can be elected now
+        if not self._session.is_answered or self._is_unregistered:
+            return  # nobody can be elected now, or others are already
         self._following.facts.is_draining = True
         self._following.tell()
         try:
@@ -196,6 +200,26 @@ class Member:
                 await self.controller.balance_leaders(allowed_percentage)
             except KafkaError as error:
                 logger.warning("leaders are not brought back to their preferred replicas now: %s", error)
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Take a broker out of the cluster for good (R73). One that runs finds its registration gone, and stops."""
+        controller = self._office()
+        epoch = await controller.release(broker_id)
+        if epoch is None:
+            return
+        try:
+            await self._thread.run(lambda: self._membership.unregister(broker_id, epoch, controller.tenure))
+        except StoreError as error:
+            controller.resign(str(error))
+            raise NotController(f"broker {broker_id} cannot be unregistered: {error}") from error
+
+        def is_gone(image: Image) -> bool:
+            broker = image.brokers.get(broker_id)
+            return broker is None or broker.epoch != epoch
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_EVERYWHERE_SECONDS):
+                await self._following.wait_until(is_gone)
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: InSyncRequests
@@ -276,10 +300,22 @@ class Member:
     async def _look(self) -> None:
         registered: Registered = await self._thread.run(self._membership.brokers)
         mine = registered.get(self._node_id)
+        if mine is None and await self._thread.run(self._membership.was_unregistered):
+            self._end_membership()
+            return
         if mine is None or mine[1] != self._epoch:
             await self._register_again()
             registered = await self._await_others()
         await self.election.look(registered, self._session.negotiated_timeout_ms)
+
+    def _end_membership(self) -> None:
+        """Somebody took this broker out of the cluster: it takes no part any more, until it is started again."""
+        if not self._is_unregistered:
+            logger.warning("this broker was unregistered: it stops")
+            self._is_unregistered = True
+            self._session.hold(0)
+            self.election.resign("this broker was unregistered")
+            self._on_unregistered()
 
     async def _register_again(self) -> None:
         """The session is another one: what was ephemeral is gone, and the others count this broker as gone."""

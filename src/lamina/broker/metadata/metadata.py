@@ -34,6 +34,9 @@ class Decider(Protocol):
         meanwhile. Raises NOT_CONTROLLER where another broker decides.
         """
 
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Take a broker out of the cluster for good. Raises BROKER_ID_NOT_REGISTERED where nobody knows of it."""
+
     async def wait_until(self, holds: Callable[[Image], bool]) -> None:
         """Until what this broker serves is so. To be asked for what follows from a change that was made."""
 
@@ -67,6 +70,9 @@ class Metadata:
 
     async def change(self, change: Change) -> Image:
         return await self._decider.change(change)
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        await self._decider.unregister_broker(broker_id)
 
     async def wait_until(self, holds: Callable[[Image], bool]) -> None:
         await self._decider.wait_until(holds)

@@ -62,6 +62,7 @@ from lamina.broker.requests.handlers import (
     produce,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     update_features,
     write_txn_markers,
 )
@@ -180,6 +181,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     ),
     (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups, p.clocks)),
     (update_features.API, lambda p: partial(update_features.handle, p.metadata)),
+    (unregister_broker.API, lambda p: partial(unregister_broker.handle, p.metadata)),
     (describe_cluster.API, lambda p: partial(describe_cluster.handle, p.metadata)),
     (describe_producers.API, lambda p: partial(describe_producers.handle, p.partitions)),
     (add_partitions_to_txn.API, lambda p: partial(add_partitions_to_txn.handle, p.metadata, p.transactions)),

@@ -1,0 +1,117 @@
+"""UnregisterBroker (R73): the cluster goes on without a broker, and a broker without registration stops."""
+
+import pytest
+
+from lamina.errors import ErrorCode
+from lamina.store.interface import Delete, StoreAway
+from lamina.store.membership import BROKER_IDS
+from tests.broker.cluster.conftest import NewMembers
+from tests.broker.cluster.members import Members
+
+UNREGISTER_BROKER = 64
+
+
+@pytest.fixture
+def members(new_members: NewMembers) -> Members:
+    """Brokers 1, 2 and 3; broker 1 is the controller, and broker 3 leads a partition."""
+    members = new_members()
+    for node_id in (1, 2, 3):
+        members.start(node_id)
+    members.create(1, "t", [[3, 2, 1]])
+    members.run_until(lambda: members.leads(3, "t") and members.produce(3, "t") == ErrorCode.NONE)
+    return members
+
+
+def unregister(members: Members, node_id: int, broker_id: int) -> ErrorCode:
+    return ErrorCode(members.ask(node_id, UNREGISTER_BROKER, 0, broker_id=broker_id).error_code)
+
+
+def test_a_running_broker_hands_over_and_is_told_to_stop(members: Members) -> None:
+    assert unregister(members, 2, 3) == ErrorCode.NONE
+    state = members.state("t")
+    assert (state.leader, state.isr, state.replicas) == (2, (2, 1), (3, 2, 1)), "it stays assigned"
+    assert 3 not in members.up[1].image.brokers
+    members.run_until(lambda: members.up[3].is_unregistered)
+    assert not members.up[3].fatal
+    members.run_for(0.5)
+    assert 3 not in members.up[1].image.brokers, "it does not register again"
+    assert members.produce(2, "t") == ErrorCode.NONE
+
+
+def test_it_takes_no_records_once_it_knows(members: Members) -> None:
+    assert unregister(members, 1, 3) == ErrorCode.NONE
+    members.run_until(lambda: members.up[3].is_unregistered)
+    assert members.produce(3, "t", acks=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_it_stops_cleanly_and_joins_again_when_it_is_started(members: Members) -> None:
+    assert unregister(members, 1, 3) == ErrorCode.NONE
+    members.run_until(lambda: members.up[3].is_unregistered)
+    began = members.loop.time()
+    members.stop(3)
+    assert members.loop.time() - began < 1.5, "others lead already"
+    assert members.start(3).parts.storage.was_clean
+    members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
+
+
+def test_the_controller_can_be_unregistered(members: Members) -> None:
+    assert unregister(members, 2, 1) == ErrorCode.NONE
+    members.run_until(lambda: members.up[1].is_unregistered)
+    members.stop(1)
+    assert members.controller().id != 1
+    members.run_until(lambda: 1 not in members.controller().image.brokers)
+    assert set(members.state("t").isr) == {2, 3}
+
+
+def test_a_broker_that_is_away_and_has_replicas_is_known(members: Members) -> None:
+    members.stop(3)
+    assert unregister(members, 2, 3) == ErrorCode.NONE
+    assert members.state("t").replicas == (3, 2, 1)
+
+
+def test_a_broker_that_nobody_knows_is_not_registered(members: Members) -> None:
+    for broker_id in (4, -1, 2**31 - 1):
+        assert unregister(members, 2, broker_id) == ErrorCode.BROKER_ID_NOT_REGISTERED
+    members.start(4)
+    members.stop(4)
+    assert unregister(members, 2, 4) == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_broker_that_is_away_is_not_remembered_for_what_it_may_have_of_deleted_topics(members: Members) -> None:
+    members.stop(3)
+    members.delete(1, "t")
+    members.run_until(lambda: list(members.controller().image.deletions.values()) == [(3,)])
+    assert unregister(members, 2, 3) == ErrorCode.NONE
+    assert not members.controller().image.deletions
+    assert unregister(members, 2, 3) == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_session_that_ends_is_no_unregistering(members: Members) -> None:
+    members.expire(3)
+    members.run_until(lambda: len(members.state("t").isr) == 3 and members.state("t").leader_epoch > 0)
+    assert not members.up[3].is_unregistered
+
+
+def test_a_registration_that_an_operator_removes_counts_as_well(members: Members) -> None:
+    path, session = f"{BROKER_IDS}/3", members.up[1].session
+    entry = session.get(path)
+    assert entry is not None
+    session.transact([Delete(path, entry.version)])
+    members.run_until(lambda: members.up[3].is_unregistered)
+    members.run_until(lambda: members.state("t").leader == 2)
+
+
+def test_a_controller_that_cannot_write_hands_the_request_to_the_next(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    membership = members.up[1].member._membership
+
+    def fails_once(*_: object) -> None:
+        monkeypatch.undo()
+        raise StoreAway("ZooKeeper does not answer")
+
+    monkeypatch.setattr(membership, "unregister", fails_once)
+    epoch = members.up[1].image.controller_epoch
+    assert unregister(members, 2, 3) == ErrorCode.NONE
+    assert members.controller().image.controller_epoch > epoch
+    members.run_until(lambda: members.up[3].is_unregistered)
