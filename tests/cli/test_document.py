@@ -40,6 +40,7 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
         ("topics", "list"),
         ("topics", "describe", topic),
         ("topics", "offsets", topic),
+        ("topics", "elect", topic),
         ("topics", "offsets", topic, "--at", "earliest"),
         ("configs", "get", "--topic", topic, "--all"),
         ("configs", "get", "--broker", "1", "--all"),
@@ -47,7 +48,16 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
         ("features", "upgrade", "transaction.version=2", "--dry-run"),
     )
     rows = [row for args in asked for row in lamina(*args, "--json", *where).objects]
-    cluster = {"broker", "topic", "partition_ends", "partition_offset", "config", "feature", "feature_update"}
+    cluster = {
+        "broker",
+        "topic",
+        "partition_ends",
+        "partition_offset",
+        "config",
+        "feature",
+        "feature_update",
+        "election",
+    }
     assert {row["type"] for row in rows} == cluster
     for row in rows:
         below = [inner for name in ("partitions", "synonyms") for inner in row.get(name, [])]

@@ -69,6 +69,8 @@ def test_a_name_that_is_not_there_gets_the_one_that_was_meant(lamina: Lamina, ty
         ("produce t --property parse.key=true", "--key-separator :"),
         ("consume t --property print.key=true", "--format '%k"),
         ("consume t --offset 5", "no such option '--offset': give --from WHERE"),
+        ("topics elect --election-type preferred", "give --unclean for an unclean election, nothing for"),
+        ("topics elect --path-to-json-file f", "give --file FILE"),
         ("configs get --entity-type topics", "give --topic TOPIC, --broker ID or --broker-default"),
     ],
 )

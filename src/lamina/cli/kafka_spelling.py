@@ -17,6 +17,7 @@ KAFKA_TOOLS = {
     "explain": "cleaner explain",
     "get-offsets": "topics offsets",
     "help": "--help",
+    "leader-election": "topics elect",
     "list": "topics list",
     "producer-perf-test": "bench produce",
     "run": "serve",
@@ -44,6 +45,9 @@ _ADVICE: Mapping[tuple[str, str], str] = {
     ("lamina doctor", "--port"): _LISTEN,
     ("lamina produce", "--property"): "give --key-separator : for lines of the form KEY:VALUE",
     ("lamina consume", "--property"): r"give --format '%k\t%v' to print keys too",
+    ("lamina topics elect", "--election-type"): "give --unclean for an unclean election, nothing for a preferred one",
+    ("lamina topics elect", "--all-topic-partitions"): "give --all",
+    ("lamina topics elect", "--path-to-json-file"): "give --file FILE",
     ("lamina consume", "--offset"): "give --from WHERE: an offset, earliest or latest",
 }
 """By the command's path and what was typed."""

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from lamina.cli.topics.offsets_file import Mark, OffsetsFileError, read_marks
+from lamina.cli.topics.kafka_file import KafkaFileError
+from lamina.cli.topics.offsets_file import Mark, read_marks
 
 GOOD = {"topic": "orders", "partition": 0, "offset": 7}
 
@@ -35,7 +36,7 @@ def test_partitions_are_read_and_the_version_may_be_left_out() -> None:
     ],
 )
 def test_an_entry_that_cannot_be_used_is_shown(entry: Any) -> None:
-    with pytest.raises(OffsetsFileError, match=r'is not \{"topic"'):
+    with pytest.raises(KafkaFileError, match=r'is not \{"topic"'):
         read(entry)
 
 
@@ -53,5 +54,5 @@ def test_an_entry_that_cannot_be_used_is_shown(entry: Any) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_gets_a_sentence(data: bytes, sentence: str) -> None:
-    with pytest.raises(OffsetsFileError, match=sentence):
+    with pytest.raises(KafkaFileError, match=sentence):
         read_marks(data)

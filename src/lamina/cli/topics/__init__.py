@@ -7,6 +7,7 @@ from lamina.cli.topics.create import create
 from lamina.cli.topics.delete import delete
 from lamina.cli.topics.delete_records import delete_records
 from lamina.cli.topics.describe import describe
+from lamina.cli.topics.elect import elect
 from lamina.cli.topics.list import list_topics
 from lamina.cli.topics.offsets import offsets
 from lamina.cli.usage import CommandGroup
@@ -25,5 +26,5 @@ def command() -> None:
     """Create, describe, change and delete topics."""
 
 
-for subcommand in (add_partitions, create, delete, delete_records, describe, list_topics, offsets):
+for subcommand in (add_partitions, create, delete, delete_records, describe, elect, list_topics, offsets):
     command.add_command(subcommand)

@@ -8,8 +8,9 @@ from lamina.cli.options.names import topic_argument
 from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import print_table
+from lamina.cli.topics.kafka_file import KafkaFileError
 from lamina.cli.topics.lookup import describe_all
-from lamina.cli.topics.offsets_file import ALL_RECORDS, Mark, OffsetsFileError, read_marks
+from lamina.cli.topics.offsets_file import ALL_RECORDS, Mark, read_marks
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 
@@ -97,7 +98,7 @@ def _read(file: str) -> list[Mark]:
     with open(file, "rb") as opened:
         try:
             return read_marks(opened.read())
-        except OffsetsFileError as error:
+        except KafkaFileError as error:
             raise click.BadParameter(f"{file}: {error}.", param_hint="--file") from error
 
 
