@@ -490,6 +490,10 @@ class PartitionLog:
             raise self.fail(error) from error
 
     def close(self) -> None:
-        """Let go of every file, changing none: what is on disk is what a crash would leave."""
+        """Let go of every file, changing none: what is on disk is what a crash would leave.
+
+        Nobody is told of anything any more: a log and whoever is told would hold each other in memory.
+        """
         for segment in self._segments:
             segment.close()
+        self.on_first_batch = self.on_roll = self.on_truncate = self.shape.rebuilds.fail = None

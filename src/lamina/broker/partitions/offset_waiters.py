@@ -5,6 +5,7 @@ takes nothing from the others. Must not know what the offsets mean.
 """
 
 import asyncio
+import logging
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,6 +14,8 @@ from itertools import count
 from operator import itemgetter
 
 from lamina.errors import KafkaError
+
+logger = logging.getLogger(__name__)
 
 Waiter = Callable[[KafkaError | None], None]
 """Told once, with the reason where nothing can be promised."""
@@ -24,11 +27,13 @@ _OFFSET = itemgetter(0)
 
 
 class OffsetWaiters:
-    __slots__ = ("_due", "_is_telling", "_numbers", "_on_failure", "_places", "_waiting")
+    __slots__ = ("_due", "_is_telling", "_name", "_numbers", "_places", "_waiting", "on_failure")
 
-    def __init__(self, on_failure: Callable[[Exception], None]) -> None:
-        """``on_failure`` is told of what a waiter raised: it is ours, and nobody else's to handle."""
-        self._on_failure = on_failure
+    def __init__(self, name: str) -> None:
+        """``name`` is that of what is waited for."""
+        self._name = name
+        self.on_failure: Callable[[], None] | None = None
+        """Told that a waiter raised something: that is our fault, and nobody else's to handle."""
         self._waiting: list[tuple[int, int, Waiter]] = []
         """By offset, then in the order in which they came, which is nearly always the same."""
         self._places: dict[Waiter, tuple[int, int]] = {}
@@ -87,7 +92,9 @@ class OffsetWaiters:
             try:
                 waiter(error)
             except Exception as failure:
-                self._on_failure(failure)
+                logger.error("one who waited for %s failed", self._name, exc_info=failure)
+                if self.on_failure is not None:
+                    self.on_failure()
         self._is_telling = bool(self._due)
         if self._due:
             # What they do is no part of the request that let them go on.

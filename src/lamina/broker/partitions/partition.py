@@ -6,7 +6,6 @@ follows from the high watermark and the log's open transactions. It leads, it fo
 open and serves no client, because no leader is elected. Must not know requests or other partitions.
 """
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
@@ -39,8 +38,6 @@ from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
-
-logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
 READ_COMMITTED = 1
@@ -79,7 +76,6 @@ class Partition:
         "leader",
         "log",
         "on_marker",
-        "on_waiter_failure",
         "topic",
         "topic_id",
     )
@@ -113,8 +109,6 @@ class Partition:
         self.free_space = free_space
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Told of each marker once it is in the log: producer id, its epoch, and whether it commits."""
-        self.on_waiter_failure: Callable[[], None] | None = None
-        """Told that one who waited here failed unexpectedly; the partition has nothing to do with it."""
         log.producers.verifies_transactions = True
         self._flusher = flusher
         self._cluster = cluster
@@ -124,9 +118,10 @@ class Partition:
         waits longest is answered first."""
         self._parked_replicas: dict[Parked, None] = {}
         self._uncommitted = UncommittedBytes()
-        self._commit_waiters = OffsetWaiters(self._waiter_failed)
+        name = log.name
+        self._commit_waiters = OffsetWaiters(name)
         """Who waits until the high watermark reaches an offset."""
-        self._deletion_waiters = OffsetWaiters(self._waiter_failed)
+        self._deletion_waiters = OffsetWaiters(name)
         """Who waits until the low watermark reaches an offset."""
         self._leadership = 0
         """Another number whenever this broker may have stopped leading: what an offset meant before, it may not mean
@@ -497,10 +492,9 @@ class Partition:
         self._commit_waiters.forget(waiter)
         self._deletion_waiters.forget(waiter)
 
-    def _waiter_failed(self, error: Exception) -> None:
-        logger.error("one who waited for %s failed", self.log.name, exc_info=error)
-        if self.on_waiter_failure is not None:
-            self.on_waiter_failure()
+    def report_failed_waiters(self, failed: Callable[[], None]) -> None:
+        """``failed`` is told of each who waited here and failed; the partition has nothing to do with it."""
+        self._commit_waiters.on_failure = self._deletion_waiters.on_failure = failed
 
     def flush_in_background(self) -> None:
         self._flusher.flush_to(self.log.log_end_offset)

@@ -42,7 +42,7 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         self.remove(partition.topic, partition.index)
-        partition.on_waiter_failure = partial(self._counters.count_unexpected, Place.PARTITION)
+        partition.report_failed_waiters(partial(self._counters.count_unexpected, Place.PARTITION))
         self._by_key[partition.topic, partition.index] = partition
         self._names[partition.topic_id] = partition.topic
 
