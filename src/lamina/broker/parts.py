@@ -22,7 +22,6 @@ from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.alone import Alone
-from lamina.broker.metadata.frozen_heap import FrozenHeap
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Publisher, settings_in
 from lamina.broker.metadata.replicas import Replicas
@@ -278,7 +277,7 @@ def build_parts(
         publisher.truncations = member_parts.truncations(directories, cleaner)
         fetchers = member_parts.fetchers(settings, publisher.truncations)
         publisher.add_listener(fetchers)
-    for listener in (groups, transactions, cleaner, request_watch, follower_waits, FrozenHeap()):
+    for listener in (groups, transactions, cleaner, request_watch, follower_waits):
         publisher.add_listener(listener)
 
     def went_offline(partition: Partition) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
+from lamina.broker.cycle_collector import short_collections
 from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
@@ -116,7 +117,7 @@ class Server:
         """
         self._stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
-        with dumping_on_signal(loop):
+        with dumping_on_signal(loop), short_collections(self._clocks):
             open_files_limit = raise_descriptor_limit()
             RESERVE.hold(_LOG_RESERVE)
             bound, bound_admin = self._bind()
