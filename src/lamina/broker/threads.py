@@ -108,6 +108,15 @@ class Threads:
             future.add_done_callback(waited)
         return future
 
+    def compute(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """As :meth:`run`, for work that keeps the interpreter busy: it gives way to the loop."""
+
+        def give_way() -> T:
+            with giving_way():
+                return work()
+
+        return self.run(give_way)
+
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         with self._counting:
             self.waiting += 1

@@ -7,7 +7,7 @@ API.
 from collections.abc import Sequence
 
 from lamina.broker.requests.request import Request, Response
-from lamina.broker.threads import Threads, giving_way
+from lamina.broker.threads import Threads
 from lamina.wire.building import Shape
 from lamina.wire.codec import encode_response_around
 
@@ -22,9 +22,6 @@ async def response_around(
     response = shape(throttle_time=request.throttle_ms, **{array: ()})
 
     def encode() -> Response:
-        with giving_way():
-            return [encode_response_around(response, array, encoded, request.correlation_id)]
+        return [encode_response_around(response, array, encoded, request.correlation_id)]
 
-    if len(encoded) > _ENTRIES_AT_A_TIME:
-        return await message_thread.run(encode)
-    return [encode_response_around(response, array, encoded, request.correlation_id)]
+    return await message_thread.compute(encode) if len(encoded) > _ENTRIES_AT_A_TIME else encode()

@@ -17,7 +17,7 @@ from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, H
 from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.broker.requests.request_watch import RequestWatch
-from lamina.broker.threads import Threads, giving_way
+from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.wire.answer_entries import has_entries
@@ -131,11 +131,7 @@ class Router:
         if len(body) <= LARGE_REQUEST_BYTES:
             return _parsed(api, request, body)
 
-        def parse() -> Any:
-            with giving_way():
-                return _parsed(api, request, body)
-
-        return await self._message_thread.run(parse)
+        return await self._message_thread.compute(lambda: _parsed(api, request, body))
 
     def _serve_unsupported(
         self, client: Client, api_key: int, api_version: int, correlation_id: int, client_id: str | None
@@ -175,16 +171,15 @@ class Router:
     async def _error_response(self, api: Api, request: Request, message: Any, error: KafkaError) -> Any:
         if api.parse is not None or not has_entries(message, LARGE_RESPONSE_ENTRIES):
             return api.error_response(request, message, error)
-        return await self._message_thread.run(lambda: api.error_response(request, message, error))
+        return await self._message_thread.compute(lambda: api.error_response(request, message, error))
 
     async def _encode_large(self, request: Request, response: Any) -> Response:
         response = _throttled(request, response)
 
         def encode() -> tuple[Counter[int], bytearray]:
-            with giving_way():
-                return Counter(error_codes(response)), encode_response(response, request.correlation_id)
+            return Counter(error_codes(response)), encode_response(response, request.correlation_id)
 
-        errors, encoded = await self._message_thread.run(encode)
+        errors, encoded = await self._message_thread.compute(encode)
         for error_code, times in errors.items():
             request.failed(error_code, times)
         return [encoded]

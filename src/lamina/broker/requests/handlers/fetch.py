@@ -33,7 +33,7 @@ from lamina.broker.requests.leader_hints import FIRST_FETCH_WITH_HINTS, IN_FETCH
 from lamina.broker.requests.replica_feed import PartitionKey, ReplicaFeed
 from lamina.broker.requests.replica_selector import follower_in_rack
 from lamina.broker.requests.request import Request, Response
-from lamina.broker.threads import Threads, giving_way
+from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import (
@@ -271,12 +271,9 @@ class Fetch:
             _add(topics, key, fetched)
             await turns.step()
         endpoints = self._endpoints(request, message, topics)
-
-        def encode() -> Response:
-            with giving_way():
-                return _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
-
-        return await self._message_thread.run(encode)
+        return await self._message_thread.compute(
+            lambda: _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
+        )
 
     def _turns(self, fetching: Fetching) -> Turns | None:
         """If the partitions are too many for one."""

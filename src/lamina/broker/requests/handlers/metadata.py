@@ -21,7 +21,7 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from lamina.broker.requests.partition_metadata import View, partition_metadata
 from lamina.broker.requests.request import Request, Response
-from lamina.broker.threads import Threads, giving_way
+from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import (
@@ -144,12 +144,9 @@ class DescribeTopics:
         encoded = self._kept(topic) if operations == NOT_ASKED and not view.offline else {}
         key = (request.api_version, request.listener_name)
         if key not in encoded:
-
-            def encode() -> bytearray:
-                with giving_way():
-                    return encode_entity(_whole_topic(request, topic, operations, view))
-
-            encoded[key] = await self._message_thread.run(encode)
+            encoded[key] = await self._message_thread.compute(
+                lambda: encode_entity(_whole_topic(request, topic, operations, view))
+            )
         return encoded[key]
 
     def _view(self, request: Request, topic: Topic) -> View:
