@@ -6,12 +6,13 @@ and asks it itself. Must not know what was appended.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import Context
 from functools import partial
 
 from lamina.broker.counters import Counters, Place
-from lamina.broker.partitions.offset_waiters import Waiter
+from lamina.broker.partitions.offset_waiters import AT_A_TIME, Waiter
 from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
@@ -85,7 +86,7 @@ async def _all_told(
 ) -> dict[TopicPartition, KafkaError]:
     loop = asyncio.get_running_loop()
     waiting: list[asyncio.Future[None]] = []
-    timed: list[tuple[Partition, Waiter]] = []
+    timed: deque[tuple[Partition, Waiter]] = deque()
     failed: dict[TopicPartition, KafkaError] = {}
     for partition, call in calls:
         future: asyncio.Future[None] = loop.create_future()
@@ -100,10 +101,12 @@ async def _all_told(
         waiting.append(future)
         if timeout_ms is not None and partition.is_replicated:
             timed.append((partition, done))
+        if len(waiting) % AT_A_TIME == 0:
+            await asyncio.sleep(0)
     began_ns = clocks.monotonic_ns()
     timer = None
     if timed and timeout_ms is not None:
-        timer = loop.call_later(timeout_ms / 1000, _time_out, timed, context=Context())
+        timer = loop.call_later(timeout_ms / 1000, _time_out, loop, timed, context=Context())
     try:
         for one in waiting:
             await one
@@ -116,7 +119,11 @@ async def _all_told(
     return failed
 
 
-def _time_out(waiters: Iterable[tuple[Partition, Waiter]]) -> None:
-    for partition, waiter in waiters:
+def _time_out(loop: asyncio.AbstractEventLoop, waiters: deque[tuple[Partition, Waiter]]) -> None:
+    """As many as may be told in one turn of the loop, and the others in the next ones."""
+    for _ in range(min(AT_A_TIME, len(waiters))):
+        partition, waiter = waiters.popleft()
         partition.forget_waiter(waiter)
         waiter(RequestTimedOut("other replicas have not followed in time; they may follow later"))
+    if waiters:
+        loop.call_soon(_time_out, loop, waiters, context=Context())
