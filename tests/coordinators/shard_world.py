@@ -288,7 +288,8 @@ class ShardWorld:
         return errors
 
     def delete(self, group: str = GROUP) -> None:
-        self.ask(lambda waiter: self.shard.delete(group, waiter))
+        while not self.ask(lambda waiter: self.shard.delete(group, waiter)):
+            pass
 
     def expire(self, group: str = GROUP) -> None:
         self.carry_out(self.shard.expire(group, self.now))

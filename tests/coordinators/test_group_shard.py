@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.coordinators import group_shard, offsets
 from lamina.coordinators.decision import Decision, Producer
 from lamina.coordinators.group_requests import JoinResponse
+from lamina.coordinators.group_shard import DELETE_GONE
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import (
     FencedInstanceId,
@@ -321,9 +323,47 @@ def test_the_offsets_of_a_topic_go_with_it(world: ShardWorld) -> None:
     world.commit(1)
     world.commit(2, topic="u")
     world.commit(3, group="h")
-    world.carry_out(world.shard.topics_deleted(frozenset({"t"})))
+    world.carry_out(world.shard.topics_deleted(frozenset({"t"}), world.now))
+    world.pass_ms(0)
     assert world.fetch() == [2]
     assert world.listed() == {GROUP: ("classic", "Empty")}
+
+
+@pytest.fixture
+def many(world: ShardWorld, monkeypatch: pytest.MonkeyPatch) -> ShardWorld:
+    """Five offsets, where two are as many as go in one turn."""
+    for module in (offsets, group_shard):
+        monkeypatch.setattr(module, "AT_A_TIME", 2)
+    for partition in range(5):
+        world.commit(1, partition=partition)
+    return world
+
+
+def test_many_offsets_of_a_deleted_topic_go_in_several_turns(many: ShardWorld) -> None:
+    many.carry_out(many.shard.topics_deleted(frozenset({"t"}), many.now))
+    left = []
+    while DELETE_GONE in many.timers:
+        del many.timers[DELETE_GONE]
+        many.carry_out(many.shard.on_timer(DELETE_GONE, many.now))
+        left.append(len(many.fetch()))
+    assert left == [3, 1, 0]
+
+
+def test_a_group_with_many_offsets_is_deleted_in_several_turns(many: ShardWorld) -> None:
+    left = []
+    while not many.ask(lambda waiter: many.shard.delete(GROUP, waiter)):
+        left.append(len(many.fetch()))
+    assert left == [3, 1]
+    assert not many.listed()
+
+
+def test_many_offsets_of_a_group_expire_in_several_turns_and_take_it_along(many: ShardWorld) -> None:
+    many.pass_ms(8 * DAY_MS)
+    left = []
+    while many.listed():
+        many.expire()
+        left.append(len(many.fetch()))
+    assert left == [3, 1, 0]
 
 
 # Expiry

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.coordinators.group_requests import CommittedPartition, FetchedOffset
-from lamina.coordinators.offsets import Expiry, Offsets
+from lamina.coordinators.offsets import AT_A_TIME, Expiry, Offsets
 from lamina.coordinators.records.group_codec import encode_record
 from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, OffsetValue
 from lamina.errors import OffsetMetadataTooLarge, UnstableOffsetCommit
@@ -140,9 +140,9 @@ def test_deleting_takes_what_open_transactions_would_commit() -> None:
     offsets = Offsets()
     commit(offsets, committed(1), committed(2, "u"), committed(3, "v"), producer_id=40)
     replay(offsets, offsets.delete("g", [("t", 0)]))
-    replay(offsets, offsets.delete_topics(frozenset({"u"})))
+    replay(offsets, offsets.delete_stored(offsets.of_topics(frozenset({"u"}))))
     assert [one.topic for one in offsets.fetch("g", None, require_stable=True)] == ["v"]
-    replay(offsets, offsets.delete_all("g"))
+    replay(offsets, offsets.delete_all("g")[0])
     offsets.end_transaction(40, is_committed=True)
     assert not offsets.has_any("g")
 
@@ -159,15 +159,48 @@ def test_deleting_removes_what_is_there_and_nothing_else() -> None:
     commit(offsets, committed(1), committed(2, "u"))
     replay(offsets, offsets.delete("g", [("t", 0), ("t", 99), ("v", 0)]))
     assert [one.topic for one in offsets.fetch("g", None, require_stable=False)] == ["u"]
-    replay(offsets, offsets.delete_all("g"))
+    replay(offsets, offsets.delete_all("g")[0])
     assert not offsets.has_any("g")
 
 
 def test_a_deleted_topic_takes_its_offsets_along() -> None:
     offsets = Offsets()
     commit(offsets, committed(1), committed(2, "u"))
-    replay(offsets, offsets.delete_topics(frozenset({"t"})))
+    replay(offsets, offsets.delete_stored(offsets.of_topics(frozenset({"t"}))))
     assert [one.topic for one in offsets.fetch("g", None, require_stable=False)] == ["u"]
+
+
+def test_what_is_committed_for_another_topic_of_the_name_stays() -> None:
+    offsets = Offsets()
+    commit(offsets, committed(1), committed(2, "u"))
+    gone = offsets.of_topics(frozenset({"t", "u"}))
+    commit(offsets, committed(1))
+    replay(offsets, offsets.delete_stored(gone))
+    assert [one.topic for one in offsets.fetch("g", None, require_stable=False)] == ["t"]
+    replay(offsets, offsets.delete_stored(gone))
+
+
+def many(topic: str = "t") -> list[CommittedPartition]:
+    return [CommittedPartition(topic, partition, 1, -1, "") for partition in range(AT_A_TIME + 1)]
+
+
+def test_of_many_offsets_some_are_deleted_at_a_time() -> None:
+    offsets = Offsets()
+    commit(offsets, *many())
+    records, has_more = offsets.delete_all("g")
+    assert (len(records), has_more) == (AT_A_TIME, True)
+    replay(offsets, records)
+    records, has_more = offsets.delete_all("g")
+    assert (len(records), has_more) == (1, False)
+
+
+def test_of_many_offsets_some_expire_at_a_time() -> None:
+    offsets = Offsets()
+    commit(offsets, *many())
+    gone = offsets.expired("g", Expiry(), 2 * DAY_MS, DAY_MS)
+    assert len(gone) == AT_A_TIME
+    replay(offsets, gone)
+    assert len(offsets.expired("g", Expiry(), 2 * DAY_MS, DAY_MS)) == 1
 
 
 def test_offsets_expire_by_their_commit() -> None:

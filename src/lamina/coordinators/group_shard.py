@@ -31,7 +31,7 @@ from lamina.coordinators.group_requests import (
     TransactionalCommitRequest,
 )
 from lamina.coordinators.offset_requests import Group, GroupDecision
-from lamina.coordinators.offsets import Offsets
+from lamina.coordinators.offsets import AT_A_TIME, Offsets, StoredOffset
 from lamina.coordinators.records.group_records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -46,6 +46,8 @@ from lamina.errors import (
     InvalidSessionTimeout,
     UnknownMemberId,
 )
+
+DELETE_GONE: TimerName = ("delete offsets of deleted topics",)
 
 
 class GroupCounts:
@@ -63,6 +65,8 @@ class GroupShard:
         """The settings and topics that a decision about a group depends on."""
         self._groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self._gone: list[StoredOffset] = []
+        """Soft: offsets in topics that are deleted, which are still to be."""
         self._counts = counts
         self._is_loaded = False
 
@@ -237,11 +241,29 @@ class GroupShard:
         _check_group_id(request.group_id)
         return offset_requests.delete(self.offsets, self._required(request.group_id), request, waiter)
 
-    def topics_deleted(self, topics: frozenset[str]) -> GroupDecision:
-        return GroupDecision(self.offsets.delete_topics(topics), is_atomic=False, is_refusable=True)
+    def topics_deleted(self, topics: frozenset[str], now: Now) -> GroupDecision:
+        """The offsets that are there now go in the next turns."""
+        gone = self.offsets.of_topics(topics)
+        if not gone:
+            return GroupDecision()
+        decision = GroupDecision(soft_changes=[lambda: self._gone.extend(gone)], is_refusable=True)
+        decision.set_timer(DELETE_GONE, now.monotonic_ms)
+        return decision
+
+    def _delete_gone(self, now: Now) -> GroupDecision:
+        some = self._gone[:AT_A_TIME]
+        decision = GroupDecision(self.offsets.delete_stored(some), is_atomic=False, is_refusable=True)
+
+        def deleted() -> None:
+            del self._gone[: len(some)]
+
+        decision.soft_changes.append(deleted)
+        if len(self._gone) > len(some):
+            decision.set_timer(DELETE_GONE, now.monotonic_ms)
+        return decision
 
     def expire(self, group_id: str, now: Now) -> GroupDecision:
-        """Remove expired offsets, and with the last of them a group without members."""
+        """Remove expired offsets, not more than fit into a turn, and with the last of them a group without members."""
         decision = GroupDecision(is_atomic=False, is_refusable=True)
         group = self._group(group_id)
         if group is None:
@@ -293,17 +315,22 @@ class GroupShard:
         return group.describe(self._context(group))
 
     def delete(self, group_id: str, waiter: Waiter) -> GroupDecision:
+        """Answered with whether it is gone: of a group with many offsets only some of these go in one turn."""
         group = self._required(group_id)
         group.check_delete()
-        records = [*self.offsets.delete_all(group_id), *group.tombstones()]
+        records, has_more = self.offsets.delete_all(group_id)
         decision = GroupDecision(records, is_atomic=False, is_refusable=True)
-        decision.soft_changes.append(lambda: self._forget_unstored(group))
-        decision.reply(waiter, None)
+        if not has_more:
+            decision.records += group.tombstones()
+            decision.soft_changes.append(lambda: self._forget_unstored(group))
+        decision.reply(waiter, not has_more)
         return decision
 
     # Time
 
     def on_timer(self, name: TimerName, now: Now) -> GroupDecision:
+        if name == DELETE_GONE:
+            return self._delete_gone(now)
         group = self._groups.get(name[0])
         if isinstance(group, ConsumerGroup):
             return group.on_timer(name, now, self._context(group))

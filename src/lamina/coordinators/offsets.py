@@ -5,6 +5,7 @@ Owns what is committed. Whether a member may commit is its group's business. Dur
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from lamina.coordinators.records.group_records import GroupRecord, OffsetKey, Of
 from lamina.errors import KafkaError, OffsetMetadataTooLarge, UnstableOffsetCommit
 from lamina.topic_partition import TopicPartition
 
+AT_A_TIME = 256
+"""So many offsets are deleted in one turn of the loop: one takes a few microseconds."""
 _STORED_MAX_BYTES = 2**15 - 1
 """No longer text fits into a record, whatever is allowed."""
 _NOTHING: Mapping[TopicPartition, Any] = {}
@@ -29,6 +32,14 @@ class Expiry(NamedTuple):
     """They all count from here, when the group became empty; ``None``: each from its own commit."""
     kept_topics: frozenset[str] = frozenset()
     """Topics that are read: their offsets do not expire."""
+
+
+class StoredOffset(NamedTuple):
+    """An offset as it was at one time."""
+
+    key: OffsetKey
+    stored: _Stored | None
+    """``None`` where only an open transaction writes it."""
 
 
 class _Pending(NamedTuple):
@@ -159,28 +170,41 @@ class Offsets:
             if (topic, partition) in group or (topic, partition) in unstable
         ]
 
-    def delete_all(self, group_id: str) -> list[GroupRecord]:
+    def delete_all(self, group_id: str) -> tuple[list[GroupRecord], bool]:
+        """Tombstones for all offsets of a group, at most ``AT_A_TIME``, and whether there are more."""
         known = self._committed.get(group_id, _NOTHING).keys() | self._pending_counts.get(group_id, _NOTHING).keys()
-        return self.delete(group_id, known)
+        return self.delete(group_id, islice(known, AT_A_TIME)), len(known) > AT_A_TIME
 
-    def delete_topics(self, topics: frozenset[str]) -> list[GroupRecord]:
-        """Tombstones for every offset in topics that are gone. All offsets are looked through, which may be many."""
+    def of_topics(self, topics: frozenset[str]) -> list[StoredOffset]:
+        """Every offset in these topics, as it is now. All offsets are looked through, which may be many."""
         committed = [
-            OffsetKey(group_id, *place)
+            StoredOffset(OffsetKey(group_id, *place), stored)
             for group_id, places in self._committed.items()
-            for place in places
+            for place, stored in places.items()
             if place[0] in topics
         ]
         pending = [
-            OffsetKey(group_id, *place)
+            StoredOffset(OffsetKey(group_id, *place), None)
             for group_id, places in self._pending_counts.items()
             for place in places
             if place[0] in topics and place not in self._committed.get(group_id, _NOTHING)
         ]
-        return [GroupRecord(key, None) for key in (*committed, *pending)]
+        return [*committed, *pending]
+
+    def delete_stored(self, found: Iterable[StoredOffset]) -> list[GroupRecord]:
+        """Tombstones for those that are as they were: what was committed since is of another topic of the name."""
+        return [
+            GroupRecord(key, None)
+            for key, stored in found
+            if self._committed.get(key.group_id, _NOTHING).get(key[1:]) is stored
+            and (stored is not None or key[1:] in self._pending_counts.get(key.group_id, _NOTHING))
+        ]
 
     def expired(self, group_id: str, expiry: Expiry, now_ms: int, retention_ms: int) -> list[GroupRecord]:
-        """Tombstones for what has grown old. An offset that an open transaction writes waits for its end."""
+        """Tombstones for what has grown old, at most ``AT_A_TIME``.
+
+        An offset that an open transaction writes waits for its end.
+        """
         unstable = self._pending_counts.get(group_id, {})
         gone = []
         for (topic, partition), stored in self._committed.get(group_id, _NOTHING).items():
@@ -194,6 +218,8 @@ class Offsets:
                 is_old = now_ms - since_ms >= retention_ms
             if is_old:
                 gone.append(GroupRecord(OffsetKey(group_id, topic, partition), None))
+            if len(gone) == AT_A_TIME:
+                break
         return gone
 
     # Looking

@@ -22,10 +22,12 @@ from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.assignors import ASSIGNORS
-from lamina.coordinators.decision import Effect, ResolveRegexes
+from lamina.coordinators.decision import Effect, Now, ResolveRegexes
 from lamina.coordinators.group_context import GroupContext, GroupSettings
 from lamina.coordinators.group_requests import ClassicDescription, ConsumerDescription, GroupListing
 from lamina.coordinators.group_shard import GroupCounts, GroupShard
+from lamina.coordinators.offset_requests import GroupDecision
+from lamina.coordinators.offsets import AT_A_TIME
 from lamina.coordinators.patterns import matching
 from lamina.coordinators.records.group_codec import decode_record, encode_record
 from lamina.coordinators.records.group_records import GroupRecord
@@ -191,7 +193,7 @@ class GroupCoordinator(MetadataListener):
         gone = frozenset(topic.name for topic in changes.topics_gone)
         if gone:
             for shard in self.runtime:
-                shard.run_once_loaded(lambda machine, _: machine.topics_deleted(gone))
+                shard.run_once_loaded(lambda machine, now: machine.topics_deleted(gone, now))
 
     # Old offsets
 
@@ -201,10 +203,8 @@ class GroupCoordinator(MetadataListener):
             if shard.machine is None:
                 continue
             for number, group_id in enumerate(shard.machine.group_ids(), 1):
-                machine = shard.machine
-                if machine is None:
-                    break
-                shard.run(lambda now, m=machine, g=group_id: m.expire(g, now))  # type: ignore[misc]
+                while _expire(shard, group_id):
+                    await asyncio.sleep(0)
                 if number % _EXPIRED_AT_A_TIME == 0:
                     await asyncio.sleep(0)
 
@@ -251,6 +251,21 @@ class GroupCoordinator(MetadataListener):
         machine = shard.machine
         if machine is not None:
             shard.run(lambda now: machine.resolved(effect.group_id, results, now))
+
+
+def _expire(shard: GroupShardOnLog, group_id: str) -> bool:
+    """Expire as many offsets of a group as one turn takes. Returns whether there may be more."""
+    machine, expired = shard.machine, 0
+    if machine is None:
+        return False
+
+    def expire(now: Now) -> GroupDecision:
+        nonlocal expired
+        decision = machine.expire(group_id, now)
+        expired = len(decision.records)
+        return decision
+
+    return shard.run(expire) and expired >= AT_A_TIME
 
 
 def _group_settings(settings: BrokerSettings, overrides: Mapping[str, str]) -> GroupSettings:
