@@ -227,7 +227,7 @@ def build_parts(
     producer_ids = ProducerIdBlock(source, threads)
 
     async def create_here(topics: Sequence[NewTopic]) -> Mapping[str, Topic | KafkaError]:
-        return await create_topics(metadata, directories, topics, clocks)
+        return await create_topics(metadata, directories, topics, message_thread, clocks)
 
     create = create_here if member_parts is None else member_parts.topic_requests(create_here).create
     internal_topics = InternalTopics(metadata, create, is_alone=member_parts is None)

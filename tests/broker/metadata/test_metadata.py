@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.metadata import publisher
+from lamina.broker.metadata import alone, publisher
 from lamina.errors import ErrorCode
+from lamina.image.changes import begin_leader_epochs
 from lamina.store.sqlite import SqliteStore
 from tests.broker.in_process import InProcessBroker
 
@@ -45,6 +46,20 @@ def test_what_looks_at_every_topic_is_done_on_a_thread(
     broker.delete("t")
     assert done_on
     assert threading.current_thread() not in done_on
+
+
+def test_who_leads_everything_from_its_start_on_decides_so_on_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elected_on = []
+
+    def spied(*given: Any) -> Any:
+        elected_on.append(threading.current_thread())
+        return begin_leader_epochs(*given)
+
+    monkeypatch.setattr(alone, "begin_leader_epochs", spied)
+    InProcessBroker(tmp_path, {}).close()
+    assert [thread is threading.current_thread() for thread in elected_on] == [False]
 
 
 def test_a_full_disk_refuses_changes_and_ends_no_broker(

@@ -7,22 +7,26 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from lamina.broker.partitions import removal
+from lamina.broker.partitions import log_directories, removal
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.truncations import Truncations
+from lamina.broker.turns import Turns
 from lamina.errors import ErrorCode, StorageError
 from lamina.image.changes import remove_topic, set_partitions
 from lamina.image.image import Image
 from lamina.log import offset_checkpoints
+from lamina.log.checkpoints import RECOVERY_POINT, read_offsets
 from lamina.log.files import Disk
 from lamina.log.flushing import flush
 from lamina.log.truncation import Truncation
 from tests.broker.broken_disk import break_paths
-from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
+from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of, counted_turns
 
 METADATA = 3
 
@@ -474,3 +478,27 @@ def interrupt_truncation(broker: InProcessBroker, partition: Partition, monkeypa
         with pytest.raises(StorageError, match="No space left"):
             broker._loop.run_until_complete(truncations.truncate(partition, 3))
     assert partition.log.is_truncating
+
+
+def test_checkpoints_forget_many_partitions_in_turns_and_are_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_directories, "_FORGOTTEN_AT_A_TIME", 1)
+    broker = InProcessBroker(tmp_path, {})
+    broker.create("t", 5)
+    broker.create("u")
+    parts = broker.parts
+    directory = parts.directories[0]
+    write = Mock(wraps=directory.write_checkpoints)
+    monkeypatch.setattr(directory, "write_checkpoints", write)
+    keys = [("t", index) for index in range(5)]
+    shown_ms = count(parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    parts.loop.run_until_complete(parts.directories.forget(directory, keys, Turns(parts.clocks)))
+    assert len(turns) == 5
+    assert write.call_count == 1
+    written = read_offsets(directory.disk, f"{directory.path}/{RECOVERY_POINT}")
+    assert ("u", 0) in written
+    assert not written.keys() & set(keys)
+    broker.close()

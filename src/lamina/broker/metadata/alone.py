@@ -7,11 +7,12 @@ that reports is made durable too. One change at a time. Must not know any API.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.publisher import Applied, Publisher
-from lamina.broker.threads import Threads, giving_way
+from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, LogEnd
 from lamina.errors import BrokerIdNotRegistered, InvalidRequest, StorageError
 from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
@@ -65,7 +66,8 @@ class Alone:
             image = set_controller(register_broker(image, broker), broker.id)
             return finalize_new(begin_leader_epochs(image, epochs))
 
-        await self.change(elect)
+        # It looks at every partition.
+        await self.change(lambda image: self._threads.compute(partial(elect, image)))
 
     async def change(self, change: Change) -> Image:
         task = asyncio.get_running_loop().create_task(self._change_in_turn(change))
@@ -129,9 +131,8 @@ class Alone:
         old = self.decided
 
         def write() -> tuple[Image, Changes]:
-            with giving_way():
-                new = decide(old)
-                return new, self._store.write(old, new)
+            new = decide(old)
+            return new, self._store.write(old, new)
 
-        self.decided, changes = await self._threads.run(write)
+        self.decided, changes = await self._threads.compute(write)
         return bool(changes)

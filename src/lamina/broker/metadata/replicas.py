@@ -203,7 +203,7 @@ class Replicas:
         now_ms = self._clocks.now_ms()
         self._directories.of |= dict.fromkeys(keys, directory)
         try:
-            await self._directories.forget(directory, keys)
+            await self._directories.forget(directory, keys, turns)
             logs = await self._threads.run(lambda: _make_files(directory, wanted, configs, now_ms))
         except StorageError as error:
             if directory.failure is None:
@@ -357,7 +357,7 @@ class Replicas:
                 return False
             is_synced = False
         try:
-            await self._directories.forget(directory, keys)
+            await self._directories.forget(directory, keys, Turns(self._clocks))
         except StorageError as error:
             logger.error("the checkpoints of %s still have deleted partitions: %s", directory.path, error)
         by_delay: defaultdict[int, list[str]] = defaultdict(list)

@@ -6,11 +6,13 @@ change for all topics of a request. Must not know requests.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import uuid4
 
 from lamina.broker.metadata.config_changes import check_topic_configs
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
+from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.controller.placement import place
@@ -23,6 +25,8 @@ from lamina.image.topic_names import check_new_topic_name
 from lamina.settings.broker import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 
 USE_DEFAULT = -1
+AT_ONCE = 500
+"""Partitions of one topic that are placed on the loop, within a millisecond; more are on a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,9 @@ CreateTopics = Callable[[Sequence[NewTopic]], Awaitable[Mapping[str, Topic | Kaf
 """Has topics made by whoever decides; returns for each its topic or its error."""
 
 
-def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wanted: NewTopic) -> Image:
+async def plan_topic(
+    metadata: Metadata, directories: LogDirectories, image: Image, wanted: NewTopic, threads: Threads
+) -> Image:
     """The image with the topic in it; raises Kafka's error for what is wrong with the wish, in Kafka's order."""
     check_new_topic_name(image, wanted.name)
     configs = _checked_configs(metadata, wanted)
@@ -49,7 +55,8 @@ def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wa
             raise InvalidRequest(
                 "a topic with assignments takes its partitions and replicas from them: both must be -1"
             )
-        assignments = check_assignments(image, wanted.assignments)
+        count = len(wanted.assignments)
+        assign = partial(check_assignments, image, wanted.assignments)
     else:
         count = wanted.partition_count
         factor = wanted.replication_factor
@@ -57,10 +64,14 @@ def plan_topic(metadata: Metadata, directories: LogDirectories, image: Image, wa
         factor = metadata.settings[DEFAULT_REPLICATION_FACTOR] if factor == USE_DEFAULT else factor
         # The topic's id is random: its ends say where its first leader is and how far the first follower is from it.
         start, shift = int.from_bytes(topic_id[:4]), int.from_bytes(topic_id[-4:])
-        assignments = place(image.brokers.values(), count, factor, start, shift)
+        assign = partial(place, image.brokers.values(), count, factor, start, shift)
+
+    def with_topic() -> Image:
+        return create_topic(image, wanted.name, topic_id, assign())
+
+    planned = await threads.compute(with_topic) if count > AT_ONCE else with_topic()
     directories.check_free_space()
-    image = create_topic(image, wanted.name, topic_id, assignments)
-    return set_configs(image, ConfigResource(ResourceType.TOPIC, wanted.name), configs) if configs else image
+    return set_configs(planned, ConfigResource(ResourceType.TOPIC, wanted.name), configs) if configs else planned
 
 
 def _checked_configs(metadata: Metadata, wanted: NewTopic) -> dict[str, str]:
@@ -74,7 +85,12 @@ def _checked_configs(metadata: Metadata, wanted: NewTopic) -> dict[str, str]:
 
 
 async def plan_topics(
-    metadata: Metadata, directories: LogDirectories, image: Image, topics: Sequence[NewTopic], clocks: Clocks
+    metadata: Metadata,
+    directories: LogDirectories,
+    image: Image,
+    topics: Sequence[NewTopic],
+    threads: Threads,
+    clocks: Clocks,
 ) -> tuple[Image, dict[str, Topic | KafkaError]]:
     """The image with all topics that can be made, and for each its topic or its error."""
     default_count = metadata.settings[NUM_PARTITIONS]
@@ -87,7 +103,7 @@ async def plan_topics(
     planned: dict[str, Topic | KafkaError] = {}
     async for topic in in_turns(topics, clocks):
         try:
-            image = plan_topic(metadata, directories, image, topic)
+            image = await plan_topic(metadata, directories, image, topic, threads)
             planned[topic.name] = image.topics[topic.name]
         except KafkaError as error:
             planned[topic.name] = error.without_frames()
@@ -95,14 +111,14 @@ async def plan_topics(
 
 
 async def create_topics(
-    metadata: Metadata, directories: LogDirectories, topics: Sequence[NewTopic], clocks: Clocks
+    metadata: Metadata, directories: LogDirectories, topics: Sequence[NewTopic], threads: Threads, clocks: Clocks
 ) -> dict[str, Topic | KafkaError]:
-    """Make the topics that can be made, in one change."""
+    """Make the topics that can be made, in one change. On ``threads`` those with many partitions are placed."""
     planned: dict[str, Topic | KafkaError] = {}
 
     async def change(image: Image) -> Image:
         nonlocal planned
-        image, planned = await plan_topics(metadata, directories, image, topics, clocks)
+        image, planned = await plan_topics(metadata, directories, image, topics, threads, clocks)
         return image
 
     await metadata.change(change)

@@ -5,15 +5,19 @@ Owns where new partitions go, and that an older checkpoint never overtakes a new
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heapreplace
 
 from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns
 from lamina.errors import PolicyViolation
 from lamina.log.directory import LogDirectory
 from lamina.log.offset_checkpoints import Checkpoints
 from lamina.topic_partition import TopicPartition
+
+_FORGOTTEN_AT_A_TIME = 500
+"""Within a millisecond, and as long again for a copy of all that is left."""
 
 
 class LogDirectories:
@@ -75,6 +79,11 @@ class LogDirectories:
             changed = collect()
             await self._threads.run(lambda: directory.write_checkpoints(changed))
 
-    async def forget(self, directory: LogDirectory, partitions: Iterable[TopicPartition]) -> None:
-        """Drop what the checkpoints say of partitions that are gone or new."""
-        await self.checkpoint(directory, lambda: directory.forget(partitions))
+    async def forget(self, directory: LogDirectory, partitions: Sequence[TopicPartition], turns: Turns) -> None:
+        """Drop what the checkpoints say of partitions that are gone or new, in turns of the loop."""
+        async with self._checkpointing:
+            for start in range(0, len(partitions), _FORGOTTEN_AT_A_TIME):
+                directory.forget(partitions[start : start + _FORGOTTEN_AT_A_TIME])
+                await turns.step()
+            owed = directory.forget(())
+            await self._threads.run(lambda: directory.write_checkpoints(owed))

@@ -167,7 +167,10 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     ),
     (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads)),
-    (create_partitions.API, lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.clocks)),
+    (
+        create_partitions.API,
+        lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.message_thread, p.clocks),
+    ),
     (delete_groups.API, lambda p: partial(delete_groups.handle, p.groups, p.clocks)),
     (elect_leaders.API, lambda p: partial(elect_leaders.handle, p.metadata, p.threads, p.clocks)),
     (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),

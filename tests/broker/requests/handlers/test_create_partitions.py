@@ -1,8 +1,11 @@
+import threading
 from typing import Any
 
 import pytest
 
+from lamina.broker.requests.handlers import create_partitions
 from lamina.errors import ErrorCode
+from lamina.image.changes import add_partitions
 from tests.broker.in_process import InProcessBroker
 
 API_KEY = 37
@@ -75,3 +78,21 @@ def test_all_topics_of_a_request_together_may_not_get_too_many(broker: InProcess
     broker.create("u")
     both = more(broker, {"name": "t", "count": 6000}, {"name": "u", "count": 6000})
     assert [answer.error_code for answer in both] == [ErrorCode.POLICY_VIOLATION] * 2
+
+
+def test_many_new_partitions_of_a_topic_are_placed_on_a_thread(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added_on = []
+
+    def spied(*given: Any) -> Any:
+        added_on.append(threading.current_thread())
+        return add_partitions(*given)
+
+    monkeypatch.setattr(create_partitions, "add_partitions", spied)
+    monkeypatch.setattr(create_partitions, "AT_ONCE", 2)
+    broker.create("t")
+    broker.create("u")
+    both = more(broker, {"name": "t", "count": 4, "assignments": None}, {"name": "u", "count": 3, "assignments": None})
+    assert [answer.error_code for answer in both] == [ErrorCode.NONE] * 2
+    assert [thread is threading.current_thread() for thread in added_on] == [False, True]

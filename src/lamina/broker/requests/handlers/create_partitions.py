@@ -11,9 +11,11 @@ from collections import Counter
 from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.metadata.topic_creation import AT_ONCE
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.controller.placement import place_more
@@ -27,7 +29,12 @@ API_KEY = 37
 
 
 async def handle(
-    metadata: Metadata, directories: LogDirectories, clocks: Clocks, request: Request, message: Any
+    metadata: Metadata,
+    directories: LogDirectories,
+    message_thread: Threads,
+    clocks: Clocks,
+    request: Request,
+    message: Any,
 ) -> Any:
     errors: dict[str, KafkaError | None] = {}
 
@@ -39,7 +46,7 @@ async def handle(
             try:
                 if named[asked.name] > 1:
                     raise InvalidRequest(f"topic {asked.name!r} is named more than once")
-                image = _with_more(directories, image, asked)
+                image = await _with_more(directories, message_thread, image, asked)
                 errors[asked.name] = None
             except KafkaError as error:
                 errors[asked.name] = error.without_frames()
@@ -60,14 +67,20 @@ async def handle(
     return shape(results=tuple(results))
 
 
-def _with_more(directories: LogDirectories, image: Image, asked: Any) -> Image:
+async def _with_more(directories: LogDirectories, message_thread: Threads, image: Image, asked: Any) -> Image:
     topic = image.topic(asked.name)
-    by_hand = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
-    assignments = check_more_partitions(image, topic, asked.count, by_hand)
-    if assignments is None:
-        assignments = place_more(image, topic, asked.count)
+
+    def with_more() -> Image:
+        by_hand = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
+        assignments = check_more_partitions(image, topic, asked.count, by_hand)
+        if assignments is None:
+            assignments = place_more(image, topic, asked.count)
+        return add_partitions(image, asked.name, assignments)
+
+    is_large = asked.count - len(topic.partitions) > AT_ONCE
+    planned = await message_thread.compute(with_more) if is_large else with_more()
     directories.check_free_space()
-    return add_partitions(image, asked.name, assignments)
+    return planned
 
 
 def _result(shape: Shape, name: str, error: KafkaError | None) -> Any:

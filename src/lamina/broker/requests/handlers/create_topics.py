@@ -51,9 +51,10 @@ async def handle(
         except KafkaError as error:
             outcomes[asked.name] = error.without_frames()
     if message.validate_only:
-        outcomes |= (await plan_topics(metadata, directories, metadata.image, wanted, clocks))[1]
+        _, planned = await plan_topics(metadata, directories, metadata.image, wanted, message_thread, clocks)
+        outcomes |= planned
     else:
-        outcomes |= await create_topics(metadata, directories, wanted, clocks)
+        outcomes |= await create_topics(metadata, directories, wanted, message_thread, clocks)
     configs = {new.name: new.configs for new in wanted}
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
