@@ -6,6 +6,7 @@ from dataclasses import replace
 from lamina.coordinators.decision import Now, Producer, Reply, SendMarkers, SetTimer, TimerName
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import TransactionRecord, TransactionValue
+from lamina.coordinators.transaction_listing import unknown_states
 from lamina.coordinators.transaction_requests import (
     BUMPING,
     AddOffsetsRequest,
@@ -215,7 +216,8 @@ class World:
     # Admins
 
     def listed(self, request: ListRequest) -> ListResponse:
-        return self.shard.list_transactions(request, self.now)
+        listed = tuple(one for one in self.shard.listings(request, self.now) if one is not None)
+        return ListResponse(listed, unknown_states(request))
 
     def set_level(self, transaction_version: int) -> None:
         self.settings = replace(self.settings, transaction_version=transaction_version)

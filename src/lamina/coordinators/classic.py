@@ -71,7 +71,7 @@ class ClassicGroup(ClassicState):
                 self._leave(leaving, decision)
                 outcomes.append((leaving, None))
             except KafkaError as error:
-                outcomes.append((leaving, error))
+                outcomes.append((leaving, error.without_frames()))
         if len(self.members) < count:
             rebalance(self, now, decision)
         else:

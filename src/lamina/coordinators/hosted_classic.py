@@ -108,7 +108,7 @@ def leave(
         try:
             member = _leaver(group, identity)
         except KafkaError as error:
-            responses.append((identity, error))
+            responses.append((identity, error.without_frames()))
         else:
             leaving[member.member_id] = member
             responses.append((identity._replace(member_id=member.member_id), None))

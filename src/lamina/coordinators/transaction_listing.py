@@ -3,13 +3,12 @@
 Must not know how transactions change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lamina.coordinators.patterns import compile_pattern
 from lamina.coordinators.records.transaction_records import Status, TransactionValue
 from lamina.coordinators.transaction_requests import (
     ListRequest,
-    ListResponse,
     TransactionDescription,
     TransactionListing,
 )
@@ -29,24 +28,24 @@ def describe(transactional_id: str, value: TransactionValue) -> TransactionDescr
     )
 
 
-def list_transactions(values: Mapping[str, TransactionValue], request: ListRequest, now_ms: int) -> ListResponse:
-    """Raises InvalidRegularExpression."""
+def listings(
+    values: Mapping[str, TransactionValue], request: ListRequest, now_ms: int
+) -> Iterator[TransactionListing | None]:
+    """Every id in order, as it was when this began; ``None`` for one that is not wanted: to look at many takes long.
+
+    Raises InvalidRegularExpression.
+    """
     pattern = compile_pattern(request.id_pattern) if request.id_pattern else None
     states = {_BY_NAME[name] for name in request.states if name in _BY_NAME}
-
-    def is_wanted(transactional_id: str, value: TransactionValue) -> bool:
-        return (
+    for transactional_id, value in sorted(values.items()):
+        is_wanted = (
             (not request.states or value.status in states)
             and (not request.producer_ids or value.producer_id in request.producer_ids)
             and (request.duration_ms < 0 or now_ms - value.start_timestamp_ms > request.duration_ms)
             and (pattern is None or pattern.fullmatch(transactional_id) is not None)
         )
+        yield TransactionListing(transactional_id, value.producer_id, value.status.state_name) if is_wanted else None
 
-    return ListResponse(
-        tuple(
-            TransactionListing(transactional_id, value.producer_id, value.status.state_name)
-            for transactional_id, value in sorted(values.items())
-            if is_wanted(transactional_id, value)
-        ),
-        tuple(sorted(request.states - _BY_NAME.keys())),
-    )
+
+def unknown_states(request: ListRequest) -> tuple[str, ...]:
+    return tuple(sorted(request.states - _BY_NAME.keys()))

@@ -7,7 +7,7 @@ and producers are told CONCURRENT_TRANSACTIONS. Must not know partitions' logs, 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from lamina.coordinators.decision import Decision, Now, Producer, SendMarkers, TimerName, Waiter
 from lamina.coordinators.records.partitioning import partition_of
@@ -19,7 +19,7 @@ from lamina.coordinators.records.transaction_records import (
 )
 from lamina.coordinators.transaction_ending import end
 from lamina.coordinators.transaction_initializing import initialize
-from lamina.coordinators.transaction_listing import describe, list_transactions
+from lamina.coordinators.transaction_listing import describe, listings
 from lamina.coordinators.transaction_requests import (
     BUMPING,
     CLASSIC,
@@ -28,9 +28,9 @@ from lamina.coordinators.transaction_requests import (
     EndRequest,
     InitRequest,
     ListRequest,
-    ListResponse,
     ProducerIdNeeded,
     TransactionDescription,
+    TransactionListing,
     TransactionSettings,
     Verified,
     VerifyPartitionsRequest,
@@ -268,8 +268,9 @@ class TransactionShard:
             raise TransactionalIdNotFound(f"there is no transactional id {transactional_id!r}")
         return describe(transactional_id, value)
 
-    def list_transactions(self, request: ListRequest, now: Now) -> ListResponse:
-        return list_transactions(self._values, request, now.wall_ms)
+    def listings(self, request: ListRequest, now: Now) -> Iterator[TransactionListing | None]:
+        """Every id in order; ``None`` for one that is not wanted."""
+        return listings(self._values, request, now.wall_ms)
 
     # Deciding
 

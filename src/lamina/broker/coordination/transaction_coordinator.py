@@ -5,8 +5,9 @@ Owns ``__transaction_state``. Must not know what a transaction's states mean: it
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from lamina.broker.coordination.broker_batches import AskBroker
@@ -22,11 +23,13 @@ from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads
+from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.decision import Effect, Now, Producer, SendMarkers, Waiter
 from lamina.coordinators.records.partitioning import partition_of
 from lamina.coordinators.records.transaction_codec import decode_record, encode_record
 from lamina.coordinators.records.transaction_records import Status, TransactionRecord
+from lamina.coordinators.transaction_listing import unknown_states
 from lamina.coordinators.transaction_requests import (
     BUMPING,
     AddPartitionsRequest,
@@ -211,30 +214,31 @@ class TransactionCoordinator(MetadataListener):
         return described
 
     async def list_transactions(self, request: ListRequest) -> ListResponse:
-        """Of all shards, each in a turn of its own, once what they tell is committed.
+        """Of all shards, in turns of the loop, once what they tell is committed.
 
         Raises CoordinatorLoadInProgress while one is not known yet.
         """
-        shards = [shard for shard in self.runtime if not shard.is_given_up]
-        listed = await self._list(request, shards)
+        shards, now = [shard for shard in self.runtime if not shard.is_given_up], self._now()
+        listed = await self._list(
+            request, [shard.look(lambda machine: machine.listings(request, now)) for shard in shards]
+        )
         for shard in shards:
             await shard.committed()
         return listed
 
     async def list_loaded(self, request: ListRequest) -> ListResponse:
         """Of those shards that are known now."""
-        return await self._list(request, [shard for shard in self.runtime if shard.machine is not None])
+        machines, now = [shard.machine for shard in self.runtime], self._now()
+        return await self._list(request, [one.listings(request, now) for one in machines if one is not None])
 
-    async def _list(self, request: ListRequest, shards: list[TransactionShardOnLog]) -> ListResponse:
-        now = Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
-        listings: list[TransactionListing] = []
-        unknown_states: tuple[str, ...] = ()
-        for shard in shards:
-            response = shard.look(lambda machine: machine.list_transactions(request, now))
-            listings += response.listings
-            unknown_states = response.unknown_states
-            await asyncio.sleep(0)
-        return ListResponse(tuple(listings), unknown_states)
+    async def _list(
+        self, request: ListRequest, by_shard: Iterable[Iterator[TransactionListing | None]]
+    ) -> ListResponse:
+        listings = [one async for one in in_turns(chain.from_iterable(by_shard), self._clocks) if one is not None]
+        return ListResponse(tuple(listings), unknown_states(request))
+
+    def _now(self) -> Now:
+        return Now(self._clocks.now_ms(), self._clocks.monotonic_ms())
 
     def counts(self) -> Counter[Status]:
         """How many transactional ids are in each state, as far as they are loaded."""

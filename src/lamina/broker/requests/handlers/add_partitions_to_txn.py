@@ -1,7 +1,8 @@
 """AddPartitionsToTxn (key 24), versions 0-5.
 
 Behaviour: partitions become part of a producer's transaction before it writes to them. One that does not exist is
-UNKNOWN_TOPIC_OR_PARTITION, and then none is added: the others are OPERATION_NOT_ATTEMPTED.
+UNKNOWN_TOPIC_OR_PARTITION, and then none is added: the others are OPERATION_NOT_ATTEMPTED. Many partitions are looked
+up and told in turns of the loop; those of one transaction are added in one turn.
 Version notes: up to v3 from clients, one transaction; v4 and v5 from brokers, several, which may only be verified.
 """
 
@@ -14,6 +15,8 @@ from lamina.broker.coordination.transaction_coordinator import TransactionCoordi
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import Turns
+from lamina.clocks import Clocks
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import CLASSIC, AddPartitionsRequest
 from lamina.errors import ErrorCode, KafkaError
@@ -23,34 +26,40 @@ from lamina.wire.building import Shape, response_shape
 API_KEY = 24
 _FIRST_BATCHED = 4
 _FIRST_WITH_FENCED = 2
+_TRANSACTIONS_AT_A_TIME = 100
 
 Outcome = dict[TopicPartition, ErrorCode]
 
 
-async def handle(metadata: Metadata, transactions: TransactionCoordinator, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, transactions: TransactionCoordinator, clocks: Clocks, request: Request, message: Any
+) -> Any:
     shape = response_shape(API_KEY, request.api_version)
+    turns = Turns(clocks)
     if request.api_version < _FIRST_BATCHED:
-        outcome = await _add(metadata, transactions, request, message)
+        outcome = await _add(metadata, transactions, turns, request, message)
         topic_shape = shape.of("results_by_topic_v3_and_below")
-        topics = _topics(topic_shape, message.v3_and_below_topics, outcome)
+        topics = await _topics(topic_shape, message.v3_and_below_topics, outcome, turns)
         return shape(results_by_topic_v3_and_below=topics)
-    # Together: each may wait for the commit of what it adds.
-    outcomes = await asyncio.gather(*(_verify(metadata, transactions, one) for one in message.transactions))
+    outcomes: list[Outcome] = []
+    for start in range(0, len(message.transactions), _TRANSACTIONS_AT_A_TIME):
+        some = message.transactions[start : start + _TRANSACTIONS_AT_A_TIME]
+        # Together: each may wait for the commit of what it adds.
+        outcomes += await asyncio.gather(*(_verify(metadata, transactions, clocks, one) for one in some))
     result_shape = shape.of("results_by_transaction")
-    results = tuple(
-        result_shape(
-            transactional_id=one.transactional_id,
-            topic_results=_topics(result_shape.of("topic_results"), one.topics, outcome),
-        )
-        for one, outcome in zip(message.transactions, outcomes, strict=True)
-    )
-    return shape(error_code=ErrorCode.NONE, results_by_transaction=results)
+    topic_shape = result_shape.of("topic_results")
+    results = []
+    for one, outcome in zip(message.transactions, outcomes, strict=True):
+        topics = await _topics(topic_shape, one.topics, outcome, turns)
+        results.append(result_shape(transactional_id=one.transactional_id, topic_results=topics))
+        await turns.step()
+    return shape(error_code=ErrorCode.NONE, results_by_transaction=tuple(results))
 
 
-async def _verify(metadata: Metadata, transactions: TransactionCoordinator, one: Any) -> Outcome:
+async def _verify(metadata: Metadata, transactions: TransactionCoordinator, clocks: Clocks, one: Any) -> Outcome:
     """One transaction that another broker asks about."""
     keys = _keys(one.topics)
-    outcome = _unknown(metadata, keys)
+    outcome = await _unknown(metadata, keys, Turns(clocks))
     if outcome:
         return outcome
     responses = await transactions.verify(
@@ -59,9 +68,11 @@ async def _verify(metadata: Metadata, transactions: TransactionCoordinator, one:
     return {key: _code(error) for key, error in responses.items()}
 
 
-async def _add(metadata: Metadata, transactions: TransactionCoordinator, request: Request, message: Any) -> Outcome:
+async def _add(
+    metadata: Metadata, transactions: TransactionCoordinator, turns: Turns, request: Request, message: Any
+) -> Outcome:
     keys = _keys(message.v3_and_below_topics)
-    outcome = _unknown(metadata, keys)
+    outcome = await _unknown(metadata, keys, turns)
     if outcome:
         return outcome
     add = AddPartitionsRequest(
@@ -80,9 +91,14 @@ def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _unknown(metadata: Metadata, keys: list[TopicPartition]) -> Outcome:
+async def _unknown(metadata: Metadata, keys: list[TopicPartition], turns: Turns) -> Outcome:
     """Nothing if all exist, on whichever broker; else what every one is told."""
-    unknown = {key for key in keys if leader_of(metadata.image, *key) is None}
+    image = metadata.image
+    unknown = set()
+    for key in keys:
+        if leader_of(image, *key) is None:
+            unknown.add(key)
+        await turns.step()
     if not unknown:
         return {}
     return {
@@ -95,27 +111,36 @@ def _code(error: KafkaError | None) -> ErrorCode:
     return ErrorCode.NONE if error is None else error.code
 
 
-def _topics(shape: Shape, topics: Iterable[Any], outcome: Outcome) -> tuple[Any, ...]:
+async def _topics(shape: Shape, topics: Iterable[Any], outcome: Outcome, turns: Turns) -> tuple[Any, ...]:
     partition_shape = shape.of("results_by_partition")
-    return tuple(
-        shape(
-            name=topic.name,
-            results_by_partition=tuple(
-                partition_shape(partition_index=index, partition_error_code=outcome[topic.name, index])
-                for index in topic.partitions
-            ),
-        )
-        for topic in topics
-    )
+    results = []
+    for topic in topics:
+        partitions = []
+        for index in topic.partitions:
+            error_code = outcome[topic.name, index]
+            partitions.append(partition_shape(partition_index=index, partition_error_code=error_code))
+            await turns.step()
+        results.append(shape(name=topic.name, results_by_partition=tuple(partitions)))
+        await turns.step()
+    return tuple(results)
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     if request.api_version >= _FIRST_BATCHED:
         return shape(error_code=error.code, results_by_transaction=())
-    outcome = dict.fromkeys(_keys(message.v3_and_below_topics), error.code)
-    topics = _topics(shape.of("results_by_topic_v3_and_below"), message.v3_and_below_topics, outcome)
-    return shape(results_by_topic_v3_and_below=topics)
+    topic_shape = shape.of("results_by_topic_v3_and_below")
+    partition_shape = topic_shape.of("results_by_partition")
+    topics = (
+        topic_shape(
+            name=topic.name,
+            results_by_partition=tuple(
+                partition_shape(partition_index=index, partition_error_code=error.code) for index in topic.partitions
+            ),
+        )
+        for topic in message.v3_and_below_topics
+    )
+    return shape(results_by_topic_v3_and_below=tuple(topics))
 
 
 API = Api(API_KEY, "AddPartitionsToTxn", range(6), error_response)

@@ -8,7 +8,6 @@ Version notes: the versions differ in their encoding only.
 Not done: as in Kafka the new start is written to disk with the next checkpoint, so that a crash may bring records back.
 """
 
-import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -18,6 +17,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidTopic, KafkaError, OffsetOutOfRange, PolicyViolation
 from lamina.image.topic import INTERNAL_TOPICS
@@ -34,14 +34,16 @@ _Deleted = tuple[Partition, int]
 
 async def handle(partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     outcomes: list[_Deleted | KafkaError] = []
+    turns = Turns(clocks)
     for topic in message.topics:
         for asked in topic.partitions:
             try:
                 outcomes.append(_delete(partitions, topic.name, asked.partition_index, asked.offset))
             except KafkaError as error:
-                outcomes.append(error)
+                outcomes.append(error.without_frames())
             # Each may write a small file, and a request may name thousands.
-            await asyncio.sleep(0)
+            await turns.step()
+        await turns.step()
     followed = [one for one in outcomes if isinstance(one, tuple) and one[0].is_replicated]
     timeout_ms = message.timeout // timedelta(milliseconds=1)
     failed = await all_deleted_within(followed, timeout_ms, clocks) if followed else {}
@@ -49,17 +51,15 @@ async def handle(partitions: Partitions, clocks: Clocks, request: Request, messa
     topic_shape = shape.of("topics")
     partition_shape = topic_shape.of("partitions")
     outcome = iter(outcomes)
-    return shape(
-        topics=tuple(
-            topic_shape(
-                name=topic.name,
-                partitions=tuple(
-                    _answer(partition_shape, asked.partition_index, next(outcome), failed) for asked in topic.partitions
-                ),
-            )
-            for topic in message.topics
-        )
-    )
+    topics = []
+    for topic in message.topics:
+        answered = []
+        for asked in topic.partitions:
+            answered.append(_answer(partition_shape, asked.partition_index, next(outcome), failed))
+            await turns.step()
+        topics.append(topic_shape(name=topic.name, partitions=tuple(answered)))
+        await turns.step()
+    return shape(topics=tuple(topics))
 
 
 def _answer(

@@ -2,12 +2,11 @@
 
 Behaviour: for each log directory the partitions in it and their sizes: all of them for a null list, else those
 asked for that are there. A directory that is offline says KAFKA_STORAGE_ERROR and nothing else. No partition
-lags or is on its way to another directory.
+lags or is on its way to another directory. Many partitions are told in turns of the loop.
 Version notes: a general error from v3; the volume's total and usable bytes from v4; from v5 whether it is
 cordoned (KIP-1066), which none is.
 """
 
-import asyncio
 import shutil
 from collections import defaultdict
 from collections.abc import Set
@@ -17,6 +16,8 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.log.directory import LogDirectory
 from lamina.topic_partition import TopicPartition
@@ -24,46 +25,46 @@ from lamina.wire.building import Shape, response_shape
 
 API_KEY = 35
 _UNKNOWN = -1
-_PARTITIONS_AT_A_TIME = 64
 
 
-async def handle(directories: LogDirectories, threads: Threads, request: Request, message: Any) -> Any:
+async def handle(directories: LogDirectories, threads: Threads, clocks: Clocks, request: Request, message: Any) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     asked = None
     if message.topics is not None:
         asked = {(topic.topic, index) for topic in message.topics for index in topic.partitions}
-    results = [await _result(threads, shape.of("results"), directory, asked) for directory in directories]
+    turns = Turns(clocks)
+    results = [await _result(threads, turns, shape.of("results"), directory, asked) for directory in directories]
     return shape(error_code=ErrorCode.NONE, results=tuple(results))
 
 
-async def _result(threads: Threads, shape: Shape, directory: LogDirectory, asked: Set[TopicPartition] | None) -> Any:
+async def _result(
+    threads: Threads, turns: Turns, shape: Shape, directory: LogDirectory, asked: Set[TopicPartition] | None
+) -> Any:
     if directory.failure is not None:
         return _offline(shape, directory)
-    sizes: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for number, ((topic, index), log) in enumerate(list(directory.logs.items()), 1):
+    topic_shape = shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    partitions: defaultdict[str, list[Any]] = defaultdict(list)
+    for (topic, index), log in list(directory.logs.items()):
         if asked is None or (topic, index) in asked:
-            sizes[topic][index] = log.size_bytes()
-        if number % _PARTITIONS_AT_A_TIME == 0:
-            await asyncio.sleep(0)
+            partitions[topic].append(
+                partition_shape(
+                    partition_index=index, partition_size=log.size_bytes(), offset_lag=0, is_future_key=False
+                )
+            )
+        await turns.step()
     try:
         volume = await threads.run(lambda: shutil.disk_usage(directory.path))
     except OSError:
         return _offline(shape, directory)
-    topic_shape = shape.of("topics")
-    partition_shape = topic_shape.of("partitions")
+    topics = []
+    for topic, of_topic in partitions.items():
+        topics.append(topic_shape(name=topic, partitions=tuple(of_topic)))
+        await turns.step()
     return shape(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
-        topics=tuple(
-            topic_shape(
-                name=topic,
-                partitions=tuple(
-                    partition_shape(partition_index=index, partition_size=size, offset_lag=0, is_future_key=False)
-                    for index, size in by_index.items()
-                ),
-            )
-            for topic, by_index in sizes.items()
-        ),
+        topics=tuple(topics),
         total_bytes=volume.total,
         usable_bytes=volume.free,
         is_cordoned=False,

@@ -1,8 +1,8 @@
 """ListConfigResources (key 74), versions 0-1.
 
 Behaviour: the names of what configs can be set on: every topic, every broker, the loggers of every broker, and the
-groups on which something is set; of the types that are asked for, or of all. A type that no version knows is
-UNSUPPORTED_VERSION.
+groups on which something is set; of the types that are asked for, or of all, in turns of the loop. A type that no
+version knows is UNSUPPORTED_VERSION.
 Version notes: v0 lists client metrics alone, as which it was made (KIP-714), v1 has types (KIP-1142).
 Not done: there are no client metrics to list.
 """
@@ -14,6 +14,8 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.logger_configs import RESOURCE_TYPE as BROKER_LOGGER
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError, UnsupportedVersion
 from lamina.image.image import Image, ResourceType
 from lamina.wire.building import response_shape
@@ -26,7 +28,7 @@ _TYPES_BY_VERSION = (
 )
 
 
-def handle(metadata: Metadata, request: Request, message: Any) -> Any:
+async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
     known = _TYPES_BY_VERSION[request.api_version]
     asked = frozenset(getattr(message, "resource_types", ())) or known
     unknown = asked - known
@@ -34,12 +36,12 @@ def handle(metadata: Metadata, request: Request, message: Any) -> Any:
         raise UnsupportedVersion(f"version {request.api_version} knows no resource of type {min(unknown)}")
     shape = response_shape(API_KEY, request.api_version)
     resource_shape = shape.of("config_resources")
-    resources = tuple(
+    resources = [
         resource_shape(resource_name=name, resource_type=kind)
-        for kind, name in _resources(metadata.image)
+        async for kind, name in in_turns(_resources(metadata.image), clocks)
         if kind in asked
-    )
-    return shape(error_code=ErrorCode.NONE, config_resources=resources)
+    ]
+    return shape(error_code=ErrorCode.NONE, config_resources=tuple(resources))
 
 
 def _resources(image: Image) -> Iterator[tuple[int, str]]:

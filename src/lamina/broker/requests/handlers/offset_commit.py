@@ -41,15 +41,26 @@ _PARTITIONS_AT_A_TIME = 256
 Known = list[tuple[TopicKey, CommittedPartition]]
 
 
+def are_many(message: Any) -> bool:
+    """Whether the partitions are too many for one turn of the loop."""
+    return len(message.topics) + sum(len(topic.partitions) for topic in message.topics) > _PARTITIONS_AT_A_TIME
+
+
+def batches(known: Known) -> Iterator[Known]:
+    """As many at a time as are committed in one turn."""
+    for start in range(0, len(known), _PARTITIONS_AT_A_TIME):
+        yield known[start : start + _PARTITIONS_AT_A_TIME]
+
+
 def handle(metadata: Metadata, groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
-    if len(message.topics) + sum(len(topic.partitions) for topic in message.topics) > _PARTITIONS_AT_A_TIME:
+    if are_many(message):
         return _handle_in_turns(metadata, groups, clocks, request, message)
     known, outcome = sort_partitions(metadata, message)
     if not known:
         return response_with(API_KEY, request, message, outcome)
 
     def respond(errors: list[KafkaError | None]) -> Any:
-        _note(known, errors, outcome)
+        note(known, errors, outcome)
         return response_with(API_KEY, request, message, outcome)
 
     return _commit(groups, request, message, known).then(respond)
@@ -60,16 +71,9 @@ async def _handle_in_turns(
 ) -> Any:
     """As above, for many partitions: some of them at a time."""
     turns = Turns(clocks)
-    known: Known = []
-    outcome: Outcome = {}
-    for topic in message.topics:
-        for one in _sorted_topic(metadata, topic, outcome):
-            known.append(one)
-            await turns.step()
-        await turns.step()
-    for start in range(0, len(known), _PARTITIONS_AT_A_TIME):
-        some = known[start : start + _PARTITIONS_AT_A_TIME]
-        _note(some, await _commit(groups, request, message, some), outcome)
+    known, outcome = await sort_in_turns(metadata, message, turns)
+    for some in batches(known):
+        note(some, await _commit(groups, request, message, some), outcome)
         await turns.step()
     return await response_in_turns(API_KEY, request, message, outcome, turns)
 
@@ -92,7 +96,7 @@ def _commit(groups: GroupCoordinator, request: Request, message: Any, known: Kno
         raise InvalidCommitOffsetSize(str(error)) from error
 
 
-def _note(known: Known, errors: list[KafkaError | None], outcome: Outcome) -> None:
+def note(known: Known, errors: list[KafkaError | None], outcome: Outcome) -> None:
     for (key, one), error in zip(known, errors, strict=True):
         outcome[key, one.partition] = ErrorCode.NONE if error is None else error.code
 
@@ -101,6 +105,18 @@ def sort_partitions(metadata: Metadata, message: Any) -> tuple[Known, Outcome]:
     """Those that exist, and what the others are told."""
     outcome: Outcome = {}
     known = [one for topic in message.topics for one in _sorted_topic(metadata, topic, outcome)]
+    return known, outcome
+
+
+async def sort_in_turns(metadata: Metadata, message: Any, turns: Turns) -> tuple[Known, Outcome]:
+    """As above, for many."""
+    known: Known = []
+    outcome: Outcome = {}
+    for topic in message.topics:
+        for one in _sorted_topic(metadata, topic, outcome):
+            known.append(one)
+            await turns.step()
+        await turns.step()
     return known, outcome
 
 

@@ -5,12 +5,11 @@ transaction there whatever its coordinator knows: coordinators on other brokers 
 transaction that hangs. An older producer epoch is INVALID_PRODUCER_EPOCH, an older coordinator epoch
 TRANSACTION_COORDINATOR_FENCED; a partition without an open transaction gets its marker all the same. One that is not
 here is UNKNOWN_TOPIC_OR_PARTITION, one that is led elsewhere NOT_LEADER_OR_FOLLOWER; too few in-sync replicas are
-NOT_ENOUGH_REPLICAS, and a commit that takes longer than request.timeout.ms is REQUEST_TIMED_OUT (R75).
+NOT_ENOUGH_REPLICAS, and a commit that takes longer than request.timeout.ms is REQUEST_TIMED_OUT (R75). Many markers are
+written in turns of the loop.
 Version notes: v2 says the transaction version: from 2 on, a marker that comes late ends no later transaction.
 """
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
@@ -19,6 +18,7 @@ from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.transaction_requests import CLASSIC
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
@@ -27,7 +27,6 @@ from lamina.topic_partition import TopicPartition
 from lamina.wire.building import response_shape
 
 API_KEY = 27
-_PARTITIONS_AT_A_TIME = 64
 
 Errors = dict[TopicPartition, ErrorCode]
 
@@ -35,19 +34,21 @@ Errors = dict[TopicPartition, ErrorCode]
 async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
     results = []
     uncommitted: list[tuple[Partition, CommitPoint]] = []
-    written = 0
+    turns = Turns(clocks)
     for marker in message.markers:
         errors: Errors = {}
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 errors[topic.name, index] = _write(partitions, clocks, marker, topic.name, index, uncommitted)
-                if (written := written + 1) % _PARTITIONS_AT_A_TIME == 0:
-                    await asyncio.sleep(0)
+                await turns.step()
         results.append(errors)
+        await turns.step()
     failed = await all_committed(uncommitted, clocks, timeout_ms=metadata.settings[REQUEST_TIMEOUT_MS])
-    for errors in results:
-        errors |= {key: error.code for key, error in failed.items() if key in errors}
-    return _response(request, message, lambda number, key: results[number][key])
+    if failed:
+        for errors in results:
+            errors |= {key: failed[key].code for key in errors if key in failed}
+            await turns.step()
+    return await _response(request, message, results, turns)
 
 
 def _write(
@@ -78,7 +79,26 @@ def _write(
     return ErrorCode.NONE
 
 
-def _response(request: Request, message: Any, code_of: Callable[[int, TopicPartition], ErrorCode]) -> Any:
+async def _response(request: Request, message: Any, results: list[Errors], turns: Turns) -> Any:
+    shape = response_shape(API_KEY, request.api_version)
+    marker_shape = shape.of("markers")
+    topic_shape = marker_shape.of("topics")
+    partition_shape = topic_shape.of("partitions")
+    markers = []
+    for marker, errors in zip(message.markers, results, strict=True):
+        topics = []
+        for topic in marker.topics:
+            partitions = []
+            for index in topic.partition_indexes:
+                partitions.append(partition_shape(partition_index=index, error_code=errors[topic.name, index]))
+                await turns.step()
+            topics.append(topic_shape(name=topic.name, partitions=tuple(partitions)))
+        markers.append(marker_shape(producer_id=marker.producer_id, topics=tuple(topics)))
+        await turns.step()
+    return shape(markers=tuple(markers))
+
+
+def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     marker_shape = shape.of("markers")
     topic_shape = marker_shape.of("topics")
@@ -91,20 +111,16 @@ def _response(request: Request, message: Any, code_of: Callable[[int, TopicParti
                     topic_shape(
                         name=topic.name,
                         partitions=tuple(
-                            partition_shape(partition_index=index, error_code=code_of(number, (topic.name, index)))
+                            partition_shape(partition_index=index, error_code=error.code)
                             for index in topic.partition_indexes
                         ),
                     )
                     for topic in marker.topics
                 ),
             )
-            for number, marker in enumerate(message.markers)
+            for marker in message.markers
         )
     )
-
-
-def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _response(request, message, lambda _, __: error.code)
 
 
 API = Api(API_KEY, "WriteTxnMarkers", range(1, 3), error_response, is_for_brokers=True)
