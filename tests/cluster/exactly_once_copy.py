@@ -10,7 +10,7 @@ from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
-from tests.cluster.verifiable import WAIT_SECONDS
+from tests.cluster.verifiable_producer import WAIT_SECONDS
 
 _A_TRANSACTION = 50
 

@@ -5,7 +5,9 @@ from confluent_kafka import Producer
 
 from tests.cluster.exactly_once_copy import ExactlyOnceCopy
 from tests.cluster.three_brokers import ALL, SESSION_MS, WAIT_SECONDS, ThreeBrokers
-from tests.cluster.verifiable import VerifiableConsumer, VerifiableProducer, read_all, verify
+from tests.cluster.verifiable_consumer import VerifiableConsumer, read_all
+from tests.cluster.verifiable_producer import VerifiableProducer
+from tests.cluster.verifying import verify
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -73,9 +75,8 @@ def test_with_one_of_three_left_nothing_is_accepted_what_was_committed_is_readab
         brokers.kill(*others)
         brokers.await_in_sync(topic, {left})
         assert error_of_one_try(brokers, topic) == "NOT_ENOUGH_REPLICAS"
-        committed = list(producer.acked)
-        found = read_all(brokers.bootstrap, topic)
-        assert [one.value for one in committed] == [found[one.place] for one in committed]
+        committed = {one.value for one in producer.acked}
+        assert committed <= set(read_all(brokers.bootstrap, topic)[topic, 0].values())
         brokers.restart(*others)
         producer.await_acked(300)
         producer.stop()
@@ -109,4 +110,5 @@ def test_a_copy_is_exact_while_the_coordinator_of_its_transactions_is_killed(bro
         copy.await_copied(producer.sent)
     given, copied = read_all(brokers.bootstrap, source, 2), read_all(brokers.bootstrap, target, 2)
     verify(producer, given)
-    assert [value for _, value in sorted(copied.items())] == [value for _, value in sorted(given.items())]
+    for partition in range(2):
+        assert list(copied[target, partition].values()) == list(given[source, partition].values())

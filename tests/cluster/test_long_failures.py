@@ -8,7 +8,9 @@ from confluent_kafka.admin import NewTopic
 
 from tests.broker.process import eventually
 from tests.cluster.three_brokers import ALL, WAIT_SECONDS, ThreeBrokers
-from tests.cluster.verifiable import VerifiableProducer, read_all, verify
+from tests.cluster.verifiable_consumer import read_all
+from tests.cluster.verifiable_producer import VerifiableProducer
+from tests.cluster.verifying import verify
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.long]
 
@@ -59,11 +61,11 @@ def test_a_leader_that_slept_longer_than_its_session_acknowledges_nothing_that_t
         producer.await_acked(300)
         producer.stop()
     brokers.await_in_sync(topic)
-    found = read_all(brokers.bootstrap, topic)
+    found = read_all(brokers.bootstrap, topic)[topic, 0]
     acked = {value for value, error in outcomes.items() if error is None}
     assert outcomes.keys() == {b"1000000"} | {b"%d" % (2_000_000 + number) for number in range(20)}
     assert acked <= set(found.values())
-    verify(producer, {place: value for place, value in found.items() if value not in outcomes})
+    verify(producer, {(topic, 0): {offset: value for offset, value in found.items() if value not in outcomes}})
     assert_replicas_are_equal(brokers, topic)
 
 
@@ -89,7 +91,7 @@ def test_a_broker_that_was_away_while_a_topic_was_made_anew_has_nothing_of_the_o
     brokers.restart(away)
     logs = brokers.data(away) / "logs"
     eventually(lambda: not [*logs.glob(f"{again}-*"), *logs.glob(f"{gone}-*"), *logs.glob("*-delete")], WAIT_SECONDS)
-    assert set(read_all(brokers.bootstrap, again).values()) == new
+    assert set(read_all(brokers.bootstrap, again)[again, 0].values()) == new
     assert brokers.in_sync(again) == [set(left)]
 
 

@@ -69,6 +69,10 @@ class ThreeBrokers:
     def bootstrap(self) -> str:
         return self.cluster.bootstrap_servers()
 
+    def address(self, broker_id: int) -> str:
+        """Where clients connect to a broker."""
+        return next(one.address for one in self.cluster.brokers() if one.id == broker_id)
+
     @property
     def admin(self) -> AdminClient:
         if self._admin is None:
@@ -117,8 +121,8 @@ class ThreeBrokers:
 
     def leader_seen_by(self, broker_id: int, topic: str) -> int:
         """What one broker tells, where another may not answer."""
-        address = next(one.address for one in self.cluster.brokers() if one.id == broker_id)
-        told = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(topic, WAIT_SECONDS)
+        admin = AdminClient({"bootstrap.servers": self.address(broker_id), "log_level": 0})
+        told = admin.list_topics(topic, WAIT_SECONDS)
         return int(told.topics[topic].partitions[0].leader)
 
     def in_sync(self, topic: str) -> list[set[int]]:
