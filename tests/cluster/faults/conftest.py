@@ -1,0 +1,42 @@
+"""What every test of faults is given: which run it is, and a trial whose files are kept below build/faults-cluster."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from tests.cluster.faults.trial import Trial
+
+ROOT = Path(__file__).parents[3]
+KEPT = ROOT / "build" / "faults-cluster"
+RUNS = int(os.environ.get("LAMINA_FAULT_RUNS", "1"))
+ACKED = int(os.environ.get("LAMINA_FAULT_ACKED", "20000"))
+
+NewTrial = Callable[..., Trial]
+
+
+@pytest.fixture(scope="session", params=range(1, RUNS + 1), ids=lambda number: f"run-{number}", autouse=True)
+def run(request: pytest.FixtureRequest) -> int:
+    """All tests, then all of them again."""
+    number = request.param
+    assert isinstance(number, int)
+    return number
+
+
+@pytest.fixture
+def new_trial(request: pytest.FixtureRequest, tmp_path: Path, run: int) -> Iterator[NewTrial]:
+    """Starts a cluster of the test's own, with settings by Kafka's names; what is random differs from run to run."""
+    name = re.sub(r"\[.*", "", request.node.name).removeprefix("test_")
+    variant = re.search(r"\[(?:run-\d+-?)?(.+)\]", request.node.name)
+    kept = KEPT / f"run-{run}" / (f"{name}-{variant[1]}" if variant else name)
+    with ExitStack() as running:
+
+        def start(settings: dict[str, str] | None = None, wanted: int = ACKED) -> Trial:
+            trial = Trial(tmp_path / "cluster", kept, crc32(name.encode()) + run, wanted, settings)
+            return running.enter_context(trial.running())
+
+        yield start

@@ -1,0 +1,80 @@
+"""Clients that work while brokers are hurt: a producer, a consumer and a watcher of ends, each of which remembers.
+
+Owns what is right at last: everything was acknowledged, and nothing is wrong with what the clients were told. Must not
+know what is done to brokers.
+"""
+
+from contextlib import ExitStack
+from types import TracebackType
+
+from tests.cluster.faults.story import Story
+from tests.cluster.three_brokers import ThreeBrokers
+from tests.cluster.verifiable_consumer import EndWatcher, VerifiableConsumer, read_all
+from tests.cluster.verifiable_producer import VerifiableProducer
+from tests.cluster.verifying import history_of
+from tests.history.events import History, Send
+
+PER_SECOND = 1000
+FINISH_SECONDS = 120.0
+
+
+class Load:
+    """As a context; what it found is judged at its end, unless the test failed before."""
+
+    def __init__(self, brokers: ThreeBrokers, story: Story, topic: str, partitions: int, wanted: int) -> None:
+        """``wanted``: so many records are acknowledged at last, at least."""
+        bootstrap, now_ms = brokers.bootstrap, story.now_ms
+        self.producer = VerifiableProducer(bootstrap, topic, partitions, f"producer of {topic}", now_ms, PER_SECOND)
+        self.consumer = VerifiableConsumer(
+            bootstrap, topic, partitions, f"consumer of {topic}", now_ms, isolation="read_committed"
+        )
+        self.other_sends: list[Send] = []
+        """Of whoever else writes to the topic."""
+        self._ends = EndWatcher(bootstrap, topic, partitions, f"end watcher of {topic}", now_ms)
+        self._brokers = brokers
+        self._story = story
+        self._topic = topic
+        self._partitions = partitions
+        self._wanted = wanted
+        self._running = ExitStack()
+
+    def __enter__(self) -> "Load":
+        for client in (self.consumer, self._ends, self.producer):
+            self._running.enter_context(client)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._running.__exit__(kind, error, trace)
+        if kind is None:
+            self._story.judge(self._history())
+
+    def _finish(self) -> None:
+        self.producer.await_acked_in_all(self._wanted, FINISH_SECONDS)
+        self.producer.stop()
+        self._story.tell(
+            f"{self.producer.acked_count} of {self.producer.sent} records were acknowledged; the longest wait was "
+            f"{self.producer.longest_wait_seconds():.2f} s"
+        )
+        assert self.producer.errors == []
+        assert self.producer.acked_count == self.producer.sent, "some records have no answer"
+        self._brokers.await_in_sync(self._topic)
+        last = self.producer.acked[-1]
+        self._story.within(
+            FINISH_SECONDS,
+            "the consumer read everything",
+            lambda: any(read.value == last.value for read in self.consumer.reads[-self._partitions * PER_SECOND :]),
+        )
+
+    def _history(self) -> History:
+        history = history_of(
+            [self.producer], [self.consumer], read_all(self._brokers.bootstrap, self._topic, self._partitions)
+        )
+        history.sends += self.other_sends
+        history.ends = self._ends.ends
+        return history

@@ -1,0 +1,140 @@
+"""A cluster behind a proxy that is hurt while clients work, and what is kept of it."""
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from lamina.cluster.layout import ZOOKEEPER, broker_name
+from tests.cluster import links
+from tests.cluster.faults.load import Load
+from tests.cluster.faults.store_watch import StoreWatch
+from tests.cluster.faults.story import Story
+from tests.cluster.proxied_brokers import ProxiedBrokers
+from tests.cluster.proxy import Proxy
+from tests.cluster.three_brokers import ALL
+from tests.history.events import Partition
+
+SESSION_MS = 6000
+SETTINGS = {
+    "zookeeper.session.timeout.ms": str(SESSION_MS),
+    "transaction.state.log.num.partitions": "3",
+    "offsets.topic.num.partitions": "3",
+}
+"""The session is what brokers have by default."""
+ELECTED_SECONDS = 10.0
+FULL_IN_SYNC_SECONDS = 60.0
+
+
+class Trial:
+    def __init__(
+        self, directory: Path, kept: Path, seed: int, wanted: int, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.random = Random(seed)
+        self.wanted = wanted
+        """So many records each load has acknowledged at last."""
+        self.story = Story(kept)
+        self.proxy = Proxy()
+        self.brokers = ProxiedBrokers(directory, self.proxy, {**SETTINGS, **(settings or {})})
+        self.watch: StoreWatch
+        """Of ZooKeeper, while the cluster runs."""
+        self._directory = directory
+
+    @contextmanager
+    def running(self) -> Iterator["Trial"]:
+        """Logs of brokers are kept whatever happens; the data too, if it fails."""
+        try:
+            with self.proxy, self.brokers.running():
+                address = self.brokers.cluster.zookeeper_address()
+                with StoreWatch(address, self.story.now_ms, self.story.tell) as self.watch:
+                    yield self
+                assert self.watch.broken == []
+                # A broker that is cut off could not say good-bye.
+                self.proxy.heal()
+                self.brokers.heal()
+        except BaseException:
+            shutil.copytree(self._directory, self.story.directory / "cluster", ignore_dangling_symlinks=True)
+            raise
+        finally:
+            layout = self.brokers.cluster.layout
+            self.story.keep(*(layout.log(name) for name in (*map(broker_name, ALL), ZOOKEEPER)))
+            self.story.close()
+
+    # Topics and load
+
+    def create_topic(self, topic: str, partitions: int = 1, **configs: str) -> None:
+        self.brokers.create_topic(topic, partitions, **configs)
+        self.watch.watch(topic, partitions)
+        self.story.within(ELECTED_SECONDS, f"{topic} is seen", lambda: (topic, partitions - 1) in self.watch.states)
+
+    def load(self, topic: str, partitions: int = 1) -> Load:
+        return Load(self.brokers, self.story, topic, partitions, self.wanted)
+
+    # What happens to brokers
+
+    def kill(self, *broker_ids: int) -> float:
+        """Returns when."""
+        at_ms = self.story.now_ms()
+        self.story.tell(f"SIGKILL to {_text(broker_ids)}")
+        self.brokers.kill(*broker_ids)
+        return at_ms
+
+    def restart(self, *broker_ids: int) -> None:
+        self.story.tell(f"starting {_text(broker_ids)}")
+        self.brokers.restart(*broker_ids)
+        self.story.tell(f"started {_text(broker_ids)}")
+
+    def isolate(self, broker_id: int, others: Collection[int], *, from_zookeeper: bool) -> float:
+        """From other brokers, not from clients. Returns when."""
+        at_ms = self.story.now_ms()
+        parties = [broker_name(other) for other in others] + [links.ZOOKEEPER] * from_zookeeper
+        self.story.tell(f"cutting off broker {broker_id} from {', '.join(parties)}")
+        self.proxy.isolate(broker_name(broker_id), parties)
+        return at_ms
+
+    def heal(self) -> None:
+        self.story.tell("healing all links")
+        self.proxy.heal()
+
+    # What has to follow
+
+    def await_new_leader(self, partition: Partition, other_than: int, seconds: float = ELECTED_SECONDS) -> int:
+        self.story.within(
+            seconds,
+            f"another than broker {other_than} leads {partition[0]}-{partition[1]}",
+            lambda: self.watch.leader(partition) not in (other_than, -1),
+            lambda: self.watch.states[partition],
+        )
+        return self.watch.leader(partition)
+
+    def await_in_sync(
+        self, topic: str, partitions: int, brokers: Collection[int] = ALL, seconds: float = FULL_IN_SYNC_SECONDS
+    ) -> None:
+        keys = [(topic, one) for one in range(partitions)]
+        self.story.within(
+            seconds,
+            f"{_text(tuple(brokers))} in sync in {topic}",
+            lambda: all(self.watch.in_sync(key) == frozenset(brokers) for key in keys),
+            lambda: [str(self.watch.states[key]) for key in keys],
+        )
+
+    def await_resumed(self, load: Load, partition: int, since_ms: float, seconds: float = ELECTED_SECONDS) -> None:
+        """A record that was sent after a moment is acknowledged, so soon after that moment."""
+        self.story.within(
+            seconds + 60,
+            f"partition {partition} takes records again",
+            lambda: load.producer.resumed_ms(partition, since_ms) is not None,
+            lambda: load.producer.errors,
+        )
+        resumed_ms = load.producer.resumed_ms(partition, since_ms)
+        assert resumed_ms is not None
+        took = (resumed_ms - since_ms) / 1000
+        self.story.tell(f"the first of them was acknowledged {took:.1f} s after it was hurt")
+        assert took <= seconds, (
+            f"partition {partition} took records again after {took:.1f} s, and {seconds:g} s are allowed"
+        )
+
+
+def _text(broker_ids: Collection[int]) -> str:
+    return f"{'brokers' if len(broker_ids) > 1 else 'broker'} {', '.join(map(str, broker_ids))}"
