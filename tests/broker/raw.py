@@ -137,13 +137,22 @@ def metadata_request(*names: str, create: bool = True) -> Any:
 
 
 def produce_request(
-    topic: str, batch: bytes | None, *, partition: int = 0, acks: int = -1, version: int = PRODUCE_VERSION
+    topic: str,
+    batch: bytes | None,
+    *,
+    partition: int = 0,
+    acks: int = -1,
+    version: int = PRODUCE_VERSION,
+    timeout_ms: int = 30_000,
 ) -> Any:
     schema = request_schema(PRODUCE, version)
     topics = nested_schema(schema, "topic_data")
     data = nested_schema(topics, "partition_data")(index=partition, records=batch)
     return schema(
-        transactional_id=None, acks=acks, timeout=30_000, topic_data=(topics(name=topic, partition_data=(data,)),)
+        transactional_id=None,
+        acks=acks,
+        timeout=timeout_ms,
+        topic_data=(topics(name=topic, partition_data=(data,)),),
     )
 
 

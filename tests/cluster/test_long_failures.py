@@ -24,13 +24,6 @@ def produced(brokers: ThreeBrokers, topic: str, *values: bytes) -> None:
     assert producer.flush(WAIT_SECONDS) == 0
 
 
-def assert_replicas_are_equal(brokers: ThreeBrokers, topic: str) -> None:
-    brokers.await_in_sync(topic)
-    first, *others = (brokers.records(broker_id, topic) for broker_id in ALL)
-    assert first
-    assert all(one == first for one in others)
-
-
 def test_a_leader_that_slept_longer_than_its_session_acknowledges_nothing_that_the_next_one_lacks(
     brokers: ThreeBrokers, topic: str
 ) -> None:
@@ -66,7 +59,7 @@ def test_a_leader_that_slept_longer_than_its_session_acknowledges_nothing_that_t
     assert outcomes.keys() == {b"1000000"} | {b"%d" % (2_000_000 + number) for number in range(20)}
     assert acked <= set(found.values())
     verify(producer, {(topic, 0): {offset: value for offset, value in found.items() if value not in outcomes}})
-    assert_replicas_are_equal(brokers, topic)
+    brokers.assert_replicas_are_equal(topic)
 
 
 def test_a_broker_that_was_away_while_a_topic_was_made_anew_has_nothing_of_the_old_one(
@@ -108,7 +101,7 @@ def test_a_broker_whose_disk_was_replaced_gets_its_replicas_back_by_copying(brok
         producer.await_acked(300)
         producer.stop()
     verify(producer, read_all(brokers.bootstrap, topic))
-    assert_replicas_are_equal(brokers, topic)
+    brokers.assert_replicas_are_equal(topic)
 
 
 def test_no_topic_is_half_made_when_the_controller_is_killed_while_it_makes_many(

@@ -5,7 +5,7 @@ Must not know what clients send.
 
 import os
 import signal
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,10 +81,16 @@ class ThreeBrokers:
 
     # Topics
 
-    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
-        """With a replica on every broker, all of them in sync."""
+    def create_topic(
+        self, name: str, partitions: int = 1, leaders: Sequence[int] | None = None, **configs: str
+    ) -> None:
+        """With a replica on every broker, all of them in sync; ``leaders``: of the partitions, where it matters."""
         configs = {key.replace("_", "."): value for key, value in configs.items()}
-        new = NewTopic(name, partitions, len(ALL), config=configs)
+        if leaders is None:
+            new = NewTopic(name, partitions, len(ALL), config=configs)
+        else:
+            replicas = [[leader, *(one for one in ALL if one != leader)] for leader in leaders]
+            new = NewTopic(name, len(leaders), replica_assignment=replicas, config=configs)
         self.admin.create_topics([new])[name].result(WAIT_SECONDS)
         self.await_in_sync(name)
 
@@ -170,6 +176,11 @@ class ThreeBrokers:
     def resume(self, broker_id: int) -> None:
         os.kill(self.pid(broker_id), signal.SIGCONT)
 
+    def resume_all(self) -> None:
+        for broker in self.cluster.brokers():
+            if broker.pid is not None:
+                self.resume(broker.id)
+
     def heal(self) -> None:
         """Start whatever does not run."""
         for broker in self.cluster.brokers():
@@ -180,6 +191,13 @@ class ThreeBrokers:
 
     def _is_dead(self, broker_id: int) -> bool:
         return all(one.state is BrokerState.DEAD for one in self.cluster.brokers() if one.id == broker_id)
+
+    def assert_replicas_are_equal(self, topic: str, partition: int = 0) -> None:
+        """Byte for byte, once all are in sync."""
+        self.await_in_sync(topic)
+        first, *others = (self.records(broker_id, topic, partition) for broker_id in ALL)
+        assert first
+        assert all(one == first for one in others)
 
     # What is on disk
 

@@ -64,7 +64,7 @@ class VerifiableConsumer:
                     at_ms = self._now_ms()
                     for record in records:
                         place = key.topic, key.partition
-                        self.moves.append(Read(self.name, place, record.offset, record.value, at_ms))
+                        self.moves.append(Read(self.name, place, record.offset, record.value.rstrip(), at_ms))
         finally:
             await consumer.stop()
 
@@ -136,7 +136,7 @@ def read_all(
             error = message.error()
             partition = int(message.partition() or 0)
             if error is None:
-                found[topic, partition][int(message.offset() or 0)] = message.value() or b""
+                found[topic, partition][int(message.offset() or 0)] = (message.value() or b"").rstrip()
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(partition)
             else:

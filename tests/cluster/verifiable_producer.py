@@ -38,6 +38,7 @@ class VerifiableProducer:
         name: str = "producer",
         now_ms: Now = monotonic_ms,
         per_second: int = PER_SECOND,
+        value_bytes: int = 0,
         **configs: Any,
     ) -> None:
         self.errors: list[str] = []
@@ -48,6 +49,8 @@ class VerifiableProducer:
         self._partitions = partitions
         self._now_ms = now_ms
         self._per_second = per_second
+        self._value_bytes = value_bytes
+        """At least: blanks follow the number. Who reads leaves them out."""
         self._acked = 0
         self._producer = Producer(
             {
@@ -132,7 +135,8 @@ class VerifiableProducer:
         value = b"%d" % number
         self.sends.append(Send(self.name, key, value, SendOutcome.UNKNOWN, None, self._now_ms()))
         delivered = partial(self._delivered, number)
-        self._producer.produce(self._topic, value, partition=key[1], on_delivery=delivered)
+        padded = value.ljust(self._value_bytes)
+        self._producer.produce(self._topic, padded, partition=key[1], on_delivery=delivered)
 
     def _delivered(self, number: int, error: KafkaError | None, message: Message) -> None:
         sent, outcome, offset = self.sends[number], SendOutcome.ACKED, message.offset()

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 _SHOWN_OF_A_KIND = 5
+_SHOWN_BYTES = 40
 
 
 class Kind(StrEnum):
@@ -42,6 +43,11 @@ class Anomaly(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.what}"
+
+
+def shown(value: bytes) -> str:
+    """In a sentence: what was damaged may be long."""
+    return repr(value if len(value) <= _SHOWN_BYTES else value[:_SHOWN_BYTES] + b"...")
 
 
 def summary(anomalies: list[Anomaly]) -> str:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.history.anomalies import Anomaly, Kind
+from tests.history.anomalies import Anomaly, Kind, shown
 from tests.history.events import History, Partition, Read, Send, SendOutcome, TransactionOutcome
 
 
@@ -67,7 +67,7 @@ def _lost(history: History, claims: list[_Claim]) -> Iterator[Anomaly]:
         if claim.value not in there[claim.partition]:
             told.add(key)
             is_last = claim.offset is not None and claim.offset > highest[claim.partition]
-            what = f"{_place(claim)}: {claim.value!r} was {claim.says}, and is not there at last"
+            what = f"{_place(claim)}: {shown(claim.value)} was {claim.says}, and is not there at last"
             yield Anomaly(Kind.UNSEEN if is_last else Kind.LOST, what)
 
 
@@ -81,7 +81,7 @@ def _duplicates(claims: list[_Claim]) -> Iterator[Anomaly]:
         before = first.setdefault(key, claim)
         if (before.partition, before.offset) != (claim.partition, claim.offset) and key not in told:
             told.add(key)
-            what = f"{claim.value!r} was {before.says} at {_place(before)}, and {claim.says} at {_place(claim)}"
+            what = f"{shown(claim.value)} was {before.says} at {_place(before)}, and {claim.says} at {_place(claim)}"
             yield Anomaly(Kind.DUPLICATE, what)
 
 
@@ -95,7 +95,9 @@ def _inconsistent_offsets(claims: list[_Claim]) -> Iterator[Anomaly]:
         before = first.setdefault(key, claim)
         if before.value != claim.value and key not in told:
             told.add(key)
-            what = f"{_place(claim)}: {before.value!r} was {before.says}, and {claim.value!r} was {claim.says}"
+            what = (
+                f"{_place(claim)}: {shown(before.value)} was {before.says}, and {shown(claim.value)} was {claim.says}"
+            )
             yield Anomaly(Kind.INCONSISTENT_OFFSETS, what)
 
 
@@ -106,7 +108,7 @@ def _unknown_values(history: History, claims: list[_Claim]) -> Iterator[Anomaly]
         key = claim.partition, claim.value
         if key not in sent and key not in told:
             told.add(key)
-            what = f"{_place(claim)}: {claim.value!r} was {claim.says}; nobody sent it there"
+            what = f"{_place(claim)}: {shown(claim.value)} was {claim.says}; nobody sent it there"
             yield Anomaly(Kind.UNKNOWN_VALUE, what)
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.history.anomalies import Anomaly, Kind
+from tests.history.anomalies import Anomaly, Kind, shown
 from tests.history.events import Assigned, EndSeen, History, Partition, Read, SendOutcome
 
 
@@ -26,8 +26,9 @@ def _reordered(history: History) -> Iterator[Anomaly]:
             producer, number = numbers[partition, value]
             before = newest.get(producer)
             if before is not None and number < before[0]:
-                what = f"{_name(partition)}: {producer} sent {value!r} before {before[1]!r}, and they lie at {offset} "
-                yield Anomaly(Kind.REORDERED, f"{what}and {before[2]}")
+                what = f"{producer} sent {shown(value)} before {shown(before[1])}"
+                where = f"and they lie at {offset} and {before[2]}"
+                yield Anomaly(Kind.REORDERED, f"{_name(partition)}: {what}, {where}")
             else:
                 newest[producer] = number, value, offset
 
@@ -49,7 +50,9 @@ def _nonmonotonic_sends(history: History) -> Iterator[Anomaly]:
         if send.outcome is not SendOutcome.ACKED or send.offset is None or not send.is_lasting:
             continue
         key = send.producer, send.partition
-        told = _Told(send.partition, send.offset, send.began_ms, send.ended_ms, f"{send.value!r} of {send.producer}")
+        told = _Told(
+            send.partition, send.offset, send.began_ms, send.ended_ms, f"{shown(send.value)} of {send.producer}"
+        )
         before = last.get(key)
         if before is not None and told.offset <= before.offset:
             what = f"{before.what} was told {before.offset}, and {told.what}, sent later, {told.offset}"
@@ -104,13 +107,13 @@ def _polls(history: History) -> Iterator[Anomaly]:
             skipped = offsets[bisect_left(offsets, next_offset) : bisect_left(offsets, move.offset)]
             if skipped:
                 value = history.final[move.partition][skipped[0]]
-                what = f"{_read(move)}, without {len(skipped)} before it, first {value!r} at {skipped[0]}"
+                what = f"{_read(move)}, without {len(skipped)} before it, first {shown(value)} at {skipped[0]}"
                 yield Anomaly(Kind.POLL_SKIP, what)
         expected[key] = move.offset + 1
 
 
 def _read(read: Read) -> str:
-    return f"{_name(read.partition)}: {read.reader} read {read.value!r} at {read.offset} ({read.at_ms:.0f} ms)"
+    return f"{_name(read.partition)}: {read.reader} read {shown(read.value)} at {read.offset} ({read.at_ms:.0f} ms)"
 
 
 def _name(partition: Partition) -> str:

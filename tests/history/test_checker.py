@@ -128,6 +128,12 @@ def test_transactions_that_read_from_each_other_in_a_line_are_no_cycle() -> None
     assert cycle == Anomaly(Kind.CYCLE, f"one {read} three {read} one")
 
 
+def test_long_values_are_shown_in_short() -> None:
+    long = b"x" * 100
+    (anomaly,) = check(three(sends=[*three().sends, sent(long, 3, 6)]))
+    assert f"'{'x' * 40}...' was" in anomaly.what
+
+
 def test_the_summary_shows_a_few_of_each_kind() -> None:
     found = [Anomaly(Kind.LOST, f"value {number}") for number in range(7)] + [Anomaly(Kind.CYCLE, "round")]
     lines = summary(found).splitlines()

@@ -7,7 +7,7 @@ at the same time, each first in one. So a cycle counts only if each of them read
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.history.anomalies import Anomaly, Kind
+from tests.history.anomalies import Anomaly, Kind, shown
 from tests.history.events import History, Partition, Read, Send, SendOutcome, TransactionOutcome
 
 
@@ -28,7 +28,9 @@ def _aborted_reads(history: History) -> Iterator[Anomaly]:
         send = gone.get((partition, value))
         if send is not None:
             why = f"of transaction {send.transaction}, which was aborted," if send.transaction else "which was refused,"
-            yield Anomaly(Kind.ABORTED_READ, f"{partition[0]}-{partition[1]} at {offset}: {value!r} {why} was {says}")
+            yield Anomaly(
+                Kind.ABORTED_READ, f"{partition[0]}-{partition[1]} at {offset}: {shown(value)} {why} was {says}"
+            )
 
 
 def _committed_views(history: History) -> Iterator[tuple[Partition, int, bytes, str]]:
@@ -52,8 +54,10 @@ def _torn(history: History) -> Iterator[Anomaly]:
         seen = [send for send in sends if send.value in there.get(send.partition, ())]
         if seen and len(seen) < len(sends):
             missing = next(send for send in sends if send.value not in there.get(send.partition, ()))
-            what = f"{len(seen)} of {len(sends)} values are there at last: {seen[0].value!r} in {seen[0].partition}"
-            yield Anomaly(Kind.TORN, f"{transaction}: {what}, not {missing.value!r} in {missing.partition}")
+            what = (
+                f"{len(seen)} of {len(sends)} values are there at last: {shown(seen[0].value)} in {seen[0].partition}"
+            )
+            yield Anomaly(Kind.TORN, f"{transaction}: {what}, not {shown(missing.value)} in {missing.partition}")
 
 
 def _cycles(history: History) -> Iterator[Anomaly]:

@@ -1,7 +1,6 @@
 """What every test of faults is given: which run it is, and a trial whose files are kept below build/faults-cluster."""
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +14,14 @@ ROOT = Path(__file__).parents[3]
 KEPT = ROOT / "build" / "faults-cluster"
 RUNS = int(os.environ.get("LAMINA_FAULT_RUNS", "1"))
 ACKED = int(os.environ.get("LAMINA_FAULT_ACKED", "20000"))
+
+MARKS = [
+    pytest.mark.faults_cluster,
+    pytest.mark.timeout(900),
+    # Clients leave sockets behind when their brokers go away.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+"""Of every module here."""
 
 NewTrial = Callable[..., Trial]
 
@@ -30,9 +37,8 @@ def run(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def new_trial(request: pytest.FixtureRequest, tmp_path: Path, run: int) -> Iterator[NewTrial]:
     """Starts a cluster of the test's own, with settings by Kafka's names; what is random differs from run to run."""
-    name = re.sub(r"\[.*", "", request.node.name).removeprefix("test_")
-    variant = re.search(r"\[(?:run-\d+-?)?(.+)\]", request.node.name)
-    kept = KEPT / f"run-{run}" / (f"{name}-{variant[1]}" if variant else name)
+    name = request.node.name.removeprefix("test_").replace(f"[run-{run}", "").rstrip("]")
+    kept = KEPT / f"run-{run}" / name
     with ExitStack() as running:
 
         def start(settings: dict[str, str] | None = None, wanted: int = ACKED) -> Trial:

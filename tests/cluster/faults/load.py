@@ -21,10 +21,22 @@ FINISH_SECONDS = 120.0
 class Load:
     """As a context; what it found is judged at its end, unless the test failed before."""
 
-    def __init__(self, brokers: ThreeBrokers, story: Story, topic: str, partitions: int, wanted: int) -> None:
+    def __init__(
+        self, brokers: ThreeBrokers, story: Story, topic: str, partitions: int, wanted: int, value_bytes: int
+    ) -> None:
         """``wanted``: so many records are acknowledged at last, at least."""
         bootstrap, now_ms = brokers.bootstrap, story.now_ms
-        self.producer = VerifiableProducer(bootstrap, topic, partitions, f"producer of {topic}", now_ms, PER_SECOND)
+        self.producer = VerifiableProducer(
+            bootstrap,
+            topic,
+            partitions,
+            f"producer of {topic}",
+            now_ms,
+            PER_SECOND,
+            value_bytes,
+            # By default it waits a minute for the answer of a broker that sleeps.
+            socket_timeout_ms=5000,
+        )
         self.consumer = VerifiableConsumer(
             bootstrap, topic, partitions, f"consumer of {topic}", now_ms, isolation="read_committed"
         )

@@ -54,6 +54,7 @@ class StoreWatch:
 
     def __enter__(self) -> "StoreWatch":
         self._client.start(30)
+        self._look_at_controller()
         self._thread.start()
         return self
 

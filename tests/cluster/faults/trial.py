@@ -1,12 +1,16 @@
 """A cluster behind a proxy that is hurt while clients work, and what is kept of it."""
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+from lamina.clocks import pause
 from lamina.cluster.layout import ZOOKEEPER, broker_name
+from lamina.log.files import Disk
+from lamina.log.verify.directory import prepare, verify
+from lamina.log.verify.findings import Severity
 from tests.cluster import links
 from tests.cluster.faults.load import Load
 from tests.cluster.faults.store_watch import StoreWatch
@@ -45,31 +49,53 @@ class Trial:
     def running(self) -> Iterator["Trial"]:
         """Logs of brokers are kept whatever happens; the data too, if it fails."""
         try:
-            with self.proxy, self.brokers.running():
-                address = self.brokers.cluster.zookeeper_address()
-                with StoreWatch(address, self.story.now_ms, self.story.tell) as self.watch:
-                    yield self
-                assert self.watch.broken == []
-                # A broker that is cut off could not say good-bye.
-                self.proxy.heal()
-                self.brokers.heal()
+            with self.proxy, self.brokers.running(), self._watching():
+                yield self
+            assert self.watch.broken == []
+            self._verify_logs()
         except BaseException:
-            shutil.copytree(self._directory, self.story.directory / "cluster", ignore_dangling_symlinks=True)
+            shutil.copytree(self._directory, self.story.directory / "cluster", dirs_exist_ok=True)
             raise
         finally:
             layout = self.brokers.cluster.layout
             self.story.keep(*(layout.log(name) for name in (*map(broker_name, ALL), ZOOKEEPER)))
             self.story.close()
 
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        address = self.brokers.cluster.zookeeper_address()
+        with StoreWatch(address, self.story.now_ms, self.story.tell) as self.watch:
+            try:
+                yield
+            finally:
+                # A broker that is cut off or paused could not say good-bye.
+                self.proxy.heal()
+                self.brokers.resume_all()
+
+    def _verify_logs(self) -> None:
+        """As `lamina verify` does, when all brokers have stopped."""
+        for broker_id in ALL:
+            disk = Disk()
+            verification = prepare(disk, str(self.brokers.data(broker_id) / "logs"), lambda _: False)
+            verify(disk, verification, lambda _: None)
+            found = [str(one) for one in verification.findings.kept if one.severity is Severity.ERROR]
+            assert found == [], f"broker {broker_id}: {found}"
+
     # Topics and load
 
-    def create_topic(self, topic: str, partitions: int = 1, **configs: str) -> None:
-        self.brokers.create_topic(topic, partitions, **configs)
+    def create_topic(
+        self, topic: str, partitions: int = 1, leaders: Sequence[int] | None = None, **configs: str
+    ) -> None:
+        self.brokers.create_topic(topic, partitions, leaders, **configs)
         self.watch.watch(topic, partitions)
         self.story.within(ELECTED_SECONDS, f"{topic} is seen", lambda: (topic, partitions - 1) in self.watch.states)
 
-    def load(self, topic: str, partitions: int = 1) -> Load:
-        return Load(self.brokers, self.story, topic, partitions, self.wanted)
+    def load(self, topic: str, partitions: int = 1, value_bytes: int = 0) -> Load:
+        return Load(self.brokers, self.story, topic, partitions, self.wanted, value_bytes)
+
+    def wait(self, seconds: float) -> None:
+        """While clients work."""
+        pause(seconds)
 
     # What happens to brokers
 
@@ -84,6 +110,14 @@ class Trial:
         self.story.tell(f"starting {_text(broker_ids)}")
         self.brokers.restart(*broker_ids)
         self.story.tell(f"started {_text(broker_ids)}")
+
+    def pause(self, broker_id: int) -> None:
+        self.story.tell(f"SIGSTOP to broker {broker_id}")
+        self.brokers.pause(broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        self.story.tell(f"SIGCONT to broker {broker_id}")
+        self.brokers.resume(broker_id)
 
     def isolate(self, broker_id: int, others: Collection[int], *, from_zookeeper: bool) -> float:
         """From other brokers, not from clients. Returns when."""
