@@ -1,44 +1,78 @@
-"""A program that copies one topic to another, each record exactly once, whatever happens to the brokers.
+"""Copies of one topic to another, each record exactly once: on a thread here, or as a process that can be killed."""
 
-It consumes as a member of a group and commits its offsets in the transactions in which it produces. A transaction that
-has to be aborted is read and written again.
-"""
-
+import json
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
+from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer
-
-from tests.cluster.verifiable_producer import WAIT_SECONDS
+from tests.cluster.copying import SEPARATOR, Copying
+from tests.cluster.verifiable_producer import WAIT_SECONDS, Now, monotonic_ms
+from tests.history.events import Assigned, History, Partition, Read, Send, SendOutcome, TransactionOutcome
 
 _A_TRANSACTION = 50
 
 
-class ExactlyOnceCopy:
+class Failure(NamedTuple):
+    error: str
+    is_fatal: bool
+    """Fenced, for one."""
+
+
+Event = list[Any]
+
+
+def copied_value(value: bytes) -> bytes:
+    """What was read, from what was written of it."""
+    return value.partition(SEPARATOR)[0]
+
+
+class CopyEvents:
+    """What a copy told of itself."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.copied = 0
+        """Committed."""
+        self.failure: Failure | None = None
+        self._progress = threading.Condition()
+
+    def tell(self, *event: Any) -> None:
+        with self._progress:
+            self.events.append(list(event))
+            if event[0] == "ended" and event[2] == TransactionOutcome.COMMITTED:
+                self.copied += event[3]
+            self._progress.notify_all()
+
+    def fail(self, failure: Failure) -> None:
+        with self._progress:
+            self.failure = failure
+            self._progress.notify_all()
+
+    def await_copied(self, records: int, seconds: float = WAIT_SECONDS) -> None:
+        with self._progress:
+            assert self._progress.wait_for(lambda: self.copied >= records or self.failure, seconds), (
+                f"{self.copied} of {records} records were copied within {seconds:g} s"
+            )
+        assert self.failure is None, self.failure
+
+    def await_failure(self, seconds: float = WAIT_SECONDS) -> Failure:
+        with self._progress:
+            self._progress.wait_for(lambda: self.failure is not None, seconds)
+        assert self.failure is not None, f"it did not fail within {seconds:g} s"
+        return self.failure
+
+
+class ExactlyOnceCopy(CopyEvents):
     """From a thread of its own, as a context."""
 
     def __init__(self, bootstrap: str, source: str, target: str) -> None:
-        self.copied = 0
-        """Committed."""
-        self.failure: BaseException | None = None
-        self._source = source
-        self._target = target
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": f"{source}-copy",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "log_level": 0,
-            }
-        )
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "transactional.id": f"{source}-copy", "linger.ms": 1, "log_level": 0}
-        )
+        super().__init__()
+        self._copying = Copying(bootstrap, source, target, "copy", self.tell, _A_TRANSACTION)
         self._stopping = threading.Event()
-        self._progress = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="exactly-once-copy", daemon=True)
 
     def __enter__(self) -> "ExactlyOnceCopy":
@@ -48,61 +82,97 @@ class ExactlyOnceCopy:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         self._stopping.set()
         self._thread.join()
-        self._consumer.close()
-
-    def await_copied(self, records: int) -> None:
-        with self._progress:
-            assert self._progress.wait_for(lambda: self.copied >= records or self.failure, WAIT_SECONDS), self.copied
-        assert self.failure is None, self.failure
 
     def _run(self) -> None:
         try:
-            self._consumer.subscribe([self._source])
-            self._producer.init_transactions(WAIT_SECONDS)
-            while not self._stopping.is_set():
-                messages = [one for one in self._consumer.consume(_A_TRANSACTION, 0.2) if one.error() is None]
-                if messages:
-                    self._copy(messages)
+            self._copying.run(self._stopping)
         except BaseException as failure:
-            self.failure = failure
-            with self._progress:
-                self._progress.notify_all()
+            self.fail(Failure(repr(failure), is_fatal=False))
 
-    def _copy(self, messages: list[Message]) -> None:
-        self._producer.begin_transaction()
-        try:
-            for message in messages:
-                self._producer.produce(self._target, message.value(), partition=int(message.partition() or 0))
-            self._persist(
-                lambda: self._producer.send_offsets_to_transaction(
-                    self._consumer.position(self._consumer.assignment()),
-                    self._consumer.consumer_group_metadata(),
-                    WAIT_SECONDS,
+
+class CopyProcess(CopyEvents):
+    """A process of its own, as a context."""
+
+    def __init__(self, bootstrap: str, source: str, target: str, name: str, a_transaction: int, kept: Path) -> None:
+        """All that it tells is ``kept`` in a file."""
+        super().__init__()
+        self.name = name
+        self._kept = kept
+        self.source = source
+        self.target = target
+        words = (bootstrap, source, target, name, str(a_transaction))
+        self._command = [sys.executable, "-m", "tests.cluster.copying", *words]
+        self._process: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._read, name=name, daemon=True)
+
+    def __enter__(self) -> "CopyProcess":
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        assert self._process is not None
+        if kind is not None:
+            self._process.kill()
+        self.stop()
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self.stop()
+
+    def stop(self) -> None:
+        """Returns when all that it told is known."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._thread.join()
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        with self._process.stdout as lines, self._kept.open("w", encoding="utf-8") as kept:
+            for line in lines:
+                kept.write(line)
+                event = json.loads(line) if line.endswith("\n") else ["cut off"]
+                if event[0] == "failed":
+                    self.fail(Failure(*event[1:]))
+                else:
+                    self.tell(*event)
+
+    def add_to(self, history: History, now_ms: Now) -> None:
+        """What it did, as the history of two clients: a reader and a producer."""
+        ahead_ms = monotonic_ms() - now_ms()
+        sends: dict[str, int] = {}
+        for name, *facts in self.events:
+            if name == "assigned":
+                history.moves += [Assigned(self.name, (self.source, one), None) for one in facts[0]]
+            elif name == "read":
+                transaction, index, offset, text, at_ms = facts
+                place: Partition = self.source, index
+                history.moves.append(Read(self.name, place, offset, text.encode(), at_ms - ahead_ms, transaction))
+            elif name == "sent":
+                transaction, index, text, began_ms = facts
+                sends[text] = len(history.sends)
+                history.sends.append(
+                    Send(
+                        self.name,
+                        (self.target, index),
+                        text.encode(),
+                        SendOutcome.UNKNOWN,
+                        None,
+                        began_ms - ahead_ms,
+                        transaction=transaction,
+                    )
                 )
-            )
-            self._persist(lambda: self._producer.commit_transaction(WAIT_SECONDS))
-        except KafkaException as error:
-            if not error.args[0].txn_requires_abort():
-                raise
-            self._persist(lambda: self._producer.abort_transaction(WAIT_SECONDS))
-            self._rewind()
-            return
-        with self._progress:
-            self.copied += len(messages)
-            self._progress.notify_all()
-
-    def _persist(self, step: Callable[[], None]) -> None:
-        """Until it is done, or cannot be."""
-        while True:
-            try:
-                return step()
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-
-    def _rewind(self) -> None:
-        """To what is committed."""
-        for position in self._consumer.committed(self._consumer.assignment(), WAIT_SECONDS):
-            if position.offset < 0:
-                position.offset = 0
-            self._consumer.seek(position)
+            elif name == "acked":
+                index, text, offset, at_ms = facts
+                history.sends[sends[text]] = replace(
+                    history.sends[sends[text]],
+                    outcome=SendOutcome.ACKED,
+                    offset=offset if offset >= 0 else None,
+                    ended_ms=at_ms - ahead_ms,
+                )
+            elif name == "ended":
+                history.transactions[facts[0]] = TransactionOutcome(facts[1])

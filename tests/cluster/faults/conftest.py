@@ -1,7 +1,8 @@
 """What every test of faults is given: which run it is, and a trial whose files are kept below build/faults-cluster."""
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from zlib import crc32
@@ -34,6 +35,17 @@ def run(request: pytest.FixtureRequest) -> int:
     return number
 
 
+_HAS_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """So that the data of a test that failed can be kept."""
+    report = yield
+    item.stash[_HAS_FAILED] = report.failed or item.stash.get(_HAS_FAILED, False)
+    return report
+
+
 @pytest.fixture
 def new_trial(request: pytest.FixtureRequest, tmp_path: Path, run: int) -> Iterator[NewTrial]:
     """Starts a cluster of the test's own, with settings by Kafka's names; what is random differs from run to run."""
@@ -46,3 +58,5 @@ def new_trial(request: pytest.FixtureRequest, tmp_path: Path, run: int) -> Itera
             return running.enter_context(trial.running())
 
         yield start
+    if request.node.stash.get(_HAS_FAILED, False):
+        shutil.copytree(tmp_path / "cluster", kept / "cluster")

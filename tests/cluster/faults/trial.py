@@ -1,6 +1,5 @@
 """A cluster behind a proxy that is hurt while clients work, and what is kept of it."""
 
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.cluster.faults.story import Story
 from tests.cluster.proxied_brokers import ProxiedBrokers
 from tests.cluster.proxy import Proxy
 from tests.cluster.three_brokers import ALL
+from tests.cluster.verifiable_consumer import VerifiableConsumer
 from tests.history.events import Partition
 
 SESSION_MS = 6000
@@ -43,19 +43,15 @@ class Trial:
         self.brokers = ProxiedBrokers(directory, self.proxy, {**SETTINGS, **(settings or {})})
         self.watch: StoreWatch
         """Of ZooKeeper, while the cluster runs."""
-        self._directory = directory
 
     @contextmanager
     def running(self) -> Iterator["Trial"]:
-        """Logs of brokers are kept whatever happens; the data too, if it fails."""
+        """Logs of brokers are kept whatever happens."""
         try:
             with self.proxy, self.brokers.running(), self._watching():
                 yield self
             assert self.watch.broken == []
             self._verify_logs()
-        except BaseException:
-            shutil.copytree(self._directory, self.story.directory / "cluster", dirs_exist_ok=True)
-            raise
         finally:
             layout = self.brokers.cluster.layout
             self.story.keep(*(layout.log(name) for name in (*map(broker_name, ALL), ZOOKEEPER)))
@@ -87,8 +83,19 @@ class Trial:
         self, topic: str, partitions: int = 1, leaders: Sequence[int] | None = None, **configs: str
     ) -> None:
         self.brokers.create_topic(topic, partitions, leaders, **configs)
+        self.see_topic(topic, partitions)
+
+    def see_topic(self, topic: str, partitions: int = 1) -> None:
+        """From now on its leaders are watched."""
         self.watch.watch(topic, partitions)
         self.story.within(ELECTED_SECONDS, f"{topic} is seen", lambda: (topic, partitions - 1) in self.watch.states)
+
+    def consumer(self, topic: str, partitions: int = 1) -> VerifiableConsumer:
+        """Of committed records."""
+        name = f"consumer of {topic}"
+        return VerifiableConsumer(
+            self.brokers.bootstrap, topic, partitions, name, self.story.now_ms, isolation="read_committed"
+        )
 
     def load(self, topic: str, partitions: int = 1, value_bytes: int = 0) -> Load:
         return Load(self.brokers, self.story, topic, partitions, self.wanted, value_bytes)
