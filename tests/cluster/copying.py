@@ -6,6 +6,7 @@ does, event by event; ``python -m tests.cluster.copying BOOTSTRAP SOURCE TARGET 
 """
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -14,10 +15,16 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.cluster.verifiable_producer import WAIT_SECONDS, monotonic_ms
+from lamina.clocks import pause
+from tests.cluster.verifiable_producer import monotonic_ms
 
+HANGING = "HANGING"
+"""How a copy fails whose client does not return from a call, long after the time it was given."""
 SEPARATOR = b" in "
 """Between what is copied and the name of a transaction."""
+
+_CALL_SECONDS = 10.0
+_HANGING_SECONDS = 30.0
 
 Tell = Callable[..., None]
 """Given the name of an event and what belongs to it."""
@@ -31,6 +38,8 @@ class Copying:
         self._tell = tell
         self._a_transaction = a_transaction
         self._transactions = 0
+        self.active_ms = monotonic_ms()
+        """When it last came back from its client."""
         self._source = source
         self._consumer = Consumer(
             {
@@ -60,9 +69,10 @@ class Copying:
         """Raises KafkaException where it cannot go on: fenced, for one."""
         try:
             self._consumer.subscribe([self._source], on_assign=self._assigned)
-            self._producer.init_transactions(WAIT_SECONDS)
+            self._persist(lambda: self._producer.init_transactions(_CALL_SECONDS))
             self._tell("started")
             while not stopping.is_set():
+                self.active_ms = monotonic_ms()
                 messages = [one for one in self._consumer.consume(self._a_transaction, 0.2) if one.error() is None]
                 if messages:
                     self._copy(messages)
@@ -83,14 +93,14 @@ class Copying:
                 lambda: self._producer.send_offsets_to_transaction(
                     self._consumer.position(self._consumer.assignment()),
                     self._consumer.consumer_group_metadata(),
-                    WAIT_SECONDS,
+                    _CALL_SECONDS,
                 )
             )
-            self._persist(lambda: self._producer.commit_transaction(WAIT_SECONDS))
+            self._persist(lambda: self._producer.commit_transaction(_CALL_SECONDS))
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
-            self._persist(lambda: self._producer.abort_transaction(WAIT_SECONDS))
+            self._persist(lambda: self._producer.abort_transaction(_CALL_SECONDS))
             self._tell("ended", transaction, "aborted", 0, str(error))
             self._rewind()
             return
@@ -113,6 +123,7 @@ class Copying:
     def _persist(self, step: Callable[[], None]) -> None:
         """Until it is done, or cannot be."""
         while True:
+            self.active_ms = monotonic_ms()
             try:
                 return step()
             except KafkaException as error:
@@ -131,10 +142,18 @@ class Copying:
     def _committed(self, assigned: list[TopicPartition]) -> list[TopicPartition]:
         while True:
             try:
-                return self._consumer.committed(assigned, WAIT_SECONDS)
+                return self._consumer.committed(assigned, _CALL_SECONDS)
             except KafkaException as error:
                 if not error.args[0].retriable():
                     raise
+
+
+def end_if_hanging(copying: Copying, tell: Tell) -> None:
+    """librdkafka 2.16 may wait for ever for a coordinator that has left the cluster (its issues 5456 and 5511)."""
+    while monotonic_ms() - copying.active_ms < _HANGING_SECONDS * 1000:
+        pause(1)
+    tell("failed", HANGING, False)
+    os._exit(1)
 
 
 def main(bootstrap: str, source: str, target: str, name: str, a_transaction: str) -> int:
@@ -148,9 +167,11 @@ def main(bootstrap: str, source: str, target: str, name: str, a_transaction: str
     def tell(event: str, *facts: Any) -> None:
         print(json.dumps([event, *facts]), flush=True)
 
+    copying = Copying(bootstrap, source, target, name, tell, int(a_transaction))
     threading.Thread(target=wait_for_the_end, daemon=True).start()
+    threading.Thread(target=end_if_hanging, args=[copying, tell], daemon=True).start()
     try:
-        Copying(bootstrap, source, target, name, tell, int(a_transaction)).run(stopping)
+        copying.run(stopping)
     except KafkaException as error:
         tell("failed", error.args[0].name(), bool(error.args[0].fatal()))
         return 1

@@ -130,6 +130,8 @@ class Proxy:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        # Transports are closed in the next turn of the loop.
+        await asyncio.sleep(0)
 
     # Connections
 

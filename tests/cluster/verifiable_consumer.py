@@ -1,4 +1,7 @@
-"""Readers that remember what they were told: one follows a topic, one looks at its ends, one reads all of it."""
+"""Readers that remember what they were told: one follows a topic, one looks at its ends, one reads all of it.
+
+Tombstones cannot be told apart: they are left out.
+"""
 
 import asyncio
 import threading
@@ -63,6 +66,8 @@ class VerifiableConsumer:
                 for key, records in (await consumer.getmany(timeout_ms=100)).items():
                     at_ms = self._now_ms()
                     for record in records:
+                        if record.value is None:
+                            continue
                         place = key.topic, key.partition
                         self.moves.append(Read(self.name, place, record.offset, record.value.rstrip(), at_ms))
         finally:
@@ -135,8 +140,11 @@ def read_all(
                 continue
             error = message.error()
             partition = int(message.partition() or 0)
-            if error is None:
-                found[topic, partition][int(message.offset() or 0)] = (message.value() or b"").rstrip()
+            value = message.value()
+            if error is None and value is not None:
+                found[topic, partition][int(message.offset() or 0)] = value.rstrip()
+            elif error is None:
+                continue
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(partition)
             else:

@@ -1,12 +1,11 @@
 """F10: records are copied in transactions while coordinators, leaders and the copying program are killed."""
 
-from contextlib import ExitStack
-
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tests.cluster.exactly_once_copy import CopyProcess, copied_value
+from tests.cluster.exactly_once_copy import copied_value
 from tests.cluster.faults.conftest import MARKS, NewTrial
+from tests.cluster.faults.copies import Copies
 from tests.cluster.faults.trial import FULL_IN_SYNC_SECONDS, Trial
 from tests.cluster.three_brokers import WAIT_SECONDS
 from tests.cluster.verifiable_consumer import read_all
@@ -26,53 +25,41 @@ def test_f10_a_copy_is_exact_whoever_is_killed(new_trial: NewTrial) -> None:
     records = min(RECORDS, 3 * trial.wanted // 2)
     for topic in ("source", "target"):
         trial.create_topic(topic, PARTITIONS)
-    with ExitStack() as running:
-        reader = running.enter_context(trial.consumer("target", PARTITIONS))
-        producer = running.enter_context(
-            VerifiableProducer(trial.brokers.bootstrap, "source", PARTITIONS, "filler", trial.story.now_ms, 1000)
-        )
-
-        def started(name: str) -> CopyProcess:
-            trial.story.tell(f"starting the copy {name}")
-            kept = trial.story.directory / f"copy-{name}.jsonl"
-            return running.enter_context(
-                CopyProcess(trial.brokers.bootstrap, "source", "target", name, A_TRANSACTION, kept)
-            )
-
-        first = started("first")
-        first.await_copied(records // 10)
+    bootstrap = trial.brokers.bootstrap
+    with (
+        trial.consumer("target", PARTITIONS) as reader,
+        VerifiableProducer(bootstrap, "source", PARTITIONS, "filler", trial.story.now_ms, 1000) as producer,
+        Copies(bootstrap, "source", "target", A_TRANSACTION, trial.story) as copies,
+    ):
+        copies.start()
+        copies.await_copied(records // 10, COPY_SECONDS)
         trial.see_topic("__transaction_state")
         bounce(trial, ("__transaction_state", 0))
-        first.await_copied(records // 5)
+        copies.await_copied(records // 10, COPY_SECONDS)
         bounce(trial, ("target", 0))
-        first.await_copied(3 * records // 10)
-        trial.story.tell(f"SIGKILL to the copy first, which has copied {first.copied} records")
-        first.kill()
-        second = started("second")
-        second.await_copied(records // 10)
-        third = started("third")
-        ended_with = second.await_failure(COPY_SECONDS)
-        trial.story.tell(f"the copy second ended with {ended_with}")
+        copies.await_copied(records // 10, COPY_SECONDS)
+        trial.story.tell(f"SIGKILL to {copies.newest.name}")
+        copies.newest.kill()
+        zombie = copies.start()
+        copies.await_copied(records // 10, COPY_SECONDS)
+        copies.start()
+        ended_with = zombie.await_failure(COPY_SECONDS)
+        trial.story.tell(f"{zombie.name} ended with {ended_with}")
         assert ended_with.is_fatal, "it was not fenced"
         producer.await_acked_in_all(records, COPY_SECONDS)
         producer.stop()
         trial.story.within(
             COPY_SECONDS,
-            f"all {producer.sent} records are copied",
-            lambda: len(reader.reads) >= producer.sent or third.failure,
+            f"all {producer.sent} records are copied, and read",
+            lambda: copies.replaced_if_it_hangs() and len(reader.reads) >= producer.sent,
             lambda: f"{len(reader.reads)} of them",
         )
-        assert third.failure is None, f"the copy third ended with {third.failure}"
         await_all_stable(trial, "target")
-        third.stop()
+        copies.newest.stop()
     assert producer.errors == []
     history = History(sends=list(producer.sends), moves=list(reader.moves))
-    for copy in (first, second, third):
-        copy.add_to(history, trial.story.now_ms)
-    history.final = {
-        **read_all(trial.brokers.bootstrap, "source", PARTITIONS),
-        **read_all(trial.brokers.bootstrap, "target", PARTITIONS),
-    }
+    copies.add_to(history)
+    history.final = {**read_all(bootstrap, "source", PARTITIONS), **read_all(bootstrap, "target", PARTITIONS)}
     trial.story.judge(history)
     assert_exact(history)
     for topic in ("source", "target"):
