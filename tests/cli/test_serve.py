@@ -17,7 +17,7 @@ from lamina.cli import serve as serve_command
 from lamina.cluster.ports import HOST
 from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.settings.definition import SettingError
-from tests.broker.process import COMMAND, SOURCES, BrokerProcess
+from tests.broker.process import COMMAND, NO_SPARK, SOURCES, BrokerProcess
 from tests.broker.raw import METADATA, METADATA_VERSION, RawClient, metadata_request
 from tests.cli.running import Lamina, Outcome
 
@@ -40,6 +40,25 @@ def serve(*args: str | Path, cwd: Path | None = None) -> Outcome:
             process.send_signal(signal.SIGTERM)
         out, err = process.stdout.read(), process.stderr.read()
     return Outcome(process.wait(60), first + out, err)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="only Linux tells what becomes of descriptors")
+def test_what_a_broker_was_given_goes_to_none_of_its_children(tmp_path: Path) -> None:
+    """A cluster knows by a lock on such a descriptor that a broker lives; its engine may live a moment longer."""
+    given, ours = os.pipe()
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path), *NO_SPARK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[given],
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    with process, open(given, "rb"), open(ours, "wb"):
+        assert process.stdout is not None
+        process.stdout.readline()
+        flags = Path(f"/proc/{process.pid}/fdinfo/{given}").read_text().split()[3]
+        process.terminate()
+    assert int(flags, 8) & os.O_CLOEXEC
 
 
 def refusal(*args: str | Path, status: int = 1) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 import click
@@ -17,6 +18,8 @@ from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 from lamina.settings.values import BrokerSettings
+
+_STANDARD_ERROR = 2
 
 
 @click.command(
@@ -62,6 +65,7 @@ def command(
     except (SettingError, PropertiesError) as error:
         click.echo(f"lamina: {error}", err=True)
         return BAD_INPUT
+    _keep_descriptors()
     start_logging(as_json=json_logs)
     return _run(settings, quiet=json_logs)
 
@@ -109,6 +113,16 @@ def _check_directories(settings: BrokerSettings) -> None:
         if pid is not None:
             who = f"process {pid}" if pid else "a process that is not visible here, perhaps in a container"
             raise StartError(f"{path} is in use by {who}: stop it, or choose another directory with --data-dir DIR")
+
+
+def _keep_descriptors() -> None:
+    """Whoever started this process may hold a lock that ends with it: no engine or other child goes on holding it.
+
+    asyncio closes such descriptors in children; uvloop does not.
+    """
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):  # That of the listing itself is closed.
+            os.set_inheritable(int(name), int(name) <= _STANDARD_ERROR)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
