@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-cluster bench-kafka bench-revisions bench-cleaner bench-tables soak-cleaner faults simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-partitions bench-kafka bench-revisions bench-cleaner bench-tables soak-cleaner faults simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -114,8 +114,8 @@ bench-broker: venv
 
 # A cluster of three brokers with 2,000 partitions: how long changes, faults and starts take, what idling costs, and the
 # longest callbacks of the loops; about four minutes. Needs Java 17+. ARGS="--quick" for few partitions, "--json".
-bench-cluster: venv
-	$(BIN)/python -m bench.cluster $(ARGS)
+bench-partitions: venv
+	$(BIN)/python -m bench.partitions $(ARGS)
 
 # Beside a real Kafka, in 25 to 30 minutes, on a machine that does nothing else, with 10 GB of free disk and of free
 # memory. ARGS="--quick" for a little of everything in a few minutes, "--only ROW", "--dir DIR" to choose the disk. Needs

@@ -1,4 +1,4 @@
-"""A cluster of three brokers with 2,000 partitions on each: ``make bench-cluster``.
+"""A cluster of three brokers with 2,000 partitions on each: ``make bench-partitions``.
 
 Shows how long clients wait for changes and after faults, what the brokers cost while nothing happens, and the longest
 callbacks of their loops in every phase.
@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.callbacks import Callback
-from bench.cluster_trials import CALLBACK_BAR_MS, FULL, QUICK, ClusterTrials, Measured, Phase
 from bench.machine import describe
+from bench.partition_trials import CALLBACK_BAR_MS, FULL, QUICK, Measured, PartitionTrials, Phase
 from bench.timed_cluster import TimedCluster
 from lamina.cluster.errors import ClusterError
 
@@ -27,18 +27,18 @@ _OF_A_START = ("Server._start", "Parts.start", "Replicas.open.")
 
 
 def main() -> str | None:
-    parser = argparse.ArgumentParser(prog="bench-cluster", description="A cluster of three brokers by itself.")
+    parser = argparse.ArgumentParser(prog="bench-partitions", description="A cluster of three brokers by itself.")
     parser.add_argument("--quick", action="store_true", help="few partitions, to see that it works")
     parser.add_argument("--dir", type=Path, help="where the data lies, instead of the system's temporary directory")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     console = Console(stderr=True)
     phases: list[Phase] = []
-    with tempfile.TemporaryDirectory(prefix="lamina-bench-cluster-", dir=options.dir) as scratch:
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-partitions-", dir=options.dir) as scratch:
         machine = describe(Path(scratch))
         try:
             with TimedCluster(Path(scratch)) as cluster:
-                for phase in ClusterTrials(cluster, QUICK if options.quick else FULL).phases():
+                for phase in PartitionTrials(cluster, QUICK if options.quick else FULL).phases():
                     phases.append(phase)
                     console.print(f"{phase.name}: done")
         except (ClusterError, TimeoutError) as failure:

@@ -60,7 +60,7 @@ class Phase:
         self.figures.append(Measured(name, value, unit, bar))
 
 
-class ClusterTrials:
+class PartitionTrials:
     def __init__(self, cluster: TimedCluster, size: Size) -> None:
         self._cluster = cluster
         self._size = size
