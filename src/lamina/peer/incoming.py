@@ -2,27 +2,34 @@
 
 Owns the receive side of one connection to a broker. A frame has memory of its own, because the caller may keep a
 view into it (the records of a Fetch response). The bytes that arrive together with the size are copied once; the rest
-of a large frame is received where it stays. Must not know what is in a frame.
+of a large frame is received where it stays. New memory costs more than to receive into it: a large frame that nobody
+looks at any more is overwritten by the next one, as long as large ones keep coming. Must not know what is in a frame.
 
 `wire.frames.FrameSplitter` is the broker's side of this: there frames are short-lived, and one buffer serves them all.
 """
 
+from mmap import mmap
 from struct import Struct
+from sys import getrefcount
 from typing import Final
 
 from lamina.errors import MalformedResponse
-from lamina.wire.frames import allocate
+from lamina.wire.frames import MAPPED_BYTES, allocate, map_memory
 
 STAGING_BYTES: Final = 16 * 1024
+KEPT_FOR_FRAMES: Final = 16
+"""So many smaller frames in a row, and the memory of the last large one goes back to the system."""
 
 _SIZE = Struct(">i")
 _CORRELATION_ID_BYTES: Final = 4
+_OURS: Final = 2
+"""References to memory of which there is no view: from here, and for the time of the question."""
 
 
 class IncomingFrames:
     """The frames of one connection, as their bytes come in."""
 
-    __slots__ = ("_filled", "_frame", "_held", "_max_frame_bytes", "_staging")
+    __slots__ = ("_filled", "_frame", "_held", "_large", "_max_frame_bytes", "_smaller_frames", "_staging")
 
     def __init__(self, max_frame_bytes: int) -> None:
         self._max_frame_bytes = max_frame_bytes
@@ -32,6 +39,10 @@ class IncomingFrames:
         self._frame: memoryview | None = None
         """A frame of which a part is there, and how much: it is received into directly."""
         self._filled = 0
+        self._large: mmap | None = None
+        """The memory of the last large frame."""
+        self._smaller_frames = 0
+        """That came since."""
 
     def buffer_for_recv(self) -> memoryview:
         """Where to receive into; never empty."""
@@ -55,7 +66,7 @@ class IncomingFrames:
         frames = []
         at = 0
         while self._frame is None and end - at >= _SIZE.size:
-            frame = allocate(self._checked(_SIZE.unpack_from(staging, at)[0]))
+            frame = self._allocate(self._checked(_SIZE.unpack_from(staging, at)[0]))
             at += _SIZE.size
             filled = min(len(frame), end - at)
             frame[:filled] = staging[at : at + filled]
@@ -67,6 +78,18 @@ class IncomingFrames:
         self._held = end - at
         staging[: self._held] = bytes(staging[at:end])
         return frames
+
+    def _allocate(self, size: int) -> memoryview:
+        if size < MAPPED_BYTES:
+            self._smaller_frames += 1
+            if self._smaller_frames >= KEPT_FOR_FRAMES:
+                self._large = None
+            return allocate(size)
+        self._smaller_frames = 0
+        if self._large is None or len(self._large) < size or getrefcount(self._large) > _OURS:
+            # Of what is mapped beyond the frame nothing is used before a larger one comes.
+            self._large = map_memory(min(1 << (size - 1).bit_length(), self._max_frame_bytes))
+        return memoryview(self._large)[:size]
 
     def _checked(self, size: int) -> int:
         if not _CORRELATION_ID_BYTES <= size <= self._max_frame_bytes:
