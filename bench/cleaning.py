@@ -14,14 +14,12 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.family import family_of, parents
+from bench.family import families_of
 from bench.librdkafka import CALL_SECONDS, new_admin
 from bench.small_requests import WrongAnswer
 from bench.source_log import DIRTY_RATIO, HELD
-from bench.subjects import Subject
+from bench.subjects import Subject, logs_of
 from bench.usage import Usage
-from tests.peers.kafka import Kafka
-from tests.peers.lamina import Lamina
 
 PASS_SECONDS = 900
 LET_GO = "0.01"
@@ -41,12 +39,12 @@ class Cleaned:
 
 def clean(subject: Subject, topic: str, partitions: int) -> Cleaned:
     """Let the cleaner go, and wait until it has cleaned all that it may."""
-    logs = _logs_of(subject)
+    logs = logs_of(subject)
     due = {partition: _active_base(logs / f"{topic}-{partition}") for partition in range(partitions)}
     if not all(due.values()):
         raise WrongAnswer(f"{topic} has a partition of one segment, of which nothing can be cleaned")
     admin = new_admin(subject.bootstrap)
-    with Usage(subject.process_id) as usage:
+    with Usage(subject.process_ids) as usage:
         _set_dirty_ratio(admin, topic, LET_GO)
         began = time.perf_counter()
         while not _is_clean(logs / "cleaner-offset-checkpoint", topic, due):
@@ -67,7 +65,7 @@ def wait_until_quiet(subject: Subject) -> None:
     deadline = time.monotonic() + QUIET_AFTER_SECONDS
     quiet_since = time.monotonic()
     while time.monotonic() - quiet_since < QUIET_SECONDS:
-        if len(family_of(subject.process_id, parents())) > 1:
+        if len(families_of(subject.process_ids)) > len(subject.process_ids):
             quiet_since = time.monotonic()
         if time.monotonic() > deadline:
             raise TimeoutError(f"{subject.bootstrap} was not quiet after {QUIET_AFTER_SECONDS} s")
@@ -79,11 +77,6 @@ def _set_dirty_ratio(admin: AdminClient, topic: str, ratio: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     (answer,) = admin.incremental_alter_configs([resource]).values()
     answer.result(CALL_SECONDS)
-
-
-def _logs_of(subject: Subject) -> Path:
-    assert isinstance(subject, Kafka | Lamina)
-    return subject.data_directory / "logs" if isinstance(subject, Lamina) else subject.data_directory
 
 
 def _active_base(partition: Path) -> int:

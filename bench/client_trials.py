@@ -54,18 +54,18 @@ def batches_trial(value_bytes: int, amounts: Amounts) -> Trial:
         megabytes = value_bytes * messages / 1e6
         create_topic(subject.bootstrap, topic)
         touch_memory(int(TOUCHED_BYTES * amounts.share))
-        cpu = [cpu_seconds(subject.process_id)]
+        cpu = [cpu_seconds(*subject.process_ids)]
         produced = produce_seconds(subject.bootstrap, topic, value_bytes, messages)
-        cpu.append(cpu_seconds(subject.process_id))
+        cpu.append(cpu_seconds(*subject.process_ids))
         in_log = messages
         unlingered: tuple[float, ...] = ()
         if is_unlingered_too:
             seconds = produce_seconds(subject.bootstrap, topic, value_bytes, messages, linger_ms=0)
             in_log, unlingered = 2 * messages, (megabytes / seconds,)
-        cpu.append(cpu_seconds(subject.process_id))
+        cpu.append(cpu_seconds(*subject.process_ids))
         passes = ceil(least_consumed_megabytes / (value_bytes * in_log / 1e6))
         consumed = consume_seconds(subject.bootstrap, topic, in_log, passes)
-        cpu.append(cpu_seconds(subject.process_id))
+        cpu.append(cpu_seconds(*subject.process_ids))
         consumed_megabytes = passes * value_bytes * in_log / 1e6
         delete_topic(subject.bootstrap, topic)
         return (
@@ -105,11 +105,11 @@ def shared_trials(amounts: Amounts) -> list[Trial]:
     def run(is_idempotent: bool, subject: Subject, topic: str) -> Values:
         create_topic(subject.bootstrap, topic, partitions=PARTITIONS)
         touch_memory(int(TOUCHED_BYTES * amounts.share))
-        before = cpu_seconds(subject.process_id)
+        before = cpu_seconds(*subject.process_ids)
         seconds = produce_together_seconds(
             subject.bootstrap, topic, SHARED_VALUE_BYTES, messages, PRODUCERS, PARTITIONS, is_idempotent
         )
-        spent = cpu_seconds(subject.process_id) - before
+        spent = cpu_seconds(*subject.process_ids) - before
         delete_topic(subject.bootstrap, topic)
         return megabytes / seconds, spent / megabytes * 1e3
 

@@ -24,6 +24,8 @@ from bench.results import Pair, Result
 from bench.rounds import Contest, Trial
 from bench.small_requests import WrongAnswer
 from bench.subjects import Subject, kill_all
+from bench.waits import WrongRecords
+from lamina.cluster.errors import ClusterError
 from tests.peers.kafka import KafkaFailedError, KafkaMissingError
 from tests.peers.lamina import LaminaFailedError
 
@@ -37,6 +39,8 @@ FAILURES = (
     KafkaException,
     LoadError,
     WrongAnswer,
+    WrongRecords,
+    ClusterError,
     BufferError,
     OSError,
 )

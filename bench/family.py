@@ -32,6 +32,12 @@ def family_of(process_id: int, parent_of: Mapping[int, int]) -> list[int]:
     return family
 
 
+def families_of(process_ids: Iterable[int]) -> list[int]:
+    """These processes, and all that is below them now."""
+    parent_of = parents()
+    return [member for process_id in process_ids for member in family_of(process_id, parent_of)]
+
+
 def await_end(process_ids: Iterable[int], seconds: float) -> None:
     """Wait until all of them have ended; raises :class:`TimeoutError`."""
     deadline = time.monotonic() + seconds

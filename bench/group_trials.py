@@ -25,7 +25,7 @@ from bench.members import (
 )
 from bench.results import Figure
 from bench.rounds import Trial, Values
-from bench.subjects import KAFKA, KAFKA_APPEND_LINGER_0, LAMINA, Subject, wait_for_answer
+from bench.subjects import KAFKA, KAFKA_APPEND_LINGER_0, LAMINA, Subject, address, wait_for_answer
 from bench.usage import cpu_seconds
 from lamina.wire.codec import encode_request
 
@@ -137,7 +137,7 @@ def _commit(
     ]
     # Length, correlation id, tags, throttle time, one topic, its name, one partition, its number.
     error_at = 4 + 4 + 1 + 4 + 1 + 1 + len(group) + 1 + 4
-    return run_load(subject, frames, error_at, seconds, count)
+    return run_load([address(subject)], frames, error_at, seconds, count)
 
 
 def _rebalance(protocol: str, subject: Subject, topic: str) -> Values:
@@ -159,7 +159,7 @@ async def _join_all(protocol: str, subject: Subject, topic: str, group: str) -> 
         for connection in connections
     ]
     is_done = _is_classic_done if protocol == "classic" else _is_consumer_done
-    cpu_before = cpu_seconds(subject.process_id)
+    cpu_before = cpu_seconds(*subject.process_ids)
     for member in members:
         member.join()
     began = time.perf_counter()
@@ -171,7 +171,7 @@ async def _join_all(protocol: str, subject: Subject, topic: str, group: str) -> 
             failed.result()
         await asyncio.sleep(0.001)
     seconds = time.perf_counter() - began
-    spent = cpu_seconds(subject.process_id) - cpu_before
+    spent = cpu_seconds(*subject.process_ids) - cpu_before
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,7 +6,7 @@ Owns the clients' settings: the same for every broker that is measured.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -42,10 +42,18 @@ def create_topic(
     configs: Mapping[str, str] | None = None,
     partitions: int = 1,
     first_value_bytes: int = 100,
+    replicas: int | Sequence[Sequence[int]] = 1,
 ) -> None:
-    """Make a topic and return when it has taken a message: a Kafka leads it a moment after it said so."""
+    """Make a topic and return when it has taken a message: a Kafka leads it a moment after it said so.
+
+    ``replicas`` is how many, or the brokers of each partition, the first of which leads.
+    """
+    if isinstance(replicas, int):
+        new = NewTopic(topic, partitions, replicas, config=dict(configs or {}))
+    else:
+        new = NewTopic(topic, len(replicas), replica_assignment=[*map(list, replicas)], config=dict(configs or {}))
     admin = new_admin(bootstrap)
-    admin.create_topics([NewTopic(topic, partitions, 1, config=dict(configs or {}))])[topic].result(CALL_SECONDS)
+    admin.create_topics([new])[topic].result(CALL_SECONDS)
     one_at_a_time_ms(bootstrap, topic, 1, warm_up=0, value_bytes=first_value_bytes)
 
 
@@ -59,17 +67,19 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(CALL_SECONDS)
 
 
-def end_offset(bootstrap: str, topic: str) -> int:
+def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
     try:
-        return consumer.get_watermark_offsets(TopicPartition(topic, 0), CALL_SECONDS)[1]
+        return consumer.get_watermark_offsets(TopicPartition(topic, partition), CALL_SECONDS)[1]
     finally:
         consumer.close()
 
 
-def produce_seconds(bootstrap: str, topic: str, value_bytes: int, count: int, linger_ms: int = LINGER_MS) -> float:
+def produce_seconds(
+    bootstrap: str, topic: str, value_bytes: int, count: int, linger_ms: int = LINGER_MS, acks: int | str = 1
+) -> float:
     """From the first call until the last message is acknowledged."""
-    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "linger.ms": linger_ms})
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "linger.ms": linger_ms, "acks": acks})
     producer.list_topics(topic, CALL_SECONDS)
     messages = [{"value": bytes(value_bytes)}] * BATCH_MESSAGES
     started = time.perf_counter()
@@ -165,7 +175,7 @@ def _consume(consumer: Consumer, topic: str, at_most: int) -> int:
 
 
 def one_at_a_time_ms(
-    bootstrap: str, topic: str, count: int, warm_up: int = LATENCY_WARM_UP, value_bytes: int = 100
+    bootstrap: str, topic: str, count: int, warm_up: int = LATENCY_WARM_UP, value_bytes: int = 100, partition: int = 0
 ) -> list[float]:
     """Latencies, ascending, of messages each of which is sent when the one before it was acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
@@ -177,7 +187,7 @@ def one_at_a_time_ms(
 
     for number in range(warm_up + count):
         started = time.perf_counter()
-        producer.produce(topic, bytes(value_bytes), partition=0, on_delivery=delivered)
+        producer.produce(topic, bytes(value_bytes), partition=partition, on_delivery=delivered)
         if producer.flush(CALL_SECONDS):
             raise TimeoutError(f"{topic}: a message was not acknowledged within {CALL_SECONDS} s")
         if number >= warm_up:

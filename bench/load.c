@@ -1,10 +1,11 @@
-/* Small requests as fast as a broker answers them, each connection with one request in flight.
+/* Small requests as fast as brokers answer them, each connection with one request in flight.
  *
- * load HOST PORT FILE CONNECTIONS SECONDS ERROR_AT [COUNT]: sends the requests in FILE, as many as there are
- * connections, each over its own, again and again; an answer tells its error in the two bytes at ERROR_AT. Prints one
- * line of JSON: requests per second and the latency of a request. What happens in the first fifth of the time is not
- * counted. With COUNT it ends when so many were answered, if that is before SECONDS have passed, and everything is
- * counted. */
+ * load ADDRESSES FILE CONNECTIONS SECONDS ERROR_AT [COUNT]: sends the requests in FILE, as many as there are
+ * connections, each over its own, again and again; an answer tells its error in the two bytes at ERROR_AT. ADDRESSES
+ * are HOST:PORT, with commas between them: the first connection goes to the first of them, the next one to the next, and
+ * so on in a circle. Prints one line of JSON: requests per second and the latency of a request. What happens in the
+ * first fifth of the time is not counted. With COUNT it ends when so many were answered, if that is before SECONDS have
+ * passed, and everything is counted. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -69,13 +70,30 @@ static unsigned char *read_file(const char *name, size_t *bytes) {
 
 /* The connections */
 
-static int connect_to(const char *host, int port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    if (inet_pton(AF_INET, host, &address.sin_addr) != 1)
-        fail("%s is not an IPv4 address", host);
+/* HOST:PORT, the first of a list. */
+static struct sockaddr_in parse_address(const char *text) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    char host[INET_ADDRSTRLEN] = "";
+    size_t length = strcspn(text, ":,");
+    if (length < sizeof host)
+        memcpy(host, text, length);
+    if (text[length] != ':' || inet_pton(AF_INET, host, &address.sin_addr) != 1)
+        fail("%s does not begin with an IPv4 address and a port", text);
+    address.sin_port = htons((uint16_t)atoi(text + length + 1));
+    return address;
+}
+
+/* The addresses in a circle: the one behind this one. */
+static const char *next_address(const char *text, const char *first) {
+    const char *comma = strchr(text, ',');
+    return comma == NULL ? first : comma + 1;
+}
+
+static int connect_to(const char *text) {
+    struct sockaddr_in address = parse_address(text);
     int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
-        fail("%s:%d cannot be reached: %s", host, port, strerror(errno));
+        fail("%s cannot be reached: %s", text, strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     return fd;
 }
@@ -135,17 +153,18 @@ static double percentile_ms(const struct latencies *latencies, double fraction) 
 }
 
 int main(int count, char **arguments) {
-    if (count != 7 && count != 8)
-        fail("usage: load HOST PORT FILE CONNECTIONS SECONDS ERROR_AT [COUNT]");
-    int connections = atoi(arguments[4]);
-    double seconds = atof(arguments[5]);
+    if (count != 6 && count != 7)
+        fail("usage: load ADDRESSES FILE CONNECTIONS SECONDS ERROR_AT [COUNT]");
+    const char *address = arguments[1];
+    int connections = atoi(arguments[3]);
+    double seconds = atof(arguments[4]);
     if (connections < 1 || connections > 10000 || seconds <= 0)
         fail("CONNECTIONS is 1 to 10000, SECONDS more than 0");
-    size_t prepared_bytes, error_at = (size_t)atoi(arguments[6]), place = 0;
+    size_t prepared_bytes, error_at = (size_t)atoi(arguments[5]), place = 0;
     if (error_at + 2 > ANSWER_BYTES)
         fail("ERROR_AT is less than %d", ANSWER_BYTES - 1);
-    uint64_t wanted = count == 8 ? strtoull(arguments[7], NULL, 10) : UINT64_MAX;
-    unsigned char *prepared = read_file(arguments[3], &prepared_bytes);
+    uint64_t wanted = count == 7 ? strtoull(arguments[6], NULL, 10) : UINT64_MAX;
+    unsigned char *prepared = read_file(arguments[2], &prepared_bytes);
     int poll = epoll_create1(0);
     struct connection *all = calloc((size_t)connections, sizeof *all);
     for (int number = 0; number < connections; number++) {
@@ -154,14 +173,15 @@ int main(int count, char **arguments) {
         all[number].request = prepared + place;
         all[number].request_bytes = 4 + read_u32(prepared + place);
         place += all[number].request_bytes;
-        all[number].fd = connect_to(arguments[1], atoi(arguments[2]));
+        all[number].fd = connect_to(address);
+        address = next_address(address, arguments[1]);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[number]};
         epoll_ctl(poll, EPOLL_CTL_ADD, all[number].fd, &event);
     }
     struct latencies latencies = {0};
     uint64_t answered = 0;
     uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), end_ns = begin_ns + (uint64_t)(seconds * 1e9);
-    uint64_t counted_from_ns = count == 8 ? begin_ns : begin_ns + (end_ns - begin_ns) / 5, last_ns = begin_ns;
+    uint64_t counted_from_ns = count == 7 ? begin_ns : begin_ns + (end_ns - begin_ns) / 5, last_ns = begin_ns;
     for (int number = 0; number < connections; number++)
         send_request(&all[number]);
     while (last_ns < end_ns && answered < wanted) {

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.subjects import Subject, address
-
+Address = tuple[str, int]
 SOURCE = Path(__file__).parent / "load.c"
 
 
@@ -40,16 +39,17 @@ def _program() -> str:
 
 
 def run_load(
-    subject: Subject, frames: Sequence[bytes], error_at: int, seconds: float, count: int | None = None
+    addresses: Sequence[Address], frames: Sequence[bytes], error_at: int, seconds: float, count: int | None = None
 ) -> Load:
-    """Each frame over a connection of its own, again and again; ``count`` answers may be enough."""
-    host, port = address(subject)
+    """Each frame over a connection of its own, to the addresses in turn, again and again; ``count`` answers may be
+    enough."""
+    shown = ",".join(f"{host}:{port}" for host, port in addresses)
     with tempfile.NamedTemporaryFile(prefix="lamina-load-") as file:
         file.write(b"".join(frames))
         file.flush()
-        command = [_program(), host, str(port), file.name, str(len(frames)), str(seconds), str(error_at)]
+        command = [_program(), shown, file.name, str(len(frames)), str(seconds), str(error_at)]
         command += [] if count is None else [str(count)]
         finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
     if finished.returncode != 0:
-        raise LoadError(f"a load on {subject.bootstrap}: {finished.stderr.strip()}")
+        raise LoadError(f"a load on {shown}: {finished.stderr.strip()}")
     return Load(**json.loads(finished.stdout))

@@ -137,8 +137,11 @@ def verdict(result: Result, pair: Pair) -> str:
         return "even"
     if ahead == "disagree":
         return f"ratio {ratio.median:.2f}, {DISAGREE}"
+    which = "better" if ahead == "ours" else "worse"
+    if not ratio.median:
+        return which
     times = max(ratio.median, 1 / ratio.median)
-    return f"{times:.{1 if times >= 10 else 2}f}× {'better' if ahead == 'ours' else 'worse'}"
+    return f"{times:.{1 if times >= 10 else 2}f}× {which}"
 
 
 def in_columns(sections: Sequence[Section], columns: int) -> list[list[Section]]:

@@ -35,10 +35,10 @@ class SmallRequest:
     """An answer that is shorter does not hold what was asked for."""
 
 
-def produce_request(topic: str, value_bytes: int = PRODUCED_BYTES) -> SmallRequest:
+def produce_request(topic: str, partition: int = 0) -> SmallRequest:
     """Version 8, acks 1."""
-    batch = one_record_batch(bytes(value_bytes), time.time_ns() // 1_000_000)
-    return SmallRequest(produce_frame(topic, 0, batch), lambda _: produce_error_at(topic))
+    batch = one_record_batch(bytes(PRODUCED_BYTES), time.time_ns() // 1_000_000)
+    return SmallRequest(produce_frame(topic, partition, batch), lambda _: produce_error_at(topic))
 
 
 def produce_frame(topic: str, partition: int, batch: bytes | memoryview) -> bytes:
@@ -57,11 +57,11 @@ def produce_error_at(topic: str) -> int:
     return 4 + 4 + 4 + 2 + len(topic) + 4 + 4
 
 
-def fetch_request(topic: str) -> SmallRequest:
+def fetch_request(topic: str, partition: int = 0) -> SmallRequest:
     """Version 11, from offset 0, without a session."""
     body = struct.pack(">iiiibii", -1, 500, 1, _FETCH_MAX_BYTES, 0, 0, -1)
     body += struct.pack(">i", 1) + _text(topic)
-    body += struct.pack(">iiiqqi", 1, 0, -1, 0, -1, _FETCH_MAX_BYTES)
+    body += struct.pack(">iiiqqi", 1, partition, -1, 0, -1, _FETCH_MAX_BYTES)
     body += struct.pack(">i", 0) + _text("")
     # Length, correlation id, throttle time, error, session, topics, its name, partitions, its number.
     error_at = 4 + 4 + 4 + 2 + 4 + 4 + 2 + len(topic) + 4 + 4

@@ -16,7 +16,7 @@ from os import kill
 from pathlib import Path
 from typing import Protocol
 
-from bench.family import await_end, family_of, parents
+from bench.family import await_end, families_of
 from tests.broker.process import COMMAND
 from tests.peers.kafka import Kafka
 from tests.peers.lamina import Lamina
@@ -51,12 +51,12 @@ _API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 class Subject(Protocol):
-    """A broker under measurement."""
+    """What is measured: a broker, or several that are one cluster."""
 
     @property
     def bootstrap(self) -> str: ...
     @property
-    def process_id(self) -> int: ...
+    def process_ids(self) -> Sequence[int]: ...
     @property
     def is_running(self) -> bool: ...
     def format(self) -> None: ...
@@ -90,6 +90,12 @@ def address(subject: Subject) -> tuple[str, int]:
     return host, int(port)
 
 
+def logs_of(subject: Subject) -> Path:
+    """Where the partitions of a broker lie."""
+    assert isinstance(subject, Kafka | Lamina)
+    return subject.data_directory / "logs" if isinstance(subject, Lamina) else subject.data_directory
+
+
 def wait_for_answer(subject: Subject) -> None:
     """Return as soon as an ApiVersions request is answered."""
     deadline = time.monotonic() + START_SECONDS
@@ -108,8 +114,7 @@ def wait_for_answer(subject: Subject) -> None:
 
 def kill_all(subjects: Sequence[Subject]) -> None:
     """Kill every broker and all below it, and return when none of them is left."""
-    parent_of = parents()
-    family = [one for subject in subjects if subject.is_running for one in family_of(subject.process_id, parent_of)]
+    family = families_of(one for subject in subjects if subject.is_running for one in subject.process_ids)
     for subject in subjects:
         subject.kill()
     for one in family:

@@ -76,7 +76,7 @@ def start_trials(amounts: Amounts) -> list[Trial]:
         wait_for_answer(subject)
         seconds = time.perf_counter() - began
         time.sleep(amounts.settling_seconds)
-        idle_bytes = resident_bytes(subject.process_id)
+        idle_bytes = resident_bytes(*subject.process_ids)
         subject.stop()
         return seconds, idle_bytes / 1e6
 
@@ -109,7 +109,7 @@ def memory_trials(amounts: Amounts) -> list[Trial]:
             consume_seconds(subject.bootstrap, topic, count, 1)
         delete_topic(subject.bootstrap, topic)
         time.sleep(amounts.settling_seconds)
-        return (resident_bytes(subject.process_id) / 1e6,)
+        return (resident_bytes(*subject.process_ids) / 1e6,)
 
     return [
         Trial(
@@ -143,9 +143,9 @@ def small_request_trials(amounts: Amounts) -> list[Trial]:
 def _small_request_trials(api: str, shown: str, new_request: NewRequest, amounts: Amounts) -> list[Trial]:
     def run(connections: int, subject: Subject, topic: str) -> Values:
         create_topic(subject.bootstrap, topic, first_value_bytes=FETCHED_BYTES)
-        before = cpu_seconds(subject.process_id)
+        before = cpu_seconds(*subject.process_ids)
         done = load(subject, topic, new_request, connections, amounts.load_seconds)
-        spent = cpu_seconds(subject.process_id) - before
+        spent = cpu_seconds(*subject.process_ids) - before
         delete_topic(subject.bootstrap, topic)
         return done.requests_per_second, done.p99_ms, spent / done.answered * 1e6
 
@@ -173,7 +173,7 @@ def load(subject: Subject, topic: str, new_request: NewRequest, connections: int
     request = new_request(topic)
     error_at = checked_error_at(address(subject), request)
     first = end_offset(subject.bootstrap, topic)
-    done = run_load(subject, [request.frame] * connections, error_at, seconds)
+    done = run_load([address(subject)], [request.frame] * connections, error_at, seconds)
     if new_request is produce_request:
         appended = end_offset(subject.bootstrap, topic) - first
         if not done.answered <= appended <= done.answered + connections:

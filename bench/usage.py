@@ -1,7 +1,8 @@
-"""What a broker and all processes below it use: CPU time and resident memory, as the kernel counts them.
+"""What processes and all below them use: CPU time and resident memory, as the kernel counts them.
 
-Lamina's engine, its JVM and its workers are below the broker; a Kafka is one process. The memory of a family is the
-sum of its processes' resident pages: those that two of them share count twice. Must not know what they do.
+Lamina's engine, its JVM and its workers are below the broker; a Kafka is one process; a cluster has one for each broker
+and its ZooKeeper. Memory is the sum of the processes' resident pages: those that two of them share count twice.
+Must not know what they do.
 """
 
 from __future__ import annotations
@@ -9,19 +10,20 @@ from __future__ import annotations
 import os
 import resource
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from bench.family import PROC, family_of, parents
+from bench.family import PROC, families_of
 
 _LOOK_SECONDS = 0.25
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_seconds(process_id: int) -> float:
+def cpu_seconds(*process_ids: int) -> float:
     """Of all that run now, and of those that ended and were waited for."""
     ticks = 0
-    for member in family_of(process_id, parents()):
+    for member in families_of(process_ids):
         try:
             fields = (PROC / str(member) / "stat").read_text().rpartition(") ")[2].split()
         except OSError:
@@ -30,9 +32,9 @@ def cpu_seconds(process_id: int) -> float:
     return ticks / _TICKS_PER_SECOND
 
 
-def resident_bytes(process_id: int) -> int:
+def resident_bytes(*process_ids: int) -> int:
     pages = 0
-    for member in family_of(process_id, parents()):
+    for member in families_of(process_ids):
         try:
             pages += int((PROC / str(member) / "statm").read_text().split()[1])
         except OSError:
@@ -44,15 +46,15 @@ def resident_bytes(process_id: int) -> int:
 class Usage:
     """From entering to leaving."""
 
-    process_id: int
+    process_ids: Sequence[int]
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
-    """The most memory that the whole family held at a time; looked at four times a second."""
+    """The most memory that all of them held at a time; looked at four times a second."""
     _is_over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def __enter__(self) -> Usage:
-        self.cpu_seconds = -cpu_seconds(self.process_id)
+        self.cpu_seconds = -cpu_seconds(*self.process_ids)
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
@@ -61,10 +63,10 @@ class Usage:
         self._is_over.set()
         assert self._thread is not None
         self._thread.join()
-        self.cpu_seconds += cpu_seconds(self.process_id)
+        self.cpu_seconds += cpu_seconds(*self.process_ids)
 
     def _watch(self) -> None:
         while True:
-            self.peak_bytes = max(self.peak_bytes, resident_bytes(self.process_id))
+            self.peak_bytes = max(self.peak_bytes, resident_bytes(*self.process_ids))
             if self._is_over.wait(_LOOK_SECONDS):
                 return

@@ -14,8 +14,8 @@ class IdleBroker:
         return self.name
 
     @property
-    def process_id(self) -> int:
-        return 0
+    def process_ids(self) -> tuple[int, ...]:
+        return (0,)
 
     def format(self) -> None: ...
 

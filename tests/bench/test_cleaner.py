@@ -79,8 +79,7 @@ def test_a_cleaner_is_warm_after_twenty_seconds_of_cleaning(
 def test_a_broker_is_quiet_when_nothing_ran_below_it_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     busy_until = 10.0
-    monkeypatch.setattr(cleaning, "parents", dict)
-    monkeypatch.setattr(cleaning, "family_of", lambda *_: [0, 1] if now[0] < busy_until else [0])
+    monkeypatch.setattr(cleaning, "families_of", lambda _: [0, 1] if now[0] < busy_until else [0])
     monkeypatch.setattr("bench.cleaning.time.monotonic", lambda: now[0])
     monkeypatch.setattr("bench.cleaning.time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     wait_until_quiet(IdleBroker("a", []))

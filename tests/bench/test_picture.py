@@ -53,6 +53,10 @@ def test_a_verdict_says_how_many_times_better_or_worse(lamina: list[float], bett
     assert verdict(result([10], lamina, better), PAIR) == said
 
 
+def test_nothing_is_better_than_something_without_a_number_of_times() -> None:
+    assert verdict(result([1], [0], "less"), PAIR) == "better"
+
+
 def test_a_verdict_about_which_rounds_disagree_is_the_ratio() -> None:
     assert verdict(result([10, 10, 10], [9, 12, 20]), PAIR) == "ratio 1.20, rounds disagree"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.family import family_of, parents
+from bench.family import families_of, parents
 from bench.subjects import kill_all
 from tests.bench.idle_broker import IdleBroker
 from tests.peers.kafka import Kafka, KafkaFailedError
@@ -23,8 +23,8 @@ class BrokerWithChild(IdleBroker):
         self.is_running = True
 
     @property
-    def process_id(self) -> int:
-        return self._process.pid
+    def process_ids(self) -> tuple[int, ...]:
+        return (self._process.pid,)
 
     def kill(self) -> None:
         self._process.kill()
@@ -37,7 +37,7 @@ class BrokerWithChild(IdleBroker):
 def test_what_is_below_a_broker_goes_with_it() -> None:
     broker = BrokerWithChild("broker", [])
     broker.launch()
-    family = family_of(broker.process_id, parents())
+    family = families_of(broker.process_ids)
     assert len(family) == 2
     kill_all([broker])
     assert not parents().keys() & set(family)

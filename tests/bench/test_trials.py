@@ -49,7 +49,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("create_topic", "delete_topic"):
         monkeypatch.setattr(client_trials, name, lambda *_, **__: None)
     monkeypatch.setattr(client_trials, "touch_memory", lambda size: None)
-    monkeypatch.setattr(client_trials, "cpu_seconds", lambda process_id: 0.0)
+    monkeypatch.setattr(client_trials, "cpu_seconds", lambda *_: 0.0)
     for name in ("produce_seconds", "consume_seconds", "idempotent_seconds", "transactional_seconds"):
         monkeypatch.setattr(client_trials, name, noted(name))
     return found

@@ -15,7 +15,7 @@ def test_memory_of_children_counts() -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        with Usage(os.getpid()) as usage:
+        with Usage([os.getpid()]) as usage:
             pass
         child.communicate()
     assert usage.peak_bytes - before >= HELD_BYTES

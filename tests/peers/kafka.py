@@ -1,4 +1,4 @@
-"""A real Apache Kafka, one KRaft node on loopback, for tests that compare Lamina with it.
+"""A real Apache Kafka, a KRaft node on loopback, for tests that compare Lamina with it.
 
 Owns where Kafka's jars come from, the broker process, its log lines and its tools. Knows nothing of Lamina.
 Needs Java 17+ and Maven; the jars that `java/pom.xml` names are copied once into a cache elsewhere.
@@ -131,17 +131,25 @@ class LogMark:
 
 
 class Kafka:
-    """One Kafka node over `root/data`; a data directory that is already there is used as it is."""
+    """One Kafka node over `root/data`; a data directory that is already there is used as it is.
+
+    It is alone, unless the settings name other voters, of which it has to be one by its node id and controller port.
+    """
 
     def __init__(
-        self, root: Path, settings: Mapping[str, str] | None = None, jvm_flags: Sequence[str] = SMALL_HEAP
+        self,
+        root: Path,
+        settings: Mapping[str, str] | None = None,
+        jvm_flags: Sequence[str] = SMALL_HEAP,
+        controller_port: int | None = None,
     ) -> None:
         self.root = root
         self._jvm_flags = jvm_flags
         self.data_directory = root / "data"
         self._log = root / "log.txt"
+        self._launched = LogMark(0)
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, controller_port = free_port(), free_port()
+        self._port, controller_port = free_port(), controller_port or free_port()
         self._properties = root / "server.properties"
         root.mkdir(parents=True, exist_ok=True)
         defaults = {
@@ -178,6 +186,11 @@ class Kafka:
         return self._process.pid
 
     @property
+    def process_ids(self) -> tuple[int, ...]:
+        """None while it does not run."""
+        return () if self._process is None else (self._process.pid,)
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None
 
@@ -189,14 +202,13 @@ class Kafka:
     def start(self) -> LogMark:
         """Formats the directory if it is new, starts the broker and returns once it takes connections."""
         self.format()
-        mark = self.mark()
         self.launch()
-        self.wait_for_line(r"Kafka Server started", since=mark, seconds=START_SECONDS)
-        socket.create_connection(("127.0.0.1", self._port), timeout=5).close()
-        return mark
+        self.await_start()
+        return self._launched
 
     def launch(self) -> None:
         """Starts the process and waits for nothing. It logs to a file: nobody has to read along."""
+        self._launched = self.mark()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 ["java", *self._jvm_flags, *LOGGING, "-cp", jars(), "kafka.Kafka", str(self._properties)],
@@ -204,6 +216,11 @@ class Kafka:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
             )
+
+    def await_start(self) -> None:
+        """Returns once the broker that was launched takes connections."""
+        self.wait_for_line(r"Kafka Server started", since=self._launched, seconds=START_SECONDS)
+        socket.create_connection(("127.0.0.1", self._port), timeout=5).close()
 
     def mark(self) -> LogMark:
         return LogMark(self._log.stat().st_size if self._log.exists() else 0)

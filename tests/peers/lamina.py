@@ -52,6 +52,11 @@ class Lamina:
         return self._process.pid
 
     @property
+    def process_ids(self) -> tuple[int, ...]:
+        """None while it does not run."""
+        return () if self._process is None else (self._process.pid,)
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None
 
@@ -64,8 +69,12 @@ class Lamina:
             self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log)
 
     def start(self) -> None:
-        """Starts the broker and returns once it takes connections, which its first line says."""
+        """Starts the broker and returns once it takes connections."""
         self.launch()
+        self.await_start()
+
+    def await_start(self) -> None:
+        """Returns once the broker that was launched takes connections, which its first line says."""
         assert self._process is not None
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
