@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from bench.librdkafka import CALL_SECONDS
 from bench.replicas import await_until
-from tests.cluster.verifiable import read_all
+from tests.cluster.verifiable_consumer import read_all
 
 PACE_SECONDS = 0.002
 SERVED_SECONDS = 120
@@ -112,7 +112,8 @@ class SteadyProducer:
         if self._refused:
             raise WrongRecords(f"{len(self._refused)} records were refused, one is {self._refused[0]}")
         found = read_all(self._bootstrap, self._topic, self._partitions)
-        lost, doubled = lost_and_doubled([one.value for one in self.acked], list(found.values()))
+        values = [value for records in found.values() for value in records.values()]
+        lost, doubled = lost_and_doubled([one.value for one in self.acked], values)
         if lost or doubled:
             raise WrongRecords(f"of {len(self.acked)} acknowledged records {lost} are lost, {doubled} are there twice")
 

@@ -87,7 +87,7 @@ def test_what_a_client_is_told_is_looked_for_in_the_log(
 ) -> None:
     message: Any = FakeMessage(1, b"0")
     producer._delivered(None, message)
-    monkeypatch.setattr(waits, "read_all", lambda *_: {(1, 0): b"0"})
+    monkeypatch.setattr(waits, "read_all", lambda *_: {("topic", 1): {0: b"0"}})
     producer.check()
     monkeypatch.setattr(waits, "read_all", lambda *_: {})
     with pytest.raises(WrongRecords, match="of 1 acknowledged records 1 are lost"):
