@@ -7,6 +7,7 @@ while segments are rewritten, and while they are put in place.
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,23 @@ def java(broker: BrokerProcess) -> set[int]:
 def engine(broker: BrokerProcess) -> set[int]:
     """The one that the broker has started, not what it has started itself."""
     children = Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text().split()
-    return {int(pid) for pid in children if b"lamina.pipeline" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    found = set()
+    for pid in children:
+        with suppress(FileNotFoundError):
+            if b"lamina.pipeline" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(int(pid))
+    return found
 
 
 def kill(topic: CompactedTopic, victims: Victims | None) -> None:
     """Without victims it is the broker that dies, and comes back."""
     if victims is not None:
+        running = engine(topic.broker)
         for pid in victims(topic.broker):
             os.kill(pid, signal.SIGKILL)
+        if victims is not workers:
+            # Else the next pass could be given to an engine that is dead and not missed yet.
+            wait_until(lambda: not running & engine(topic.broker))
         return
     topic.broker.kill()
     wait_until(lambda: not processes_of(topic.broker.data_dir))
