@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-tables soak-cleaner faults simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-tables soak-cleaner faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -24,7 +24,7 @@ serve: venv
 
 # Everything that needs neither a Kafka nor a Spark cluster; at most four minutes on two quiet cores.
 test: venv
-	$(PYTEST) $(PARALLEL) -m "not kafka and not spark and not long"
+	$(PYTEST) $(PARALLEL) -m "not kafka and not spark and not long and not faults_cluster"
 
 # `make test` N times, the last BUSY of them beside a process that keeps a core busy; prints a tally.
 N ?= 10
@@ -45,7 +45,14 @@ TRANSACTIONS ?= 40000
 
 faults: venv
 	LAMINA_STORIES=$(STORIES) LAMINA_TRANSACTIONS=$(TRANSACTIONS) $(PYTEST) $(PARALLEL) --timeout 1800 \
-		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark"
+		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark and not faults_cluster"
+
+# Three real brokers and a ZooKeeper behind a proxy that cuts and delays their links, RUNS times: kills, pauses, partitions,
+# cleaning meanwhile; what clients saw is checked. Histories and logs are kept in build/faults-cluster. Needs Java 17+.
+RUNS ?= 1
+
+faults-cluster: venv
+	@for run in $$(seq $(RUNS)); do $(PYTEST) -m faults_cluster tests/cluster/faults || exit 1; done
 
 # Lives SEEDS simulated worlds with single brokers and as many with a cluster: kills, power cuts, pauses, partitions, wrong
 # clocks, ZooKeeper away. Prints the story of the first that fails, and how to see it again. About six minutes on two cores.
