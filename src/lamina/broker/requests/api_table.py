@@ -109,7 +109,14 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         produce.API,
         lambda p: (
             produce.Produce(
-                p.metadata, p.partitions, p.verification, p.kernel_loading, p.counters, p.threads, p.clocks
+                p.metadata,
+                p.partitions,
+                p.verification,
+                p.kernel_loading,
+                p.counters,
+                p.threads,
+                p.message_thread,
+                p.clocks,
             ).handle
         ),
     ),

@@ -16,6 +16,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.remote_verification import Answers, Question, RemoteVerification
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.errors import (
@@ -34,7 +35,7 @@ from lamina.settings.transactions import (
     TRANSACTION_PARTITION_VERIFICATION_ENABLE,
 )
 from lamina.topic_partition import TopicPartition
-from lamina.wire.produce import ProduceRequest
+from lamina.wire.produce import PartitionRecords, ProduceRequest
 
 _FIRST_PRODUCE_WITH_ABORTABLE = 11
 _FIRST_PRODUCE_THAT_ADDS = 12
@@ -64,6 +65,19 @@ class Unverified(NamedTuple):
     verifications: dict[TopicPartition, VerificationGuard]
 
 
+class _Found:
+    """What the batches of one request say."""
+
+    def __init__(self) -> None:
+        self.producers: set[tuple[int, int]] = set()
+        self.verifications: dict[TopicPartition, VerificationGuard] = {}
+
+    def unverified(self) -> Unverified | None:
+        if len(self.producers) > 1:
+            raise InvalidProducerIdMapping("the transactional batches of one request come from one producer")
+        return Unverified(*self.producers.pop(), self.verifications) if self.verifications else None
+
+
 class TransactionVerification:
     """Asks the transaction coordinator."""
 
@@ -86,31 +100,39 @@ class TransactionVerification:
 
     def begin(self, api_version: int, message: ProduceRequest) -> Unverified | None:
         """What has to be verified; ``None`` where each batch is part of a transaction that is open in its partition."""
-        producers: set[tuple[int, int]] = set()
-        verifications: dict[TopicPartition, VerificationGuard] = {}
+        found = _Found()
         for topic, _, partitions in message.topics:
-            if topic is None:
-                continue
-            for index, records in partitions:
-                partition = self._partitions.find(topic, index)
-                if partition is None or records is None or len(records) < HEADER_BYTES:
-                    continue
-                header = read_header(records)
-                if not header.attributes & TRANSACTIONAL_BIT or header.producer_id < 0:
-                    continue
-                producers.add((header.producer_id, header.producer_epoch))
-                verification = partition.log.producers.begin_verification(
-                    header.producer_id,
-                    header.producer_epoch,
-                    header.base_sequence,
-                    self._clocks.now_ms(),
-                    begins_at_zero=api_version >= _FIRST_PRODUCE_THAT_ADDS,
-                )
-                if verification is not None:
-                    verifications[topic, index] = verification
-        if len(producers) > 1:
-            raise InvalidProducerIdMapping("the transactional batches of one request come from one producer")
-        return Unverified(*producers.pop(), verifications) if verifications else None
+            for sent in partitions:
+                self._begin_one(api_version, topic, sent, found)
+        return found.unverified()
+
+    async def begin_in_turns(self, api_version: int, message: ProduceRequest, turns: Turns) -> Unverified | None:
+        """As above, for many partitions."""
+        found = _Found()
+        for topic, _, partitions in message.topics:
+            for sent in partitions:
+                self._begin_one(api_version, topic, sent, found)
+                await turns.step()
+        return found.unverified()
+
+    def _begin_one(self, api_version: int, topic: str | None, sent: PartitionRecords, found: "_Found") -> None:
+        index, records = sent
+        partition = None if topic is None else self._partitions.find(topic, index)
+        if partition is None or records is None or len(records) < HEADER_BYTES:
+            return
+        header = read_header(records)
+        if not header.attributes & TRANSACTIONAL_BIT or header.producer_id < 0:
+            return
+        found.producers.add((header.producer_id, header.producer_epoch))
+        verification = partition.log.producers.begin_verification(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            self._clocks.now_ms(),
+            begins_at_zero=api_version >= _FIRST_PRODUCE_THAT_ADDS,
+        )
+        if verification is not None:
+            found.verifications[partition.topic, index] = verification
 
     async def verify(self, api_version: int, transactional_id: str, unverified: Unverified) -> Verified:
         verifications = unverified.verifications

@@ -1,14 +1,17 @@
+import itertools
 import threading
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from lamina.broker.partitions.partition import Partition
 from lamina.broker.requests.handlers import produce
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, StorageError
 from lamina.records.batch import Codec
 from lamina.records.prepare import PreparedBatch, prepare_batch
 from lamina.records.record import Record, build_batch
+from lamina.wire.produce import encode_produce_response
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of, counted_turns
 
 
@@ -236,3 +239,69 @@ def test_a_topic_that_is_replaced_while_its_batch_is_prepared_does_not_get_it(
     (topic,) = broker.finish(begun).responses
     assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert broker.parts.partitions.get("t", 0).log.log_end_offset == 0
+
+
+# Many partitions
+
+
+@pytest.fixture
+def encoded_on(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The threads on which responses are encoded. Three partitions are many."""
+    monkeypatch.setattr(produce, "_MANY_PARTITIONS", 2)
+    threads: list[threading.Thread] = []
+
+    def spied(*given: Any) -> Any:
+        threads.append(threading.current_thread())
+        return encode_produce_response(*given)
+
+    monkeypatch.setattr(produce, "encode_produce_response", spied)
+    return threads
+
+
+def test_the_response_of_many_partitions_is_encoded_on_a_thread(
+    broker: InProcessBroker, encoded_on: list[threading.Thread]
+) -> None:
+    broker.create("t", 4)
+    assert [one.base_offset for one in produce_to(broker, 3)] == [0, 0, 0]
+    assert [one.base_offset for one in produce_to(broker, 2)] == [1, 2]
+    assert [thread is threading.current_thread() for thread in encoded_on] == [False, True]
+
+
+@pytest.mark.parametrize("is_in_transaction", [False, True])
+def test_many_topics_are_looked_up_in_turns(
+    broker: InProcessBroker,
+    encoded_on: list[threading.Thread],
+    monkeypatch: pytest.MonkeyPatch,
+    is_in_transaction: bool,
+) -> None:
+    topics = [
+        {"topic_id": UUID(int=number + 1), "partition_data": [{"index": 0, "records": batch_of(broker, 1)}]}
+        for number in range(7)
+    ]
+    shown_ms = itertools.count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    transactional_id = "tx" if is_in_transaction else None
+    answer = broker.ask(PRODUCE, 13, acks=-1, transactional_id=transactional_id, topic_data=topics)
+    codes = [partition.error_code for topic in answer.responses for partition in topic.partition_responses]
+    assert codes == [ErrorCode.UNKNOWN_TOPIC_ID] * 7
+    assert len(turns) == 7 + 7 * is_in_transaction
+    assert threading.current_thread() not in encoded_on
+
+
+def test_why_many_batches_are_not_committed_is_told_in_turns(
+    broker: InProcessBroker, encoded_on: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create("t", 7)
+
+    async def failing(appended: Any, *_: Any, **__: Any) -> Any:
+        return {(partition.topic, partition.index): StorageError("gone") for partition, _ in appended}
+
+    monkeypatch.setattr(produce, "all_committed", failing)
+    monkeypatch.setattr(Partition, "is_committed", lambda _: False)
+    shown_ms = itertools.count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    assert [one.error_code for one in produce_to(broker, 7)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 7
+    assert len(turns) == 7
+    assert encoded_on != [threading.current_thread()]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.parts import Parts
+from lamina.broker.requests.handlers import produce as produce_api
 from lamina.errors import (
     ConcurrentTransactions,
     CoordinatorNotAvailable,
@@ -50,6 +51,13 @@ class FakeCoordinator:
         self.asked.append((transactional_id, producer_id, producer_epoch, tuple(partitions), may_add))
         self.meanwhile()
         return dict.fromkeys(partitions, self.answer)
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["few", "many"])
+def _are_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many partitions are looked at in turns of the loop."""
+    if request.param:
+        monkeypatch.setattr(produce_api, "_MANY_PARTITIONS", 0)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ log, and on disk where `flush.messages` says so. acks=all waits for all in-sync 
 `min.insync.replicas` are NOT_ENOUGH_REPLICAS before the append and NOT_ENOUGH_REPLICAS_AFTER_APPEND after it, and after
 the timeout REQUEST_TIMED_OUT tells where the records are that may still be committed. A leader whose session is not
 proven takes nothing but acks=all. Batches that are large once decompressed, that hold many records or that the topic
-stores in another codec are prepared on a thread. A batch that begins a transaction in its partition is verified with
-the transaction coordinator first. While the disk is nearly full every batch for it gets POLICY_VIOLATION.
+stores in another codec are prepared on a thread; the response of many partitions is encoded on one. A batch that begins
+a transaction in its partition is verified with the transaction coordinator first. While the disk is nearly full every
+batch for it gets POLICY_VIOLATION.
 Version notes: zstd needs v7; record errors are told from v8; who leads instead from v10; TRANSACTION_ABORTABLE from
 v11; from v12 partitions need not be added to the transaction before; v13 has topic ids in place of names, and an id
 that no topic has is UNKNOWN_TOPIC_ID.
@@ -34,6 +35,7 @@ from lamina.broker.requests.transaction_verification import (
     Verified,
 )
 from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import (
     InvalidRecord,
@@ -50,6 +52,7 @@ from lamina.errors import (
     UnknownTopicId,
     UnsupportedCompression,
 )
+from lamina.image.image import Image
 from lamina.image.topic import INTERNAL_TOPICS
 from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
@@ -80,6 +83,10 @@ _PARTITIONS_AT_A_TIME = 8
 """Each may roll a log, which takes a fraction of a millisecond."""
 
 
+_MANY_PARTITIONS = 256
+"""So many are looked up, and told, within a millisecond."""
+
+
 class Produce:
     """The handler, with what it works on."""
 
@@ -91,6 +98,7 @@ class Produce:
         kernel_loading: KernelLoading,
         counters: Counters,
         threads: Threads,
+        message_thread: Threads,
         clocks: Clocks,
     ) -> None:
         self._metadata = metadata
@@ -99,11 +107,15 @@ class Produce:
         self._kernel_loading = kernel_loading
         self._counters = counters
         self._threads = threads
+        self._message_thread = message_thread
         self._clocks = clocks
 
     def handle(self, request: Request, message: ProduceRequest) -> Response | Awaitable[Response]:
         if message.acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
+        if _are_many(message):
+            request.holds_frame = True
+            return self._handle_many(request, message)
         if request.api_version >= FIRST_WITH_TOPIC_IDS:
             message = message._replace(topics=[self._named(topic) for topic in message.topics])
         if message.transactional_id is not None:
@@ -118,17 +130,31 @@ class Produce:
         uncommitted: list[tuple[Partition, CommitPoint]] = []
         topics = []
         for topic, topic_id, partitions in message.topics:
-            if topic is None:
-                topics.append(_unknown_topic(request, topic_id, partitions))
-                continue
             produced = [
-                self._produce(request, message, topic, topic_id, partition, None, now_ms, uncommitted)
+                _unknown_topic(request, topic_id, partition)
+                if topic is None
+                else self._produce(request, message, topic, topic_id, partition, None, now_ms, uncommitted)
                 for partition in partitions
             ]
             topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             return self._answer_committed(request, message, topics, uncommitted)
-        return self._answer(request, message, topics)
+        return self._answer(request, message, topics, self._metadata.image)
+
+    async def _handle_many(self, request: Request, message: ProduceRequest) -> Response:
+        """As above, where even to look at all partitions would hold up the loop."""
+        turns, verified = Turns(self._clocks), NOTHING_TO_VERIFY
+        if request.api_version >= FIRST_WITH_TOPIC_IDS:
+            topics = []
+            for topic in message.topics:
+                topics.append(self._named(topic))
+                await turns.step()
+            message = message._replace(topics=topics)
+        if message.transactional_id is not None:
+            unverified = await self._verification.begin_in_turns(request.api_version, message, turns)
+            if unverified is not None:
+                verified = await self._verification.verify(request.api_version, message.transactional_id, unverified)
+        return await self._handle_slowly(request, message, verified)
 
     def _named(self, topic: TopicRecords) -> TopicRecords:
         """The topic with the name that belongs to its id; none where no topic has the id."""
@@ -151,13 +177,13 @@ class Produce:
         topics = []
         done = 0
         for topic, topic_id, partitions in message.topics:
-            if topic is None:
-                topics.append(_unknown_topic(request, topic_id, partitions))
-                continue
             produced = []
             for partition in partitions:
                 if (done := done + 1) % _PARTITIONS_AT_A_TIME == 0:
                     await asyncio.sleep(0)
+                if topic is None:
+                    produced.append(_unknown_topic(request, topic_id, partition))
+                    continue
                 verification = verified.get((topic, partition.partition_index))
                 if isinstance(verification, KafkaError):
                     self._count_failure(topic, partition, verification)
@@ -172,8 +198,11 @@ class Produce:
                 )
             topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
-            return await self._answer_committed(request, message, topics, uncommitted)
-        return self._answer(request, message, topics)
+            topics = await self._committed(request, message, topics, uncommitted)
+        image = self._metadata.image
+        if _are_many(message):
+            return await self._message_thread.compute(lambda: self._answer(request, message, topics, image))
+        return self._answer(request, message, topics, image)
 
     async def _prepare_on_thread(self, topic: str, sent: PartitionRecords) -> PreparedBatch | KafkaError | None:
         """The batch, or what is wrong with it; ``None`` where the loop may as well prepare it."""
@@ -304,28 +333,37 @@ class Produce:
         uncommitted: list[tuple[Partition, CommitPoint]],
     ) -> Response:
         """Response once these batches are committed."""
+        topics = await self._committed(request, message, topics, uncommitted)
+        return self._answer(request, message, topics, self._metadata.image)
+
+    async def _committed(
+        self,
+        request: Request,
+        message: ProduceRequest,
+        topics: list[TopicProduced],
+        uncommitted: list[tuple[Partition, CommitPoint]],
+    ) -> list[TopicProduced]:
+        """What is told of the partitions once these batches are committed, or cannot be."""
         if message.acks == -1:
             failed = await all_committed(uncommitted, self._clocks, timeout_ms=message.timeout_ms)
         else:
             failed = await all_flushed((partition for partition, _ in uncommitted), self._clocks)
-        if failed:
-            topics = [
-                topic._replace(
-                    partitions=[
-                        _uncommitted(request, done, failed[topic.name, done.partition_index])
-                        if topic.name is not None and (topic.name, done.partition_index) in failed
-                        else done
-                        for done in topic.partitions
-                    ]
-                )
-                for topic in topics
-            ]
-        return self._answer(request, message, topics)
+        if not failed:
+            return topics
+        turns, told = Turns(self._clocks), []
+        for topic in topics:
+            partitions = []
+            for done in topic.partitions:
+                error = None if topic.name is None else failed.get((topic.name, done.partition_index))
+                partitions.append(done if error is None else _uncommitted(request, done, error))
+                await turns.step()
+            told.append(topic._replace(partitions=partitions))
+        return told
 
-    def _answer(self, request: Request, message: ProduceRequest, topics: list[TopicProduced]) -> Response:
+    def _answer(self, request: Request, message: ProduceRequest, topics: list[TopicProduced], image: Image) -> Response:
+        """Of many partitions on a thread."""
         if not request.error_code or request.api_version < FIRST_PRODUCE_WITH_HINTS:
             return _answer(request, message, topics)
-        image = self._metadata.image
         topics = [
             topic._replace(
                 partitions=[
@@ -339,6 +377,12 @@ class Produce:
         ]
         leaders = [done.current_leader for topic in topics for done in topic.partitions if done.current_leader]
         return _answer(request, message, topics, node_endpoints(image, leaders, request.listener_name))
+
+
+def _are_many(message: ProduceRequest) -> bool:
+    if len(message.topics) == 1:
+        return len(message.topics[0].partitions) > _MANY_PARTITIONS
+    return len(message.topics) + sum(len(topic.partitions) for topic in message.topics) > _MANY_PARTITIONS
 
 
 def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:
@@ -357,9 +401,8 @@ def _uncommitted(request: Request, produced: PartitionProduced, error: KafkaErro
     return failed
 
 
-def _unknown_topic(request: Request, topic_id: UUID | None, partitions: Sequence[PartitionRecords]) -> TopicProduced:
-    error = UnknownTopicId(f"there is no topic with id {topic_id}")
-    return TopicProduced(None, topic_id, [_failed(request, sent.partition_index, error) for sent in partitions])
+def _unknown_topic(request: Request, topic_id: UUID | None, sent: PartitionRecords) -> PartitionProduced:
+    return _failed(request, sent.partition_index, UnknownTopicId(f"there is no topic with id {topic_id}"))
 
 
 def _answer(
