@@ -38,6 +38,7 @@ def clock_of(collection_ms: int) -> DrivenClock:
 
 def test_what_survives_a_long_collection_is_not_walked_again(freezes: list[bool]) -> None:
     with short_collections(clock_of(2).clocks):
+        freezes.clear()
         gc.collect()
         assert freezes == [True]
         gc.collect(1)
@@ -48,8 +49,14 @@ def test_what_survives_a_long_collection_is_not_walked_again(freezes: list[bool]
 
 def test_what_survives_a_short_collection_is_walked_again(freezes: list[bool]) -> None:
     with short_collections(clock_of(1).clocks):
+        freezes.clear()
         gc.collect()
     assert freezes == []
+
+
+def test_what_is_there_at_first_is_not_walked_at_all(freezes: list[bool]) -> None:
+    with short_collections(DrivenClock().clocks):
+        assert freezes == [True]
 
 
 def test_the_oldest_are_walked_before_they_are_many() -> None:

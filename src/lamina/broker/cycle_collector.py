@@ -2,9 +2,9 @@
 
 A full collection walks every object that may be part of a cycle, and no thread runs meanwhile: with thousands of
 partitions, or a request of ten thousand entries, it takes longer than any turn may. So full collections come when some
-twenty thousand objects have come, and what survives one that took long is frozen: it is not walked again, and still
+fifteen thousand objects have come, and what survives one that took long is frozen: it is not walked again, and still
 goes when nobody refers to it. It is no garbage at that moment; only a cycle that is frozen and dies later stays for
-good. Must not know what is in the heap.
+good. What is there at first, the code above all, is frozen as it is. Must not know what is in the heap.
 """
 
 import gc
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from lamina.clocks import Clocks
 
 _LONG_NS = 2_000_000
-_COLLECTIONS_OF_MIDDLE = 2
-"""So many walks of the middle generation, of some eight thousand objects each, make one of the oldest."""
+_COLLECTIONS_OF_MIDDLE = 1
+"""Every second walk of the middle generation, of some eight thousand objects, is one of all."""
 _OLDEST = 2
 
 
@@ -36,6 +36,7 @@ def short_collections(clocks: Clocks) -> Iterator[None]:
     youngest, middle, oldest = gc.get_threshold()
     gc.set_threshold(youngest, middle, _COLLECTIONS_OF_MIDDLE)
     gc.callbacks.append(collecting)
+    gc.freeze()
     try:
         yield
     finally:
