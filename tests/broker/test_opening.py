@@ -1,6 +1,8 @@
+import asyncio
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,4 +153,22 @@ def test_what_fails_only_after_it_was_made_stays_where_it_is_and_is_offline(
     assert broker.produce("t", 1, partition=1 - lost) == 0
     broker.restart()
     assert [broker.produce("t", 1, partition=index) for index in (lost, 1 - lost)] == [0, 1]
+    broker.close()
+
+
+def test_of_many_logs_only_a_few_wait_to_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task for each of ten thousand would be made in one turn of the loop."""
+    broker = two_directories(tmp_path)
+    broker.create("t", 20)
+    waiting = []
+    gather = asyncio.gather
+
+    def spied(*given: Any, **how: Any) -> Any:
+        waiting.append(len(given))
+        return gather(*given, **how)
+
+    monkeypatch.setattr(asyncio, "gather", spied)
+    broker.restart(**{"num.recovery.threads.per.data.dir": "2"})
+    assert len(broker.parts.partitions) == 20
+    assert max(waiting) == 2 * (2 + 1)
     broker.close()

@@ -6,7 +6,7 @@ sooner without all this. Must not listen.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -138,18 +138,17 @@ class ClusterParts:
         )
 
     @staticmethod
-    def check_leader_epochs(image: Image, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+    def check_leader_epoch(image: Image, log: PartitionLog) -> None:
         """Raise :class:`StartError` if a log is ahead of the metadata: a leader's epoch is stored before it leads.
 
         From an ensemble that was restored, epochs would be given a second time, and records cut that were committed.
         """
-        for (name, index), log in logs.items():
-            known = image.partition(name, index).leader_epoch
-            if log.epochs.latest > known:
-                raise StartError(
-                    f"{log.name} has records of leader epoch {log.epochs.latest} and ZooKeeper knows no later one than "
-                    f"{known}: the ensemble was restored from an old copy, or is another one"
-                )
+        known = image.partition(log.topic, log.partition).leader_epoch
+        if log.epochs.latest > known:
+            raise StartError(
+                f"{log.name} has records of leader epoch {log.epochs.latest} and ZooKeeper knows no later one than "
+                f"{known}: the ensemble was restored from an old copy, or is another one"
+            )
 
     async def leave(self) -> None:
         """Be no member any more: others may lead what this broker led."""

@@ -41,6 +41,7 @@ from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.requests.router import Router
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.broker.threads import NewExecutor, Threads
+from lamina.broker.turns import in_turns
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.controller.election import LogEnd
 from lamina.errors import KafkaError, StorageError
@@ -53,6 +54,7 @@ from lamina.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, StartError, Storage
 from lamina.store.producer_ids import LastBlock, ProducerIds
+from lamina.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from lamina.broker.cluster_parts import ClusterParts
@@ -109,18 +111,21 @@ class Parts:
         self.unknown = list((await self.participant.start(broker, progress)).unknown)
         if not self.directories.online:
             raise StartError(f"no log directory can be used: {self.directories[0].failure}")
-        logs = {(partition.topic, partition.index): partition.log for partition in self.partitions}
-        if self.cluster is not None:
-            self.cluster.check_leader_epochs(self.metadata.image, logs)
-        self.producer_ids.start_above(max((log.producers.highest_id for log in logs.values()), default=-1))
-        for log in logs.values():
+        highest_id, ends = -1, dict[TopicPartition, LogEnd]()
+        async for partition in in_turns(list(self.partitions), self.clocks):
+            log = partition.log
+            if self.cluster is not None:
+                self.cluster.check_leader_epoch(self.metadata.image, log)
+            highest_id = max(highest_id, log.producers.highest_id)
             if log.producers.invented_id is not None:
                 logger.warning(
                     "%s: no broker gave producer id %d: it is not counted", log.name, log.producers.invented_id
                 )
+            ends[partition.topic, partition.index] = LogEnd(log.epochs.latest, log.log_end_offset)
+        self.producer_ids.start_above(highest_id)
         if self.cluster is not None:
             await self.producer_ids.fill()
-        await self.participant.serve({key: LogEnd(log.epochs.latest, log.log_end_offset) for key, log in logs.items()})
+        await self.participant.serve(ends)
 
     async def stop(self) -> None:
         """End what works by itself, and answer whoever waits."""
@@ -147,10 +152,11 @@ class Parts:
         # Else the next start would not tell that an unclean stop may have cost committed records.
         is_marked = self.cluster is None or self.cluster.following.facts.ends is None
         failures = []
+        await self.upkeep.note_high_watermarks()
         for directory in self.directories:
             try:
                 if directory.failure is None:
-                    directory.write_high_watermarks(self.upkeep.high_watermarks(directory))
+                    await self.upkeep.write_noted_high_watermarks(directory)
                 await self.threads.run(lambda d=directory: d.close(count, is_marked=is_marked))  # type: ignore[misc]
             except StorageError as error:
                 failures.append(f"the stop was not clean: {error}")

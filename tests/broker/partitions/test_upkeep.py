@@ -140,3 +140,29 @@ def test_high_watermarks_are_looked_at_in_turns_of_the_loop(
     assert len(turns) >= PARTITIONS
     written = (tmp_path / "data" / "logs" / "replication-offset-checkpoint").read_text().splitlines()
     assert {line for line in written if line.startswith("t ")} == {f"t {index} 5" for index in range(PARTITIONS)}
+
+
+def test_a_start_looks_at_every_partition_in_turns(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at one takes as long as a turn may last."""
+    shown_ms = count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    broker.restart()
+    given_up, looked_at, led = [PARTITIONS] * 3
+    assert len(turns) >= given_up + looked_at + led
+
+
+def test_a_stop_looks_at_every_partition_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.new_event_loop()
+    broker = InProcessBroker(tmp_path, {}, loop=loop)
+    broker.create("t", PARTITIONS)
+    broker.produce("t", 5, PARTITIONS - 1)
+    loop.run_until_complete(broker.parts.stop())
+    shown_ms = count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    assert loop.run_until_complete(broker.parts.close()) == []
+    assert len(turns) >= PARTITIONS
+    written = (tmp_path / "logs" / "replication-offset-checkpoint").read_text().splitlines()
+    assert f"t {PARTITIONS - 1} 5" in written
+    loop.close()

@@ -106,16 +106,22 @@ class Replicas:
             if opened is not None:
                 opened(done, len(here))
 
+        async def open_in_turn(waiting: Iterator[Replica], pool: Threads) -> None:
+            for topic, index in waiting:
+                await open_one(topic, index, pool)
+
         count = settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
-        pools = [self._threads.more(count) for _ in self._directories]
+        by_path: defaultdict[str, list[Replica]] = defaultdict(list)
+        for topic, index in here:
+            by_path[self._directories.of[topic.name, index].path].append((topic, index))
+        pools = [self._threads.more(count) for _ in by_path]
         try:
-            by_path = {directory.path: pool for directory, pool in zip(self._directories, pools, strict=True)}
-            await asyncio.gather(
-                *(
-                    open_one(topic, index, by_path[self._directories.of[topic.name, index].path])
-                    for topic, index in here
-                )
-            )
+            opening = []
+            for replicas_there, pool in zip(by_path.values(), pools, strict=True):
+                waiting = iter(replicas_there)
+                # One more than there are threads: none of them waits for the loop.
+                opening += [open_in_turn(waiting, pool) for _ in range(count + 1)]
+            await asyncio.gather(*opening)
         finally:
             for pool in pools:
                 pool.close()

@@ -96,20 +96,20 @@ class Upkeep:
         await self._checkpoint(LogDirectory.collect_log_starts)
 
     async def write_high_watermarks(self) -> None:
+        await self.note_high_watermarks()
+        await self._checkpoint(_noted_high_watermarks)
+
+    async def note_high_watermarks(self) -> None:
         """In turns of the loop, each noted as soon as it is read: what is cut meanwhile is noted lower after it."""
-        async for partition in self.in_turns():
+        async for partition in in_turns(list(self._partitions), self._clocks):
             key = (partition.topic, partition.index)
             directory = self._directories.of.get(key)
             if directory is not None and directory.logs.get(key) is partition.log:
                 directory.offset_checkpoints.high_watermarks[key] = partition.high_watermark
-        await self._checkpoint(lambda directory: directory.offset_checkpoints.of_high_watermarks({}))
 
-    def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
-        return {
-            (partition.topic, partition.index): partition.high_watermark
-            for partition in self._partitions
-            if directory.logs.get((partition.topic, partition.index)) is partition.log
-        }
+    async def write_noted_high_watermarks(self, directory: LogDirectory) -> None:
+        """Raises :class:`StorageError`."""
+        await self._directories.checkpoint(directory, partial(_noted_high_watermarks, directory))
 
     async def _checkpoint(self, collect: Callable[[LogDirectory], Checkpoints]) -> None:
         """One directory that cannot take them keeps no other from its own."""
@@ -132,6 +132,10 @@ class Upkeep:
                 directory.fail(error)
                 continue
             space.measured(free_bytes, taken_bytes, min_bytes)
+
+
+def _noted_high_watermarks(directory: LogDirectory) -> Checkpoints:
+    return directory.offset_checkpoints.of_high_watermarks({})
 
 
 def _unlink(disk: Disk, paths: list[str]) -> None:

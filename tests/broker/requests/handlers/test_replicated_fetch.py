@@ -140,8 +140,7 @@ def test_r16_a_marker_above_the_checkpointed_high_watermark_ends_nothing_after_a
     partition.append_own(batch, now_ms, guard)
     partition.append_marker(7, 0, 0, is_commit=True, transaction_version=1, now_ms=now_ms)
     broker.fetch(4, replica_id=OTHER)
-    for directory in broker.parts.directories:
-        directory.write_high_watermarks(broker.parts.upkeep.high_watermarks(directory))
+    broker.parts.loop.run_until_complete(broker.parts.upkeep.write_high_watermarks())
     broker.restart()
     partition = broker.partition
     assert (partition.high_watermark, partition.last_stable_offset, partition.log.log_end_offset) == (4, 3, 5)
