@@ -192,12 +192,13 @@ class LogDirectory:
         """The newest leader epoch that a log here has been written under, as its checkpoint says; -1 if it does not."""
         return LeaderEpochs.load(self.disk, f"{self.path}/{partition_directory(topic, partition)}").latest
 
-    def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
-        """Give a directory that does not say whose it is its topic id again, if it was made here and never flushed.
+    def was_never_flushed(self, topic: str, partition: int) -> bool:
+        """Whether a directory was made here and nothing in it is proven: a power cut may have taken its topic id."""
+        return self.failure is None and self.offset_checkpoints.recovery_points.get((topic, partition)) == 0
 
-        A power cut may have taken the id of such a one.
-        """
-        if self.failure is not None or self.offset_checkpoints.recovery_points.get((topic, partition)) != 0:
+    def takes_back(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Give a directory that does not say whose it is its topic id again, if a power cut may have taken it."""
+        if not self.was_never_flushed(topic, partition):
             return False
         try:
             write_topic_id(self.disk, f"{self.path}/{partition_directory(topic, partition)}", topic_id)

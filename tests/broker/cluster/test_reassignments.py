@@ -215,6 +215,17 @@ def test_a_broker_that_was_away_deletes_what_others_keep_now(members: Members) -
     assert process.parts.partitions.find("t", 0) is None
 
 
+def test_a_directory_whose_id_a_power_cut_has_taken_is_known_by_its_checkpoint(members: Members) -> None:
+    """Nothing in it was ever flushed, and its broker is known to have made one."""
+    created(members, 1, 2)
+    members.kill(2)
+    assert reassign(members, {0: [1, 3]}) == [0]
+    members.run_until(lambda: members.state("t").replicas == (1, 3))
+    (directory(members, 2) / "partition.metadata").unlink()
+    assert members.start(2).parts.unknown == []
+    settle(members, 1, 3)
+
+
 def test_what_it_kept_goes_with_the_topic_that_is_deleted_meanwhile(members: Members) -> None:
     created(members, 1, 2)
     members.kill(2)

@@ -33,21 +33,18 @@ def find_partitions(directories: LogDirectories, image: Image, node_id: int) -> 
     """A directory that cannot be read goes offline, and nothing is found in it."""
     found = FoundPartitions()
     without_id: list[tuple[LogDirectory, Topic, int]] = []
+    seen: set[TopicPartition] = set()
     for directory in directories:
         try:
             for partition in directory.partitions():
+                seen.add(partition)
                 _place(found, without_id, directory, image, node_id, partition)
         except OSError as error:
             directory.fail(error)
     for directory, topic, index in without_id:
-        # Only where no other directory has it: a disk that was away may bring back an old one.
-        if (topic.name, index) not in found.places and directory.takes_back(topic.name, index, topic.id):
-            found.places[topic.name, index] = directory
-        else:
-            found.unknown.append(_path(directory, (topic.name, index)))
+        _place_without_id(found, directory, topic, index, node_id)
     if all(directory.failure is None for directory in directories):
-        left = {partition for _, partition in found.retired}
-        found.nowhere = [partition for partition in _all_retired(image, node_id) if partition not in left]
+        found.nowhere = [partition for partition in _all_retired(image, node_id) if partition not in seen]
     return found
 
 
@@ -63,7 +60,7 @@ def _place(
     topic = image.topics.get(name)
     topic_id = directory.topic_id_of(name, index)
     state = topic.partitions[index] if topic is not None and index < len(topic.partitions) else None
-    if topic is not None and topic_id is None and state is not None and node_id in state.replicas:
+    if topic is not None and topic_id is None and state is not None:
         without_id.append((directory, topic, index))
         return
     if topic_id is not None and topic_id in image.deletions:
@@ -86,6 +83,18 @@ def _place(
     if other is not None:
         found.unknown.append(_path(other, partition))
     found.places[partition] = directory
+
+
+def _place_without_id(found: FoundPartitions, directory: LogDirectory, topic: Topic, index: int, node_id: int) -> None:
+    """Only where no other directory has it: a disk that was away may bring back an old one."""
+    partition, state = (topic.name, index), topic.partitions[index]
+    is_mine = node_id in state.replicas
+    if is_mine and partition not in found.places and directory.takes_back(topic.name, index, topic.id):
+        found.places[partition] = directory
+    elif is_retired(state, node_id) and node_id in state.made_on and directory.was_never_flushed(*partition):
+        found.retired.append((directory, partition))
+    else:
+        found.unknown.append(_path(directory, partition))
 
 
 def is_retired(state: Partition, node_id: int) -> bool:
