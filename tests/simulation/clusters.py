@@ -26,6 +26,7 @@ from tests.simulation.member_node import MemberNode
 from tests.simulation.member_watch import MemberWatch
 from tests.simulation.network import Network, SimulatedConnector
 from tests.simulation.node import Node
+from tests.simulation.reassigning_client import Reassigner
 from tests.simulation.story import Story
 from tests.simulation.surveying_client import Surveyor
 from tests.simulation.transactional_clients import Copier, TransactionalProducer
@@ -170,6 +171,8 @@ class SingleNode(SimulatedCluster):
 
 
 _FACTOR = 3
+_REASSIGNING = 0.5
+"""In how many worlds partitions are reassigned."""
 _REPLICATED = {
     "default.replication.factor": str(_FACTOR),
     "min.insync.replicas": "2",
@@ -207,6 +210,7 @@ class Members(SimulatedCluster):
         ]
         super().__init__(universe, 1, self.members, Judge(universe.fail, has_one_leader=False))
         self.watch = MemberWatch(self.judge, self.members, self.ensemble)
+        self._reassigners: list[Reassigner] = []
 
     def look(self) -> None:
         self.watch.look()
@@ -214,9 +218,13 @@ class Members(SimulatedCluster):
     def _new_clients(self) -> list[SimulatedClient]:
         trimmers = [self._new(Trimmer, "trimmer", ("plain", 1))] if self._rng.random() < 0.3 else []
         electors = [self._new(Elector, "elector", ("plain", 0))] if self._rng.random() < 0.3 else []
+        if self._rng.random() < _REASSIGNING:
+            ids = [node.id for node in self.members]
+            self._reassigners = [self._new(Reassigner, "reassigner", ids, self.watch.assigned)]
         return [
             *trimmers,
             *electors,
+            *self._reassigners,
             self._new(PlainProducer, "all", ("plain", 0), -1),
             self._new(Surveyor, "surveyor", ("plain", 0), self.watch.committed_end),
             self._new(PlainProducer, "one", ("plain", 1), 1, is_promised=False),
@@ -240,8 +248,11 @@ class Members(SimulatedCluster):
         await faults.happen(self._rng.randint(2, 5))
 
     async def become_whole(self) -> None:
+        await self._wait_while(self.watch.why_not_whole)
+
+    async def _wait_while(self, why_not: Callable[[], str]) -> None:
         told = ""
-        while why := self.watch.why_not_whole():
+        while why := why_not():
             if why != told:
                 self._story.tell("world", f"waits: {why}")
             told = why
@@ -251,6 +262,9 @@ class Members(SimulatedCluster):
         await super()._judge_all(admin)
         await self.become_whole()
         self.watch.check_logs_agree()
+        for reassigner in self._reassigners:
+            reassigner.check()
+        await self._wait_while(self.watch.why_not_tidy)
         if self._brings_leaders_back:
             while not self.watch.is_balanced():
                 await asyncio.sleep(0.1)
@@ -262,7 +276,7 @@ class Members(SimulatedCluster):
         leader, followers = self.watch.leader_of(key), self.watch.followers_of(key)
         assert leader is not None
         follower = next((one for one in followers if not one.is_controller), None)
-        if follower is None:
+        if follower is None or len(followers) < _FACTOR - 1:
             return
         self._story.tell("network", f"{leader.machine} and {follower.machine} are apart")
         links = [self.network.link(*ends) for ends in permutations((leader.machine, follower.machine))]

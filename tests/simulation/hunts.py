@@ -159,6 +159,8 @@ class Hunts:
         leader = self._watch.leader_of(key)
         assert leader is not None
         followers = [node for node in self._watch.followers_of(key) if node is not controller]
+        if not followers:
+            return
         ends = [leader.machine, self._rng.choice(followers).machine]
         links = [self._network.link(*pair) for pair in permutations(ends)]
         for link in links:

@@ -73,6 +73,8 @@ class MemberLives:
         return any(node is not beside for node in self._lost)
 
     def _may_lose(self, node: MemberNode) -> bool:
+        if not self._watch.may_lose_replicas_of(node):
+            return False
         if not self._watch.is_in_sync(node):
             return True
         if not self._ensemble.is_reachable:

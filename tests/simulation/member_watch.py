@@ -50,7 +50,11 @@ class MemberWatch:
             node.process.has_run = False
             for partition in parts.partitions:
                 found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
-                seen = self._seen.get(partition, _NOT_SEEN)
+                seen = self._seen.get(partition)
+                if seen is None:
+                    # It may have been another log until now.
+                    self._ends.setdefault((partition.topic, partition.index), {})[node.id] = found[-1]
+                    seen = _NOT_SEEN
                 if found != seen:
                     self._look_at(node, partition, seen)
                     self._seen[partition] = found
@@ -99,7 +103,7 @@ class MemberWatch:
         """What a leader commits is on as many replicas as it has to be, and on all that could lead next (R11, R93)."""
         key, high_watermark = (partition.topic, partition.index), partition.high_watermark
         who = f"{partition.log.name} was committed up to {high_watermark} in epoch {leader.epoch}"
-        count = sum(end >= high_watermark for end in self._ends[key].values())
+        count = sum(self._ends[key].get(broker_id, -1) >= high_watermark for broker_id in leader.replicas)
         if count < leader.needed(partition.log.config.min_insync_replicas):
             raise self._judge.violated(f"{who}, which {count} replicas have")
         stored = self._states.of.get(key)
@@ -131,13 +135,15 @@ class MemberWatch:
                 self._committed.check((partition.topic_id, partition.index), partition.log, after.leader_epoch + 1, who)
 
     def _is_draining(self, broker_id: int) -> bool:
-        """Whether the controller knows so."""
-        for node in self._nodes:
-            cluster = None if node.parts is None else node.parts.cluster
-            if cluster is not None and cluster.member.controller is not None:
-                broker = cluster.member.controller.stream.image.brokers.get(broker_id)
-                return broker is not None and broker.is_draining
-        return False
+        """Whether the controller knows so; another one may not know yet that it was replaced."""
+        clusters = [node.parts.cluster for node in self._nodes if node.parts is not None]
+        controllers = [cluster.member.controller for cluster in clusters if cluster is not None]
+        in_office = [one for one in controllers if one is not None]
+        if not in_office:
+            return False
+        last = max(in_office, key=lambda one: one.tenure.controller_epoch)
+        broker = last.stream.image.brokers.get(broker_id)
+        return broker is not None and broker.is_draining
 
     def _find(self, broker_id: int, key: TopicPartition) -> Partition | None:
         node = self._by_id.get(broker_id)
@@ -167,6 +173,13 @@ class MemberWatch:
                         return node.id not in leader.in_sync
         return False
 
+    def may_lose_replicas_of(self, node: MemberNode) -> bool:
+        """Whether a node's replicas are not needed for any reassignment: who leads now will lead on after it."""
+        states = [stored.state for stored in self._states.of.values() if stored.state.is_reassigning]
+        return all(
+            state.leader in state.target and state.leader != node.id for state in states if node.id in state.replicas
+        )
+
     def why_not_whole(self) -> str:
         """Why not every broker serves, and every partition is led with all replicas in sync; empty if so."""
         for node in self._nodes:
@@ -174,13 +187,33 @@ class MemberWatch:
                 return f"{node.machine} does not serve"
         for key, stored in self._states.of.items():
             state = stored.state
-            if state.leader == NO_LEADER or len(state.isr) < len(state.replicas):
-                return f"{key[0]}-{key[1]} has leader {state.leader} and {list(state.isr)} in sync"
+            if state.leader == NO_LEADER or len(state.isr) < len(state.replicas) or state.is_reassigning:
+                return f"{key[0]}-{key[1]} has {words(state)}"
         return ""
 
     def is_balanced(self) -> bool:
         """Whether every partition is led by its preferred replica."""
         return all(stored.state.leader == stored.state.replicas[0] for stored in self._states.of.values())
+
+    def why_not_tidy(self) -> str:
+        """Why not every broker has just the partitions that it is assigned, and counts as having them; empty if so."""
+        for node in self._nodes:
+            assigned = {key for key, stored in self._states.of.items() if node.id in stored.state.replicas}
+            assert node.parts is not None
+            (directory,) = node.parts.directories
+            if set(directory.partitions()) != assigned:
+                return f"{node.machine} has {sorted(directory.partitions())} and is assigned {sorted(assigned)}"
+            cluster = node.parts.cluster
+            topics = {} if cluster is None else cluster.following.decided.topics
+            for name, topic in topics.items():
+                for index, state in enumerate(topic.partitions):
+                    if set(state.made_on) != set(state.replicas):
+                        return f"{name}-{index} of {list(state.replicas)} is made on {list(state.made_on)}"
+        return ""
+
+    def assigned(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The replicas of every partition, as they are stored."""
+        return {key: stored.state.replicas for key, stored in self._states.of.items()}
 
     def lost_power(self) -> None:
         """All brokers did: only what was acknowledged had to be synced."""

@@ -1,8 +1,8 @@
 """What the ensemble holds of partitions, and which changes of it are allowed, whoever makes them.
 
 Owns the rules of the chain of states: a partition epoch after the other, one leader for each leader epoch, only
-replicas in sync, in-sync sets of an epoch changed as its leader asked, and no write of a controller that is replaced.
-Must not know logs.
+replicas in sync, in-sync sets of an epoch changed as its leader asked, replicas that go shut out by a leader epoch, and
+no write of a controller that is replaced. Must not know logs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -57,12 +57,15 @@ class StoredStates:
     def _check(self, key: TopicPartition, old: Stored, new: Stored, wanted: Wanted) -> None:
         before, after = old.state, new.state
         what = f"the state of {key[0]}-{key[1]} went from {words(before)} to {words(after)}"
-        if after.partition_epoch <= before.partition_epoch or after.leader_epoch < before.leader_epoch:
+        if not after.isr or not set(after.isr) <= set(after.replicas) or after.leader not in (NO_LEADER, *after.isr):
+            raise self._judge.violated(f"{what}: who leads and who is in sync does not fit")
+        self._check_assignment(what, before, after)
+        if after.partition_epoch == before.partition_epoch:
+            return
+        if after.partition_epoch < before.partition_epoch or after.leader_epoch < before.leader_epoch:
             raise self._judge.violated(f"{what}: its epoch went back")
         if new.controller_epoch < self._controller_epoch:
             raise self._judge.violated(f"{what}: its controller had been replaced")
-        if not after.isr or not set(after.isr) <= set(after.replicas) or after.leader not in (NO_LEADER, *after.isr):
-            raise self._judge.violated(f"{what}: who leads and who is in sync does not fit")
         if after.leader_epoch > before.leader_epoch:
             return
         if after.leader != before.leader:
@@ -71,9 +74,21 @@ class StoredStates:
         if asked is not None and frozenset(after.isr) != asked:
             raise self._judge.violated(f"{what}: its leader asked for {sorted(asked)}")
 
+    def _check_assignment(self, what: str, before: Partition, after: Partition) -> None:
+        """R51: what is added was not there, what is removed was, and what is dropped cannot be in sync."""
+        is_sound = set(after.adding) <= set(after.replicas) and set(after.removing) <= set(after.origin)
+        if not is_sound or len(set(after.replicas)) != len(after.replicas) or not after.target:
+            raise self._judge.violated(f"{what}: its replicas do not fit")
+        dropped = set(before.replicas) - set(after.replicas)
+        if not dropped.isdisjoint(before.isr) and after.leader_epoch == before.leader_epoch:
+            raise self._judge.violated(f"{what}: who was in sync is dropped, and not shut out")
+
 
 def words(state: Partition) -> str:
-    return f"leader {state.leader} in epoch {state.leader_epoch} with {list(state.isr)} in sync"
+    sentence = f"leader {state.leader} in epoch {state.leader_epoch} with {list(state.isr)} in sync"
+    if state.is_reassigning:
+        return f"{sentence}, on its way from {list(state.origin)} to {list(state.target)}"
+    return f"{sentence} of {list(state.replicas)}"
 
 
 def _read(
@@ -89,9 +104,14 @@ def _read(
             if found is None:
                 continue
             before = known.get((name, index))
-            if before is not None and (before.topic_id, before.state.partition_epoch) == (topic.id, found.version):
+            if before is not None and _is_known(before, topic.id, found.version, partition):
                 yield (name, index), before
                 continue
             state = znode_values.with_state(partition, found.value, found.version)
             controller_epoch = values.number(values.load(found.value)["controller_epoch"])
             yield (name, index), Stored(topic.id, state, controller_epoch)
+
+
+def _is_known(before: Stored, topic_id: bytes, version: int, partition: Partition) -> bool:
+    state = before.state
+    return (before.topic_id, state.partition_epoch, state.assignment) == (topic_id, version, partition.assignment)
