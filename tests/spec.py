@@ -12,7 +12,7 @@ _SECTION = re.compile(r"^#+ (\d+(?:\.\d+)?)\.? ", re.MULTILINE)
 _FAULT = re.compile(r"\*\*F(\d+),")
 _CITED_FACTS = re.compile(r"[Ff]acts? ((?:\d+(?:-\d+| to \d+)?(?:, | and |,and )?)+)")
 _CITED_SECTION = re.compile(r"\b([a-z-]+\.md) §(\d+(?:\.\d+)?)")
-_CITED_FAULT = re.compile(r"\bF([1-9]|1[0-2])\b")
+_CITED_FAULT = re.compile(r"\b(?:F|test_f)([1-9]|1[0-2])(?:_|\b)")
 
 
 @cache

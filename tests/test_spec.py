@@ -58,3 +58,4 @@ def test_sections_and_faults_are_read_as_they_are_meant() -> None:
         ("protocol.md", "1"),
     }
     assert cited_faults("F8 and F9, noqa: F401") == {8, 9}
+    assert cited_faults("def test_f12_a_disk_is_full, test_f40_no_fault") == {12}
