@@ -18,6 +18,7 @@ _COMPILED = [
     "lamina.compaction.fate",
     "lamina.compaction.keep",
     *(f"lamina.cleaning.kernels.{path.stem}" for path in (_SOURCES / "lamina/cleaning/kernels").glob("*.py")),
+    *(f"lamina.records.columns.{path.stem}" for path in (_SOURCES / "lamina/records/columns").glob("*.py")),
 ]
 """numba compiles their bytecode, which has to stay as it was written."""
 

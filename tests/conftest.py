@@ -42,7 +42,10 @@ if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMOR
     os.environ.setdefault("TMPDIR", str(_MEMORY))
     tempfile.tempdir = None  # Whoever asked before has to ask again.
 
-_KERNELS = ("lamina.cleaning.kernels.rewrite", "lamina.records.kernel, lamina.cleaning.kernels.keys")
+_KERNELS = (
+    "lamina.cleaning.kernels.rewrite",
+    "lamina.records.columns.filling, lamina.records.kernel, lamina.cleaning.kernels.keys",
+)
 """What takes numba longest to compile, in two halves."""
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lamina.cleaning.kernels.entries import Numbers
-from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.table import LEAST_SLOTS, reduce_buckets
 from lamina.cleaning.key_blocks import Block, Entries, Scratch, Stored
 from lamina.cleaning.parallel import run_all
+from lamina.records.columns.memory import Bytes
 
 T = TypeVar("T")
 

@@ -16,13 +16,13 @@ import numpy as np
 from lamina.cleaning.contract import Counts, Dropped, Horizons, Manifest, Plan, Seconds
 from lamina.cleaning.header_scan import SegmentVerdicts, judge_batches, scan_headers
 from lamina.cleaning.kernels import columns as c
-from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.limits import Meter, Throttle, throttle_of, unmetered
 from lamina.cleaning.offset_map import OffsetMap
 from lamina.cleaning.parallel import run_all, run_in_order
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.log.files import Disk
+from lamina.records.columns.memory import Bytes
 
 
 def clean_log(

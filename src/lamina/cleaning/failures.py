@@ -3,6 +3,8 @@
 Must not know who is told.
 """
 
+from lamina.records.faults import damage
+
 
 class CleaningFailed(Exception):
     """The pass is over and has changed nothing."""
@@ -22,7 +24,7 @@ class CorruptLog(CleaningFailed):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.path} is damaged at position {self.position}, offset {self.offset}: {self.reason}"
+        return damage(self.path, self.position, self.offset, self.reason)
 
 
 class SourceLost(CleaningFailed):

@@ -12,16 +12,6 @@ import numpy.typing as npt
 
 from lamina.cleaning.contract import AbortedEntry, Plan
 from lamina.cleaning.failures import CorruptLog
-from lamina.cleaning.kernels.columns import (
-    ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
-    LAST_OFFSET,
-    POSITION,
-    PRODUCER_EPOCH,
-    PRODUCER_ID,
-)
-from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.keys import Flags
 from lamina.cleaning.limits import Meter, unmetered
 from lamina.cleaning.slices import Source
@@ -30,6 +20,16 @@ from lamina.compaction.verdicts import BatchSummary, LastData, Verdicts
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk
 from lamina.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
+from lamina.records.columns.headers import Rows
+from lamina.records.columns.layout import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    LAST_OFFSET,
+    POSITION,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+)
 from lamina.records.marker import ControlType, read_marker
 
 Summaries = npt.NDArray[np.void]

@@ -14,10 +14,10 @@ from typing import Protocol
 import numpy as np
 
 from lamina.cleaning.kernels.entries import Numbers, measure_buckets, put_entries
-from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.key_scan import SliceKeys
 from lamina.cleaning.parallel import run_all
 from lamina.log.files import Disk, File, write_fully
+from lamina.records.columns.memory import Bytes
 
 
 class Entries(Protocol):

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.header_scan import SegmentVerdicts
-from lamina.cleaning.kernels.columns import BASE_OFFSET, LAST_OFFSET
 from lamina.cleaning.kernels.keys import Words
-from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.table import reduce_hashes
 from lamina.cleaning.key_scan import SliceScan
 from lamina.cleaning.limits import Meter, unmetered
 from lamina.cleaning.slices import Source
 from lamina.compaction.retain import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
+from lamina.records.columns.layout import BASE_OFFSET, LAST_OFFSET
+from lamina.records.columns.memory import Bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from struct import Struct
 import numpy as np
 
 from lamina.cleaning.contract import Plan
-from lamina.cleaning.kernels.columns import ATTRIBUTES, PAYLOAD_END, PAYLOAD_START, RECORD_COUNT
 from lamina.cleaning.kernels.keys import Halves, Words, scan_keys
-from lamina.cleaning.kernels.memory import Bytes
-from lamina.cleaning.kernels.numbers import BAD
 from lamina.cleaning.slices import Slice, Source
 from lamina.compaction.verdicts import DISCARDABLE
 from lamina.records.batch import CONTROL_BIT
+from lamina.records.columns.layout import ATTRIBUTES, PAYLOAD_END, PAYLOAD_START, RECORD_COUNT
+from lamina.records.columns.memory import Bytes
+from lamina.records.columns.numbers import BAD
 
 _KEY = Struct("<QQ")
 _NO_WORDS, _NO_HALVES, _NO_BYTES = np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint8)

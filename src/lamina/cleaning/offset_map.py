@@ -13,8 +13,6 @@ from lamina.cleaning.bucket_reduction import BucketReduction
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import TooManyKeys
 from lamina.cleaning.header_scan import SegmentVerdicts
-from lamina.cleaning.kernels.columns import BASE_OFFSET, LAST_OFFSET
-from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.key_blocks import Block, pack_keys
 from lamina.cleaning.key_scan import KeyBuffers, SliceKeys, SliceScan
 from lamina.cleaning.key_store import KeyStore, StoreFull
@@ -23,6 +21,8 @@ from lamina.cleaning.parallel import run_all
 from lamina.cleaning.slices import Source
 from lamina.compaction.retain import OFFSET_AFTER_ALL
 from lamina.log.files import Disk
+from lamina.records.columns.layout import BASE_OFFSET, LAST_OFFSET
+from lamina.records.columns.memory import Bytes
 
 _MOST_ORDINALS = 2**32
 _BUCKET_RECORDS = 16 * 1024

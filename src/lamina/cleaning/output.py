@@ -11,7 +11,6 @@ import numpy as np
 from crc32c import crc32c
 
 from lamina.cleaning.contract import AbortedEntry, OutputFile, OutputGroup, Plan, SourceSegment
-from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.index_entries import (
     INDEX_STATE,
     LARGEST_OFFSET,
@@ -26,6 +25,7 @@ from lamina.log.files import Bytes, Disk, File, write_fully
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.segment import ABORTED_INDEX, LOG
 from lamina.log.transaction_index import AbortedTransaction, pack_aborted
+from lamina.records.columns.headers import Rows
 
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])

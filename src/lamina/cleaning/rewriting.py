@@ -17,8 +17,6 @@ from lamina.cleaning.kernels.columns import (
     EARLIEST_HORIZON,
     FATE,
     FATE_COLUMNS,
-    HEADER_BYTES,
-    LAST_OFFSET,
     LATEST_HORIZON,
     OUT_ATTRIBUTES,
     OUT_BASE_TIMESTAMP,
@@ -26,13 +24,7 @@ from lamina.cleaning.kernels.columns import (
     OUT_MAX_TIMESTAMP,
     OUT_RECORDS,
     OUT_START,
-    PAYLOAD_END,
-    PAYLOAD_START,
-    POSITION,
-    RECORD_COUNT,
-    SIZE,
 )
-from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.index_entries import (
     BATCH_BYTES,
     BATCH_LAST_OFFSET,
@@ -40,7 +32,6 @@ from lamina.cleaning.kernels.index_entries import (
     BATCH_TIMESTAMP,
     INDEXED_COLUMNS,
 )
-from lamina.cleaning.kernels.memory import Bytes
 from lamina.cleaning.kernels.rewrite import MOST_GROWTH_BYTES, RECORD_COLUMNS, rewrite_batches
 from lamina.cleaning.limits import Meter, unmetered
 from lamina.cleaning.output import SegmentWriter
@@ -51,6 +42,17 @@ from lamina.compaction.verdicts import DISCARD_RECORDS
 from lamina.log.files import Disk
 from lamina.records.batch import CODEC_MASK, Codec
 from lamina.records.codecs import compress
+from lamina.records.columns.headers import Rows
+from lamina.records.columns.layout import (
+    HEADER_BYTES,
+    LAST_OFFSET,
+    PAYLOAD_END,
+    PAYLOAD_START,
+    POSITION,
+    RECORD_COUNT,
+    SIZE,
+)
+from lamina.records.columns.memory import Bytes
 from lamina.records.record import seal_batch
 
 _NEVER, _EVER = 2**63 - 1, -(2**63)

@@ -12,7 +12,14 @@ import numpy as np
 
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.failures import CorruptLog, SourceLost
-from lamina.cleaning.kernels.columns import (
+from lamina.cleaning.kernels.keys import Flags
+from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
+from lamina.log.files import Disk, Map, forget_pages
+from lamina.log.segment import LOG
+from lamina.records.batch import CODEC_MASK, MAX_RELATIVE_OFFSET, BatchHeader, read_header
+from lamina.records.codecs import decompress
+from lamina.records.columns.headers import Rows, read_headers
+from lamina.records.columns.layout import (
     ATTRIBUTES,
     BASE_OFFSET,
     BATCH_COLUMNS,
@@ -23,22 +30,8 @@ from lamina.cleaning.kernels.columns import (
     RECORD_COUNT,
     SIZE,
 )
-from lamina.cleaning.kernels.headers import Rows, read_headers
-from lamina.cleaning.kernels.keys import Flags
-from lamina.cleaning.kernels.memory import Bytes
-from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
-from lamina.log.files import Disk, Map, forget_pages
-from lamina.log.segment import LOG
-from lamina.records.batch import (
-    CODEC_MASK,
-    HEADER_BYTES,
-    MAX_RELATIVE_OFFSET,
-    BatchHeader,
-    check_crc,
-    check_header,
-    read_header,
-)
-from lamina.records.codecs import decompress
+from lamina.records.columns.memory import Bytes
+from lamina.records.faults import describe_batch
 
 SLICE_BYTES = 2 * 1024 * 1024
 _SLICE_ROWS = 16 * 1024
@@ -106,7 +99,7 @@ class Source:
             rows = rows[:count]
             if is_bad:
                 next_offset = int(rows[-1, LAST_OFFSET]) + 1 if count else next_offset
-                raise self._corrupt(position, next_offset, self._what_is_bad(position, next_offset))
+                raise self._corrupt(position, next_offset, describe_batch(self.data.data, position, next_offset))
             next_offset = int(rows[-1, LAST_OFFSET]) + 1
             if next_offset > self._end_offset:
                 raise self._corrupt(int(rows[-1, POSITION]), int(rows[-1, BASE_OFFSET]), self._beyond_the_end())
@@ -127,22 +120,6 @@ class Source:
 
     def _corrupt(self, position: int, offset: int, reason: str) -> CorruptLog:
         return CorruptLog(self.path, position, offset, reason)
-
-    def _what_is_bad(self, position: int, next_offset: int) -> str:
-        """In words what the kernel found in numbers."""
-        if len(self.data) - position < HEADER_BYTES:
-            return f"the file ends after {len(self.data) - position} bytes of a batch header"
-        header = self.header(position)
-        try:
-            check_header(header)
-            if header.size_bytes > len(self.data) - position:
-                return f"a batch of {header.size_bytes} bytes runs past the file's end"
-            if header.base_offset < next_offset:
-                return f"the batch begins at offset {header.base_offset}, below the {next_offset} that is due"
-            check_crc(self.data.data, position, header)
-        except CorruptMessage as error:
-            return str(error)
-        return "the batch changed while it was read"
 
     def header(self, position: int) -> BatchHeader:
         return read_header(self.data.data, position)

@@ -5,10 +5,10 @@ aborted transactions and the active producers, never a data record: so it is che
 side by side (fact 103). Must not look inside a batch.
 """
 
-from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from lamina.records.aborted import Aborted, AbortedTransactions
 from lamina.records.marker import ControlType
 
 DISCARDABLE = 1
@@ -16,14 +16,6 @@ DISCARDABLE = 1
 DISCARD_RECORDS = 2
 RETAIN_EMPTY = 4
 """Retained at least as a header."""
-
-
-class Aborted(Protocol):
-    @property
-    def producer_id(self) -> int: ...
-
-    @property
-    def first_offset(self) -> int: ...
 
 
 class LastData(NamedTuple):
@@ -53,12 +45,12 @@ class Verdicts:
     def __init__(
         self, aborted: Iterable[Aborted], producers: dict[int, LastData], first_uncleanable_offset: int, now_ms: int
     ) -> None:
-        self._coming = deque(sorted(aborted, key=lambda entry: entry.first_offset))
+        self._aborted = AbortedTransactions(aborted)
         self._producers = producers
         self._last_offset = first_uncleanable_offset - 1
         self._now_ms = now_ms
-        self._aborting: dict[int, tuple[Aborted, bool]] = {}
-        """By producer id: the aborted transaction that it is in, and whether a batch of it was met."""
+        self._met: set[int] = set()
+        """Producers of whose aborted transaction a batch was met."""
         self._writing: set[int] = set()
         """Producers of whose transaction, not an aborted one, a batch was met."""
         self.kept_aborted: list[Aborted] = []
@@ -70,9 +62,7 @@ class Verdicts:
 
     def judge(self, batch: BatchSummary) -> int:
         """The batch's flags."""
-        while self._coming and self._coming[0].first_offset <= batch.last_offset:
-            entry = self._coming.popleft()
-            self._aborting.setdefault(entry.producer_id, (entry, False))
+        self._aborted.advance(batch.last_offset)
         if batch.is_control:
             discardable = self._judge_marker(batch)
             discards = discardable and batch.horizon_ms <= self._now_ms
@@ -83,11 +73,10 @@ class Verdicts:
     def _judge_data(self, batch: BatchSummary) -> bool:
         if not batch.is_transactional:
             return False
-        aborting = self._aborting.get(batch.producer_id)
-        if aborting is None:
+        if self._aborted.ongoing(batch.producer_id) is None:
             self._writing.add(batch.producer_id)
             return False
-        self._aborting[batch.producer_id] = (aborting[0], True)
+        self._met.add(batch.producer_id)
         return True
 
     def _judge_marker(self, batch: BatchSummary) -> bool:
@@ -95,7 +84,9 @@ class Verdicts:
             case None:
                 return True
             case ControlType.ABORT:
-                entry, was_met = self._aborting.pop(batch.producer_id, (None, False))
+                entry = self._aborted.end(batch.producer_id)
+                was_met = batch.producer_id in self._met
+                self._met.discard(batch.producer_id)
                 if entry is not None and was_met:
                     self.kept_aborted.append(entry)
                 return not was_met

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from numba import njit
 
 from lamina.cleaning.kernels.keys import Halves, Words
-from lamina.cleaning.kernels.memory import Bytes, address_of, copy_bytes, i64, store32, u32, u64
 from lamina.cleaning.kernels.sources import STAMP
+from lamina.records.columns.memory import Bytes, address_of, copy_bytes, i64, store32, u32, u64
 
 Numbers = npt.NDArray[np.int64]
 Measure = Callable[[int, Words, Halves, int, Numbers, Numbers], None]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from numba import njit
 
-from lamina.cleaning.kernels.headers import Rows
 from lamina.cleaning.kernels.sources import STAMP
+from lamina.records.columns.headers import Rows
 
 Index = Callable[[Rows, int, Rows, Rows, Rows], None]
 

@@ -6,7 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from lamina.cleaning.kernels.columns import (
+from lamina.cleaning.kernels.siphash import siphash
+from lamina.cleaning.kernels.sources import STAMP
+from lamina.records.columns.headers import Rows
+from lamina.records.columns.layout import (
     BASE_OFFSET,
     LAST_OFFSET,
     MIN_RECORD_BYTES,
@@ -14,11 +17,8 @@ from lamina.cleaning.kernels.columns import (
     PAYLOAD_START,
     RECORD_COUNT,
 )
-from lamina.cleaning.kernels.headers import Rows
-from lamina.cleaning.kernels.memory import Bytes, address_of, copy_bytes
-from lamina.cleaning.kernels.numbers import BAD, read_record
-from lamina.cleaning.kernels.siphash import siphash
-from lamina.cleaning.kernels.sources import STAMP
+from lamina.records.columns.memory import Bytes, address_of, copy_bytes
+from lamina.records.columns.numbers import BAD, read_record
 
 Words = npt.NDArray[np.uint64]
 Halves = npt.NDArray[np.uint32]
@@ -73,7 +73,7 @@ def _compile(stamp: int) -> Scan:
             next_delta = 0
             last_delta = row[LAST_OFFSET] - base_offset
             for _ in range(count):
-                position, _, _, delta, key_at, key_length, _ = read_record(records, position, end)
+                position, _, _, delta, key_at, key_length, _, _ = read_record(records, position, end)
                 if position == BAD or delta < next_delta or delta > last_delta:
                     return found, number
                 next_delta = delta + 1

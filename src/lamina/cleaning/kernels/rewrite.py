@@ -8,58 +8,65 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from lamina.cleaning.kernels.checksum import checksum
 from lamina.cleaning.kernels.columns import (
     ABORTED_RECORDS,
-    ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
-    BASE_TIMESTAMP_AT,
     BATCHES_IN,
     BATCHES_OUT,
-    COVERED_AT,
-    CRC_AT,
     EARLIEST_HORIZON,
     EMPTY_IN,
     EMPTY_OUT,
     EXPIRED_MARKERS,
     EXPIRED_TOMBSTONES,
     FATE,
-    HEADER_BYTES,
     HORIZONS,
     HORIZONS_SET,
-    LAST_OFFSET,
     LATEST_HORIZON,
-    LENGTH_AT,
-    LOG_OVERHEAD_BYTES,
     MARKERS_IN,
     MARKERS_OUT,
-    MAX_TIMESTAMP,
-    MAX_TIMESTAMP_AT,
-    MIN_RECORD_BYTES,
     OUT_ATTRIBUTES,
     OUT_BASE_TIMESTAMP,
     OUT_END,
     OUT_MAX_TIMESTAMP,
     OUT_RECORDS,
     OUT_START,
+    RECORDS_IN,
+    RECORDS_OUT,
+    RECORDS_WITHOUT_KEY,
+    SUPERSEDED_RECORDS,
+    TOMBSTONES_IN,
+    TOMBSTONES_OUT,
+)
+from lamina.cleaning.kernels.keys import Flags
+from lamina.cleaning.kernels.sources import STAMP
+from lamina.compaction import retain
+from lamina.compaction.retain import NEVER_MS
+from lamina.compaction.verdicts import DISCARD_RECORDS, DISCARDABLE, RETAIN_EMPTY
+from lamina.records.batch import CODEC_MASK, CONTROL_BIT, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
+from lamina.records.columns.checksum import checksum
+from lamina.records.columns.headers import Rows
+from lamina.records.columns.layout import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    BASE_TIMESTAMP_AT,
+    COVERED_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    LAST_OFFSET,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP,
+    MAX_TIMESTAMP_AT,
+    MIN_RECORD_BYTES,
     PAYLOAD_END,
     PAYLOAD_START,
     POSITION,
     RECORD_COUNT,
     RECORD_COUNT_AT,
-    RECORDS_IN,
-    RECORDS_OUT,
-    RECORDS_WITHOUT_KEY,
     SIZE,
-    SUPERSEDED_RECORDS,
-    TOMBSTONES_IN,
-    TOMBSTONES_OUT,
 )
-from lamina.cleaning.kernels.headers import Rows
-from lamina.cleaning.kernels.keys import Flags
-from lamina.cleaning.kernels.memory import Bytes, Number, address_of, copy_bytes, i64, store8, u8
-from lamina.cleaning.kernels.numbers import (
+from lamina.records.columns.memory import Bytes, Number, address_of, copy_bytes, i64, store8, u8
+from lamina.records.columns.numbers import (
     BAD,
     put_int16,
     put_int32,
@@ -68,11 +75,6 @@ from lamina.cleaning.kernels.numbers import (
     read_record,
     varint_bytes,
 )
-from lamina.cleaning.kernels.sources import STAMP
-from lamina.compaction import retain
-from lamina.compaction.retain import NEVER_MS
-from lamina.compaction.verdicts import DISCARD_RECORDS, DISCARDABLE, RETAIN_EMPTY
-from lamina.records.batch import CODEC_MASK, CONTROL_BIT, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
 
 Counters = Rows
 Rewrite = Callable[
@@ -165,7 +167,7 @@ def _judge_records(
     newest_timestamp = i64(NO_TIMESTAMP)
     for index in range(row[RECORD_COUNT]):
         start = position
-        position, stamp_end, stamp_delta, delta, _, key_length, value_length = read_record(records, start, end)
+        position, stamp_end, stamp_delta, delta, _, key_length, _, value_length = read_record(records, start, end)
         if position == BAD or delta < next_delta or delta > last_delta:
             return False
         next_delta = delta + 1

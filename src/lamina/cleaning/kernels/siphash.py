@@ -5,7 +5,7 @@ A keyed hash: who does not know the key of the plan cannot prepare two keys that
 
 from numba import njit
 
-from lamina.cleaning.kernels.memory import Number, load8, load64, u64
+from lamina.records.columns.memory import Number, load8, load64, u64
 
 
 @njit(forceinline=True)

@@ -12,7 +12,8 @@ from numba import njit
 
 from lamina.cleaning.kernels.entries import ENTRY_HEADER_BYTES, LENGTH_AT, ORDINAL_AT, TAG_AT, Numbers
 from lamina.cleaning.kernels.keys import Words
-from lamina.cleaning.kernels.memory import (
+from lamina.cleaning.kernels.sources import STAMP
+from lamina.records.columns.memory import (
     Bytes,
     Number,
     address_of,
@@ -27,7 +28,6 @@ from lamina.cleaning.kernels.memory import (
     u32,
     u64,
 )
-from lamina.cleaning.kernels.sources import STAMP
 
 Table = npt.NDArray[np.int64]
 ReduceBuckets = Callable[

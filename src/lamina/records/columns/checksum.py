@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from lamina.cleaning.kernels.memory import CRC_INSTRUCTION, Number, crc_word, i64, load8, load64, u64
+from lamina.records.columns.memory import CRC_INSTRUCTION, Number, crc_word, i64, load8, load64, u64
 
 _POLYNOMIAL = 0x82F63B78
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from lamina.cleaning.kernels.memory import Number, i64, load8, load32, load64, store8, store32, store64, u8, u32, u64
+from lamina.records.columns.memory import Number, i64, load8, load32, load64, store8, store32, store64, u8, u32, u64
 
 BAD = -1
 """In place of a position: what should be there is not."""
@@ -150,24 +150,24 @@ def _skip_headers(data: Number, position: Number, end: Number) -> Number:
 @njit(forceinline=True)
 def read_record(
     data: Number, position: Number, limit: Number
-) -> tuple[Number, Number, Number, Number, Number, Number, Number]:
+) -> tuple[Number, Number, Number, Number, Number, Number, Number, Number]:
     """A record that ends at or before ``limit``.
 
     Its end or BAD, where its timestamp delta ends, that delta, the offset delta, where the key's bytes begin, the
-    key's length, the value's length.
+    key's length, where the value's bytes begin, the value's length.
     """
     length, position = read_varint(data, position, limit)
     if position == BAD or length < 0 or length > limit - position:
-        return BAD, 0, 0, 0, 0, 0, 0
+        return BAD, 0, 0, 0, 0, 0, 0, 0
     end = position + length
     timestamp_delta, stamp_end = read_varlong(data, position + 1, end)  # past the attributes, which mean nothing
     offset_delta, position = read_varint(data, stamp_end, end)
     key_length, key_at = _skip_field(data, position, end)
     if key_at == BAD:
-        return BAD, 0, 0, 0, 0, 0, 0
-    value_length, position = _skip_field(data, key_at + max(key_length, 0), end)
-    if position == BAD:
-        return BAD, 0, 0, 0, 0, 0, 0
-    if _skip_headers(data, position + max(value_length, 0), end) != end:
-        return BAD, 0, 0, 0, 0, 0, 0
-    return end, stamp_end, timestamp_delta, offset_delta, key_at, key_length, value_length
+        return BAD, 0, 0, 0, 0, 0, 0, 0
+    value_length, value_at = _skip_field(data, key_at + max(key_length, 0), end)
+    if value_at == BAD:
+        return BAD, 0, 0, 0, 0, 0, 0, 0
+    if _skip_headers(data, value_at + max(value_length, 0), end) != end:
+        return BAD, 0, 0, 0, 0, 0, 0, 0
+    return end, stamp_end, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length

@@ -1,4 +1,4 @@
-"""The small parts of the kernels against plain references."""
+"""The small parts of compiled code against plain references."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from lamina.cleaning.kernels.checksum import checksum, crc_word_by_tables
-from lamina.cleaning.kernels.memory import Bytes, Number, address_of, copy_bytes, equal_bytes, load64
-from lamina.cleaning.kernels.numbers import BAD, put_varint, read_varint, read_varlong, varint_bytes
-from lamina.cleaning.kernels.siphash import siphash
+from lamina.records.columns.checksum import checksum, crc_word_by_tables
+from lamina.records.columns.memory import Bytes, address_of, copy_bytes, equal_bytes, load64
+from lamina.records.columns.numbers import BAD, put_varint, read_varint, read_varlong, varint_bytes
 from lamina.records.varint import append_varint
-
-MASK = 2**64 - 1
 
 
 @njit()
@@ -29,12 +26,6 @@ def table_checksum(data: Bytes) -> int:
     for at in range(0, len(data), 8):
         crc = crc_word_by_tables(crc, load64(start + at))
     return int(crc ^ np.uint64(0xFFFFFFFF))
-
-
-@njit()
-def native_siphash(data: Bytes, k0: Number, k1: Number) -> tuple[int, int]:
-    first, second = siphash(address_of(data), len(data), k0, k1, True)
-    return first, second
 
 
 @njit()
@@ -61,39 +52,6 @@ def native_put(data: Bytes, value: int) -> int:
     return int(put_varint(address_of(data), 0, value))
 
 
-def plain_siphash(data: bytes, k0: Number, k1: Number) -> tuple[int, int]:
-    """SipHash-1-3-128, as its authors describe it."""
-    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
-
-    def rotate(x: int, bits: int) -> int:
-        return (x << bits | x >> (64 - bits)) & MASK
-
-    def mix() -> None:
-        v[0] = (v[0] + v[1]) & MASK
-        v[2] = (v[2] + v[3]) & MASK
-        v[1], v[3] = rotate(v[1], 13) ^ v[0], rotate(v[3], 16) ^ v[2]
-        v[0] = rotate(v[0], 32)
-        v[2] = (v[2] + v[1]) & MASK
-        v[0] = (v[0] + v[3]) & MASK
-        v[1], v[3] = rotate(v[1], 17) ^ v[2], rotate(v[3], 21) ^ v[0]
-        v[2] = rotate(v[2], 32)
-
-    padded = data + bytes(7 - len(data) % 8) + bytes([len(data) & 0xFF])
-    for at in range(0, len(padded), 8):
-        word = int.from_bytes(padded[at : at + 8], "little")
-        v[3] ^= word
-        mix()
-        v[0] ^= word
-    v[2] ^= 0xEE
-    for _ in range(3):
-        mix()
-    first = v[0] ^ v[1] ^ v[2] ^ v[3]
-    v[1] ^= 0xDD
-    for _ in range(3):
-        mix()
-    return first, v[0] ^ v[1] ^ v[2] ^ v[3]
-
-
 def array(data: bytes) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     return np.frombuffer(bytearray(data), np.uint8)
 
@@ -106,11 +64,6 @@ def test_the_checksum_is_crc32c(data: bytes) -> None:
 @given(st.binary(max_size=12).map(lambda data: data * 8))
 def test_the_checksum_by_tables_is_crc32c_too(data: bytes) -> None:
     assert table_checksum(array(data)) == crc32c(data)
-
-
-@given(st.binary(max_size=40), st.integers(0, MASK), st.integers(0, MASK))
-def test_keys_are_hashed_by_siphash_1_3(data: bytes, k0: int, k1: int) -> None:
-    assert native_siphash(array(data), np.uint64(k0), np.uint64(k1)) == plain_siphash(data, k0, k1)
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from lamina.cleaning.kernels.checksum import checksum
-from lamina.cleaning.kernels.columns import (
+from lamina.records.columns.checksum import checksum
+from lamina.records.columns.layout import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_TIMESTAMP,
@@ -33,9 +33,9 @@ from lamina.cleaning.kernels.columns import (
     RECORD_COUNT_AT,
     SIZE,
 )
-from lamina.cleaning.kernels.memory import Bytes, address_of
-from lamina.cleaning.kernels.numbers import get_int16, get_int32, get_int64
-from lamina.cleaning.kernels.sources import STAMP
+from lamina.records.columns.memory import Bytes, address_of
+from lamina.records.columns.numbers import get_int16, get_int32, get_int64
+from lamina.records.columns.sources import STAMP
 
 Rows = npt.NDArray[np.int64]
 Reading = Callable[[Bytes, int, int, bool, int, Rows], tuple[int, int, bool]]
