@@ -21,6 +21,7 @@ from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import RESERVED_BROKER_MAX_ID
 from lamina.settings.zookeeper_options import NO_ID, given_id
 from lamina.store.cluster_identity import cluster_id, generated_id
+from lamina.store.founding import check_may_start
 from lamina.store.interface import ClusterStore, Store, StoreError
 from lamina.store.member_file import MemberRecord, read_member_file, write_member_file
 from lamina.store.metadata import MetadataStore
@@ -123,6 +124,7 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
             remembered = MemberRecord(stored)
             write_member_file(data_directory, remembered)
         node_id = _member_id(settings, log_directories, store)
+        check_may_start(store, node_id)
         directories = _open_directories(log_directories, node_id, stored, undo)
         undo.pop_all()
         remember = partial(write_member_file, data_directory)

@@ -14,7 +14,7 @@ from lamina.settings.resolve import resolve_broker
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/cluster.md").read_text()
-_FILES = {"server.properties", "zoo.cfg"}
+_FILES = {"cluster.properties", "metadata.db", "server.properties", "zoo.cfg"}
 _TO_COME = {"replica.lag.time.max.ms"}
 """Settings that replication brings."""
 

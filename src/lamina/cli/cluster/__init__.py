@@ -3,6 +3,7 @@
 import click
 
 from lamina.cli.cluster.add_broker import add_broker
+from lamina.cli.cluster.adopt import adopt
 from lamina.cli.cluster.kill import kill
 from lamina.cli.cluster.restart import restart
 from lamina.cli.cluster.status import status
@@ -31,5 +32,5 @@ def command() -> None:
     """
 
 
-for subcommand in (add_broker, kill, restart, status, stop, up):
+for subcommand in (add_broker, adopt, kill, restart, status, stop, up):
     command.add_command(subcommand)
