@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from lamina.log.backup import MANIFEST
-from lamina.log.directory import DirectoryError, LogDirectory
+from lamina.log.directory import DirectoryError, DiskUnusable, LogDirectory
 from lamina.log.files import Disk
-from lamina.log.identity import IdentityError, new_id, read_meta_properties
+from lamina.log.identity import Identity, IdentityError, new_id, read_meta_properties
+from lamina.log.remembered_directories import compare_directories, remember_directories
 from lamina.settings.broker import BROKER_ID, LAMINA_DATA_DIR, LOG_DIRS, NODE_ID
 from lamina.settings.definition import SettingError
 from lamina.settings.values import BrokerSettings
@@ -23,6 +24,7 @@ from lamina.settings.zookeeper_options import NO_ID, given_id
 from lamina.store.cluster_identity import cluster_id, generated_id
 from lamina.store.founding import check_may_start
 from lamina.store.interface import ClusterStore, Store, StoreError
+from lamina.store.member_file import FILE_NAME as MEMBER_FILE
 from lamina.store.member_file import MemberRecord, read_member_file, write_member_file
 from lamina.store.metadata import MetadataStore
 from lamina.store.sqlite import SqliteStore
@@ -87,6 +89,7 @@ def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""
     data_directory, log_directories = storage_paths(settings)
     check_data_directory(data_directory)
+    _check_one_data_directory(log_directories, data_directory)
     with _refusals(data_directory), ExitStack() as undo:
         member = read_member_file(data_directory)
         if member is not None:
@@ -101,7 +104,7 @@ def open_storage(settings: BrokerSettings) -> Storage:
         node_id = settings[NODE_ID]
         if node_id == NO_ID:
             raise StartError(f"{NODE_ID.name} = {NO_ID}: a broker without a cluster needs an id: set --node-id")
-        directories = _open_directories(log_directories, node_id, metadata.image.cluster_id, undo)
+        directories = _open_directories(data_directory, log_directories, node_id, metadata.image.cluster_id, undo)
         undo.pop_all()
         return Storage(data_directory, node_id, directories, database, metadata)
 
@@ -112,6 +115,7 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
     with _refusals(data_directory), ExitStack() as undo:
         undo.callback(store.close)
         check_data_directory(data_directory)
+        _check_one_data_directory(log_directories, data_directory)
         if os.path.exists(os.path.join(data_directory, METADATA_DB)):
             raise StartError(
                 f"{data_directory} is the directory of a broker without a cluster: choose another --data-dir"
@@ -125,26 +129,52 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
             write_member_file(data_directory, remembered)
         node_id = _member_id(settings, log_directories, store)
         check_may_start(store, node_id)
-        directories = _open_directories(log_directories, node_id, stored, undo)
+        directories = _open_directories(data_directory, log_directories, node_id, stored, undo)
         undo.pop_all()
         remember = partial(write_member_file, data_directory)
         return MemberStorage(data_directory, node_id, directories, store, remembered, remember)
 
 
 def _open_directories(
-    paths: tuple[str, ...], node_id: int, cluster_id: str | None, undo: ExitStack
+    data_directory: str, paths: tuple[str, ...], node_id: int, cluster_id: str | None, undo: ExitStack
 ) -> list[LogDirectory]:
-    directories = []
+    """One whose disk refuses is offline from the start, as long as there are others."""
+    directories: list[LogDirectory] = []
+    unusable: DiskUnusable | None = None
     for path in paths:
-        directory = LogDirectory.open(path, node_id=node_id, cluster_id=cluster_id)
-        undo.callback(directory.close)
+        try:
+            directory = LogDirectory.open(path, node_id=node_id, cluster_id=cluster_id)
+        except DiskUnusable as error:
+            unusable = error
+            directory = LogDirectory.unusable(path, str(error))
         directories.append(directory)
+        undo.callback(directory.close)
+    if unusable is not None and all(directory.failure is not None for directory in directories):
+        raise unusable
+    _check_identities(directories)
+    compare_directories(data_directory, directories)
+    remember_directories(data_directory, directories)
     return directories
+
+
+def _check_identities(directories: list[LogDirectory]) -> None:
+    """Two directories with one id are copies of each other: a partition would be in both."""
+    by_id: dict[str, LogDirectory] = {}
+    for directory in directories:
+        directory_id = directory.identity.directory_id
+        if directory_id is None:
+            continue
+        other = by_id.setdefault(directory_id, directory)
+        if other is not directory:
+            raise DirectoryError(
+                f"{other.path} and {directory.path} are the same log directory, {directory_id}: "
+                f"take the one that is a copy out of log.dirs"
+            )
 
 
 def _member_id(settings: BrokerSettings, log_directories: tuple[str, ...], store: ClusterStore) -> int:
     """The one that is given, else the one that the directories know, else a new one from the store (R67)."""
-    identities = [read_meta_properties(Disk(), path) for path in log_directories]
+    identities = [_identity(path) for path in log_directories]
     known = next((found.node_id for found in identities if found is not None and found.node_id is not None), None)
     given = given_id(settings) if known is None or settings.is_given(NODE_ID) or settings.is_given(BROKER_ID) else None
     if given is not None:
@@ -163,6 +193,16 @@ def _refusals(data_directory: str) -> Iterator[None]:
         raise StartError(f"{error.filename or data_directory} cannot be used: {error.strerror}") from error
 
 
+def _check_one_data_directory(log_directories: tuple[str, ...], data_directory: str) -> None:
+    """Raise :class:`StartError` where several log directories each have what a broker knows of itself."""
+    own = [path for path in _with_own_file(log_directories) if os.path.realpath(path) != data_directory]
+    if own:
+        raise StartError(
+            f"{own[0]} and {data_directory} both hold a broker's own file, {METADATA_DB} or {MEMBER_FILE}: "
+            f"say with lamina.data.dir which one it is, and move the file of the other away"
+        )
+
+
 def check_data_directory(path: str) -> None:
     """Raises :class:`StartError` for a backup, or for half of a restored one. Touches nothing."""
     if os.path.exists(os.path.join(path, RESTORING)):
@@ -178,19 +218,38 @@ def check_data_directory(path: str) -> None:
 
 
 def storage_paths(settings: BrokerSettings) -> tuple[str, tuple[str, ...]]:
-    """The data directory and the log directories; with ``log.dirs`` alone the first of them is both."""
+    """The data directory and the log directories.
+
+    With ``log.dirs`` alone one of them is both: the first, unless another one has the broker's own file. In which order
+    they are given, and under which path each of them is, may change.
+    """
     given = settings.get(LOG_DIRS)
     if given is None:
         data_directory = os.path.realpath(settings[LAMINA_DATA_DIR])
         return data_directory, (os.path.join(data_directory, LOGS),)
-    is_apart = settings.is_given(LAMINA_DATA_DIR)
-    return os.path.realpath(settings[LAMINA_DATA_DIR] if is_apart else given[0]), given
+    if settings.is_given(LAMINA_DATA_DIR):
+        return os.path.realpath(settings[LAMINA_DATA_DIR]), given
+    return os.path.realpath(next(iter(_with_own_file(given)), given[0])), given
+
+
+def _with_own_file(paths: tuple[str, ...]) -> list[str]:
+    """Those that hold the broker's own file; it says in which cluster this broker is, or what that consists of."""
+    own = (METADATA_DB, MEMBER_FILE)
+    return [path for path in paths if any(os.path.exists(os.path.join(path, name)) for name in own)]
 
 
 def _cluster_id(log_directories: tuple[str, ...]) -> str | None:
     """The cluster that directories with a past belong to."""
-    identities = (read_meta_properties(Disk(), path) for path in log_directories)
+    identities = (_identity(path) for path in log_directories)
     return next((found.cluster_id for found in identities if found is not None and found.cluster_id is not None), None)
+
+
+def _identity(path: str) -> Identity | None:
+    """What a log directory says of itself, if it can be read: one that cannot be used is told when it is opened."""
+    try:
+        return read_meta_properties(Disk(), path)
+    except OSError:
+        return None
 
 
 def _make_data_directory(path: str) -> None:

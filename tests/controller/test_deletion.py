@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from lamina.controller.brokers import broker_ready, brokers_gone, take_over
+from lamina.controller.brokers import broker_ready, brokers_gone, replicas_offline, take_over
 from lamina.controller.deletion import deletion_reported, finish_deletions, forget_holder
 from lamina.controller.election import NO_FACTS
 from lamina.errors import TopicAlreadyExists, UnknownTopicOrPartition
 from lamina.image.changes import add_partitions, create_topic, mark_deleted, register_broker
+from lamina.image.image import Image
 from lamina.image.topic_names import check_new_topic_name
 from tests.controller.cluster import KEY, TOPIC, TOPIC_ID, arrival, cluster, partition
 from tests.image.steps import topic_id
@@ -73,6 +74,28 @@ def test_a_failed_directory_is_not_waited_for_and_not_forgotten() -> None:
     image = register_broker(MARKED, failed)
     image = deletion_reported(deletion_reported(image, 2, [TOPIC_ID]), 3, [TOPIC_ID])
     assert (image.topics, image.deletions) == ({}, {TOPIC_ID: (1,)})
+
+
+def test_a_broker_with_some_of_it_in_a_failed_directory_is_not_waited_for_and_not_forgotten() -> None:
+    image = replace_partitions(MARKED, 2)
+    failed = replace(image.brokers[1], offline=frozenset([(TOPIC, 2)]))
+    image = register_broker(image, failed)
+    assert deletion_reported(image, 1, [TOPIC_ID]) is image, "what is in the failed directory is still there"
+    image = deletion_reported(deletion_reported(image, 2, [TOPIC_ID]), 3, [TOPIC_ID])
+    assert (image.topics, image.deletions) == ({}, {TOPIC_ID: (1,)})
+
+
+def test_a_directory_that_fails_meanwhile_ends_the_wait() -> None:
+    image = deletion_reported(deletion_reported(MARKED, 2, [TOPIC_ID]), 3, [TOPIC_ID])
+    assert image.topics
+    image = replicas_offline(image, 1, frozenset([KEY]), frozenset(), NO_FACTS)
+    assert (image.topics, image.deletions) == ({}, {TOPIC_ID: (1,)})
+
+
+def replace_partitions(image: Image, count: int) -> Image:
+    """The same topic with so many partitions."""
+    topic = image.topics[TOPIC]
+    return replace(image, topics={TOPIC: replace(topic, partitions=topic.partitions * count)})
 
 
 def test_its_name_is_taken_and_it_cannot_grow_meanwhile() -> None:

@@ -101,7 +101,8 @@ def replicas_offline(
     changed = broker.offline ^ unusable
     after = _with_brokers(image, [replace(broker, offline=unusable)]) if changed else image
     elected = _elected([after], _states(image, changed | lost), facts)
-    return _with_partitions(after, _without_made(elected, image, broker_id, lost))
+    after = _with_partitions(after, _without_made(elected, image, broker_id, lost))
+    return finish_deletions(after) if changed else after
 
 
 def replicas_made(image: Image, broker_id: int, partitions: Iterable[TopicPartition]) -> Image:

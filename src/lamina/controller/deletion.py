@@ -80,7 +80,7 @@ def _is_awaited(image: Image, broker_id: int, topic: Topic) -> bool:
 
 
 def _holds_offline(image: Image, broker_id: int, topic_id: bytes) -> bool:
-    """Whether all that a broker has of a topic is in failed directories: it cannot delete that before they are back."""
+    """Whether a broker has some of a topic in failed directories: it cannot delete that before they are back."""
     broker = image.brokers.get(broker_id)
     if broker is None or not broker.offline:
         return False
@@ -92,4 +92,4 @@ def _holds_offline(image: Image, broker_id: int, topic_id: bytes) -> bool:
         for index, partition in enumerate(topic.partitions)
         if broker_id in partition.replicas or broker_id in partition.made_on
     ]
-    return all((topic.name, index) in broker.offline for index in kept)
+    return any((topic.name, index) in broker.offline for index in kept)

@@ -30,7 +30,7 @@ from lamina.log.partition_log import PartitionLog
 from lamina.log.recovery import Opening, open_log
 from lamina.log.rolling import initial_segment_bytes
 from lamina.log.steps import Steps
-from lamina.log.unknown_directories import set_unknown_directory_aside
+from lamina.log.unknown_directories import set_aside, set_unknown_directory_aside
 from lamina.settings.log_config import DAY_MS, LogConfig
 from lamina.topic_partition import TopicPartition
 
@@ -48,8 +48,20 @@ class DirectoryError(Exception):
     """A directory that cannot be used; the sentence says why and what to do."""
 
 
+class DiskUnusable(DirectoryError):
+    """The disk refuses: a broker that has other directories goes on with those."""
+
+
 class LogDirectory:
-    def __init__(self, disk: Disk, path: str, lock: File, identity: Identity, broker_epoch: int | None) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        lock: File | None,
+        identity: Identity,
+        broker_epoch: int | None,
+        failure: str | None = None,
+    ) -> None:
         self.disk = disk
         self.path = path
         self.identity = identity
@@ -58,11 +70,11 @@ class LogDirectory:
         self._broker_epoch = NO_BROKER_EPOCH if broker_epoch is None else broker_epoch
         """Kept for Kafka: its controller takes a mark with another epoch for an unclean stop."""
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        self.failure: str | None = None
+        self.failure = failure
         self.on_failure: Callable[[LogDirectory], None] | None = None
         """Told once when the directory goes offline, on whichever thread found out."""
         self._failing = threading.Lock()
-        self.offset_checkpoints = OffsetCheckpoints(disk, path)
+        self.offset_checkpoints = OffsetCheckpoints(disk, path, is_readable=failure is None)
         self._lock = lock
 
     # Opening
@@ -95,7 +107,16 @@ class LogDirectory:
         except IdentityError as error:
             raise DirectoryError(str(error)) from None
         except OSError as error:
-            raise DirectoryError(f"{path} cannot be used: {error.strerror}") from error
+            raise DiskUnusable(f"{path} cannot be used: {error.strerror}") from error
+
+    @classmethod
+    def unusable(cls, path: str, reason: str, disk: Disk | None = None) -> "LogDirectory":
+        """One that could not be opened: offline from the start, and whose it is nobody knows."""
+        disk = disk or Disk()
+        path = disk.absolute(path)
+        failure = f"the log directory {path} is offline: {reason}"
+        logger.error("%s", failure)
+        return cls(disk, path, None, Identity(None, None, None), None, failure)
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
@@ -330,6 +351,17 @@ class LogDirectory:
         except OSError as error:
             raise self.fail(error) from error
 
+    def set_aside(self, topic: str, partition: int) -> None:
+        """Keep what is here of a partition that is elsewhere, under a name that nobody uses. May run on any thread."""
+        try:
+            aside = set_aside(self.disk, self.path, topic, partition)
+            self.disk.sync_dir(self.path)
+            logger.warning(
+                "%s-%d is in another log directory, where it reaches further: kept as %s", topic, partition, aside
+            )
+        except OSError as error:
+            raise self.fail(error) from error
+
     def remove_deleted(self, path: str, *, syncs: bool) -> None:
         """Remove a directory that was renamed; ``syncs`` makes its new name durable first. May run on any thread."""
         if syncs:
@@ -444,7 +476,8 @@ class LogDirectory:
         """Give up the logs and the lock without any mark: the next start recovers."""
         for log in self.logs.values():
             log.close()
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
 
 def _several_at_a_time(work: Callable[[T], R], items: Sequence[T], threads: int, name: str) -> Iterator[R]:

@@ -35,9 +35,11 @@ logger = logging.getLogger(__name__)
 
 
 class OffsetCheckpoints:
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, disk: Disk, path: str, *, is_readable: bool = True) -> None:
+        """Of a directory that is not readable nothing is known."""
         self._disk = disk
         self._path = path
+        self._is_readable = is_readable
         self.recovery_points = self._read(checkpoints.RECOVERY_POINT)
         self.log_starts = self._read(checkpoints.LOG_START)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK)
@@ -52,6 +54,8 @@ class OffsetCheckpoints:
         self._writing = threading.Lock()
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
+        if not self._is_readable:
+            return {}
         try:
             return read_offsets(self._disk, f"{self._path}/{name}")
         except CheckpointError as error:

@@ -19,9 +19,15 @@ def set_unknown_directory_aside(disk: Disk, directory: str, topic: str, partitio
     """Make the name of a partition of this topic free. What an interrupted attempt to make it left may stay."""
     path = f"{directory}/{partition_directory(topic, partition)}"
     if disk.exists(path) and _is_strange(disk, path, topic_id):
-        aside = f"{directory}/{stray_directory(topic, partition, uuid4().hex)}"
-        disk.rename(path, aside)
+        aside = set_aside(disk, directory, topic, partition)
         logger.warning("%s holds records of no topic that is known: it is kept as %s", path, aside)
+
+
+def set_aside(disk: Disk, directory: str, topic: str, partition: int) -> str:
+    """Rename a partition's directory to a stray's. Returns its path."""
+    aside = f"{directory}/{stray_directory(topic, partition, uuid4().hex)}"
+    disk.rename(f"{directory}/{partition_directory(topic, partition)}", aside)
+    return aside
 
 
 def _is_strange(disk: Disk, path: str, topic_id: bytes) -> bool:

@@ -55,6 +55,17 @@ def test_a_fact_is_told_until_the_image_shows_it() -> None:
     assert facts.report(image, ()).lost == frozenset(), "the controller gave it up"
 
 
+def test_what_a_failed_directory_may_have_of_a_deleted_topic_is_offline_while_the_topic_is_there() -> None:
+    image = mark_deleted(mark_made(create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)]), ME, [("t", 0)]), "t")
+    facts = OwnFacts(ME)
+    facts.did(Applied(deleted=[image.topics["t"]], left=[(("t", 0), topic_id(1))]), image)
+    report = facts.report(image, ())
+    assert (report.deleted, report.offline) == (frozenset(), frozenset([("t", 0)])), (
+        "this broker still has something of it"
+    )
+    assert facts.report(remove_topic(image, "t"), ()).offline == frozenset()
+
+
 def test_what_was_removed_is_told_until_nobody_counts_on_it() -> None:
     image = mark_made(create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)]), ME, [("t", 0)])
     moved = set_partitions(image, {("t", 0): replace(image.topics["t"].partitions[0], replicas=(2, 3), leader=2)})

@@ -19,6 +19,8 @@ from lamina.topic_partition import TopicPartition
 class FoundPartitions:
     places: dict[TopicPartition, LogDirectory] = field(default_factory=dict)
     """Where each partition is that the metadata knows."""
+    copies: dict[TopicPartition, list[LogDirectory]] = field(default_factory=dict)
+    """Every place of those that are in more than one directory."""
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
     deleted: dict[bytes, list[tuple[LogDirectory, TopicPartition]]] = field(default_factory=dict)
@@ -34,7 +36,7 @@ def find_partitions(directories: LogDirectories, image: Image, node_id: int) -> 
     found = FoundPartitions()
     without_id: list[tuple[LogDirectory, Topic, int]] = []
     seen: set[TopicPartition] = set()
-    for directory in directories:
+    for directory in directories.online:
         try:
             for partition in directory.partitions():
                 seen.add(partition)
@@ -43,7 +45,7 @@ def find_partitions(directories: LogDirectories, image: Image, node_id: int) -> 
             directory.fail(error)
     for directory, topic, index in without_id:
         _place_without_id(found, directory, topic, index, node_id)
-    if all(directory.failure is None for directory in directories):
+    if directories.are_all_online:
         found.nowhere = [partition for partition in _all_retired(image, node_id) if partition not in seen]
     return found
 
@@ -76,13 +78,10 @@ def _place(
         else:
             found.unknown.append(_path(directory, partition))
         return
-    other = found.places.get(partition)
-    if other is not None and not _was_made_in(directory, other, partition):
-        found.unknown.append(_path(directory, partition))
-        return
-    if other is not None:
-        found.unknown.append(_path(other, partition))
-    found.places[partition] = directory
+    if partition in found.places:
+        found.copies.setdefault(partition, [found.places[partition]]).append(directory)
+    else:
+        found.places[partition] = directory
 
 
 def _place_without_id(found: FoundPartitions, directory: LogDirectory, topic: Topic, index: int, node_id: int) -> None:
@@ -108,14 +107,6 @@ def _all_retired(image: Image, node_id: int) -> Iterator[TopicPartition]:
         for index, state in enumerate(topic.partitions):
             if node_id in state.made_on and is_retired(state, node_id) and not topic.is_being_deleted:
                 yield topic.name, index
-
-
-def _was_made_in(directory: LogDirectory, other: LogDirectory, partition: TopicPartition) -> bool:
-    """Whether a partition that two directories have is this one's: the other failed before it was made there."""
-    return (
-        partition in directory.offset_checkpoints.recovery_points
-        and partition not in other.offset_checkpoints.recovery_points
-    )
 
 
 def _path(directory: LogDirectory, partition: TopicPartition) -> str:

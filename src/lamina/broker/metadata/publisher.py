@@ -80,6 +80,8 @@ class Applied:
     """Ids of topics that were deleted while this broker was away, and of which it has nothing any more."""
     removed: Sequence[TopicPartition] = ()
     """Replicas that this broker kept before, and of which it has nothing any more."""
+    left: Sequence[tuple[TopicPartition, bytes]] = ()
+    """Replicas of deleted topics, with the topic's id, of which a failed directory may still have something."""
 
     def reported(self, image: Image, node_id: int) -> Image:
         """The image in which this stands."""
@@ -153,8 +155,7 @@ class Publisher:
         gone = [topic for topic in changes.topics_deleted if self._replicas.has_any(topic)]
         recorded = [topic for topic in gone if topic.id in new.deletions]
         # Before others come under their names.
-        if recorded:
-            await self._delete(recorded, new)
+        left = await self._delete(recorded, new) if recorded else []
         if len(recorded) < len(gone):
             # The metadata is that of an old copy of the cluster's store.
             await self._replicas.set_aside([topic for topic in gone if topic not in recorded], self._going)
@@ -166,14 +167,14 @@ class Publisher:
             topic for topic in (*changes.topics_created, *changes.topics_being_deleted) if topic.is_being_deleted
         ]
         if deleted:
-            await self._delete(deleted, new)
+            left += await self._delete(deleted, new)
         if retired:
             removed += await self._replicas.retire(retired, lambda name: self.config_of(new, name), self._going)
         self._cluster.image = new
         for listener in self._listeners:
             listener.image_changed(changes)
         gone_before = self._gone_before(new, old)
-        return Applied([*made, *here], lost, [*deleted, *recorded], found.unknown, gone_before, removed)
+        return Applied([*made, *here], lost, [*deleted, *recorded], found.unknown, gone_before, removed, left)
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
@@ -239,8 +240,8 @@ class Publisher:
         return gone
 
     def _gone_before(self, image: Image, old: Image | None) -> list[bytes]:
-        """Deletions that wait for this broker, of which it has nothing now."""
-        if old is not None:
+        """Deletions that wait for this broker, of which it has nothing now; a failed directory may have something."""
+        if old is not None or not self._directories.are_all_online:
             return []
         return [topic_id for topic_id, brokers in image.deletions.items() if self._node_id in brokers]
 
@@ -268,11 +269,21 @@ class Publisher:
         left = await self._replicas.open(found, mine, config_of, self.settings, opened) if found.places else mine
         untold = [one for one in mine if self._node_id not in _state(one).made_on]
         lost = [one for one in left if self._node_id in _state(one).made_on]
+        if not self._directories.are_all_online:
+            self._take_unseen_offline(lost)
+            lost = []
         self._take_lost_offline(lost)
         wanted = [one for one in left if self._node_id not in _state(one).made_on]
         await self._replicas.make(wanted, config_of, self.settings)
         made = [(topic.name, index) for topic, index in untold if self._partitions.find(topic.name, index) is not None]
         return made, [(topic.name, index) for topic, index in lost]
+
+    def _take_unseen_offline(self, unseen: list[Replica]) -> None:
+        """They may be in a directory that failed: as long as nobody can look there, they are not lost (R66)."""
+        for topic, index in unseen:
+            self._replicas.take_offline(topic, index, "it may be in a log directory that is offline", is_told=True)
+        if unseen:
+            logger.warning("%d replicas are offline: they may be in log directories that are offline", len(unseen))
 
     def _take_lost_offline(self, lost: list[Replica]) -> None:
         """Of replicas that others have, one line tells: they are copied as soon as the controller knows of the loss."""
@@ -378,8 +389,9 @@ class Publisher:
 
     # Going
 
-    async def _delete(self, topics: list[Topic], image: Image) -> None:
-        await self._replicas.delete(topics, lambda name: self.config_of(image, name), self._going)
+    async def _delete(self, topics: list[Topic], image: Image) -> list[tuple[TopicPartition, bytes]]:
+        """Returns what failed directories may still have of them."""
+        return await self._replicas.delete(topics, lambda name: self.config_of(image, name), self._going)
 
     async def _going(self, topic: str, index: int) -> None:
         if self.truncations is not None:

@@ -24,6 +24,7 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.image.topic import Topic
+from lamina.log.copies import Opened, forget_move, is_interrupted_move, open_furthest
 from lamina.log.directory import LogDirectory
 from lamina.log.flushing import Flusher, begin_flush
 from lamina.log.names import partition_directory
@@ -96,7 +97,14 @@ class Replicas:
             reason = directory.failure
             if reason is None:
                 try:
-                    log = await pool.run(lambda: directory.open_log(topic.name, index, config, now_ms, expiration_ms))
+                    if (topic.name, index) in found.copies:
+                        copies = found.copies[topic.name, index]
+                        log = await self._open_copy(pool, copies, (topic.name, index), config, now_ms, expiration_ms)
+                        directory = self._directories.of[topic.name, index]
+                    else:
+                        log = await pool.run(
+                            lambda: directory.open_log(topic.name, index, config, now_ms, expiration_ms)
+                        )
                     self._serve(directory.adopt(log), topic, settings)
                 except StorageError as error:
                     reason = str(error)
@@ -126,6 +134,41 @@ class Replicas:
             for pool in pools:
                 pool.close()
         return [(topic, index) for topic, index in replicas if (topic.name, index) not in found.places]
+
+    async def _open_copy(
+        self,
+        pool: Threads,
+        copies: Sequence[LogDirectory],
+        key: TopicPartition,
+        config: LogConfig,
+        now_ms: int,
+        expiration_ms: int,
+    ) -> PartitionLog:
+        """Open the copy that reaches furthest, and have the others out of the way."""
+
+        going: list[tuple[LogDirectory, dict[TopicPartition, str]]] = []
+
+        def open_one() -> Opened:
+            opened = open_furthest(copies, key, config, now_ms, expiration_ms)
+            for other in opened.others:
+                if is_interrupted_move(key, opened.directory, other):
+                    going.append((other, {}))
+                    other.rename_deleted([key], going[-1][1])
+                else:
+                    other.set_aside(*key)
+            try:
+                forget_move(opened.directory, key)
+            except OSError as error:
+                raise opened.directory.fail(error) from error
+            return opened
+
+        opened = await pool.run(open_one)
+        self._directories.of[key] = opened.directory
+        for other in opened.others:
+            await self._directories.forget(other, [key], Turns(self._clocks))
+        for other, renamed in going:
+            self._removal.remove_later(other, renamed.values(), 0)
+        return opened.log
 
     def _serve(self, log: PartitionLog, topic: Topic, settings: BrokerSettings) -> Partition:
         partition = Partition(
@@ -244,10 +287,21 @@ class Replicas:
 
     # Deleting
 
-    async def delete(self, topics: Sequence[Topic], config_of: Callable[[str], LogConfig], going: Going) -> None:
-        """Take the replicas of deleted topics out of service and off the disk."""
-        await self._delete(_every_replica(topics), config_of, going)
+    async def delete(
+        self, topics: Sequence[Topic], config_of: Callable[[str], LogConfig], going: Going
+    ) -> list[tuple[TopicPartition, bytes]]:
+        """Take the replicas of deleted topics out of service and off the disk.
+
+        Returns those, with the topic's id, of which a failed directory may still have something.
+        """
+        here = [
+            (topic, index) for topic, index in _every_replica(topics) if self._partitions.is_known(topic.name, index)
+        ]
+        gone = frozenset(await self._delete(_every_replica(topics), config_of, going))
         await self._forget_topics(topics)
+        if self._directories.are_all_online:
+            return []
+        return [((topic.name, index), topic.id) for topic, index in here if (topic.name, index) not in gone]
 
     async def retire(
         self, replicas: Sequence[Replica], config_of: Callable[[str], LogConfig], going: Going

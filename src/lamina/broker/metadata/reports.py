@@ -107,6 +107,8 @@ class OwnFacts:
     _lost: dict[TopicPartition, bytes] = field(default_factory=dict)
     _removed: dict[TopicPartition, bytes] = field(default_factory=dict)
     _deleted: set[bytes] = field(default_factory=set)
+    _left: dict[TopicPartition, bytes] = field(default_factory=dict)
+    """Of deleted topics, what may still be in failed directories: offline as long as the topic is there."""
 
     def did(self, applied: Applied, image: Image) -> None:
         """What this broker did when it applied an image."""
@@ -116,7 +118,9 @@ class OwnFacts:
         for told in (self._lost, self._removed):
             for key in applied.made:
                 told.pop(key, None)
-        self._deleted.update(topic.id for topic in applied.deleted)
+        left = {topic_id for _, topic_id in applied.left}
+        self._left.update(applied.left)
+        self._deleted.update(topic.id for topic in applied.deleted if topic.id not in left)
         self._deleted.update(applied.deleted_before)
 
     def report(self, image: Image, offline: Collection[TopicPartition]) -> Report:
@@ -125,6 +129,7 @@ class OwnFacts:
         self._lost = {key: of for key, of in self._lost.items() if self._is_made(image, key, of)}
         self._removed = {key: of for key, of in self._removed.items() if self._is_made(image, key, of)}
         self._deleted = {topic_id for topic_id in self._deleted if self._is_awaited(image, topic_id)}
+        self._left = {key: of for key, of in self._left.items() if of in image.topic_names}
         if self.ends is not None:
             self.ends = {key: end for key, end in self.ends.items() if not self._is_end_answered(image, key)} or None
         return Report(
@@ -133,7 +138,7 @@ class OwnFacts:
             made=frozenset(self._made),
             lost=frozenset(self._lost),
             removed=frozenset(self._removed),
-            offline=frozenset(offline),
+            offline=frozenset(offline) | self._left.keys(),
             deleted=frozenset(self._deleted),
             ends=self.ends,
         )

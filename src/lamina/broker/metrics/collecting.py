@@ -185,6 +185,8 @@ def _logs(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
     yield logs.PARTITIONS, _one(len(partitions) + sources.partitions.missing)
     yield logs.OFFLINE_PARTITIONS, _one(offline + sources.partitions.missing)
     yield logs.FLUSH_DURATION, _histogram(sources.counters.flushes)
+    failed = sum(directory.failure is not None for directory in sources.directories)
+    yield logs.OFFLINE_LOG_DIRECTORIES, _one(failed)
     yield (
         logs.LOG_DIRECTORY_OFFLINE,
         [Sample((directory.path,), directory.failure is not None) for directory in sources.directories],

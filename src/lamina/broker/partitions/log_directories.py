@@ -40,6 +40,10 @@ class LogDirectories:
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.failure is None]
 
+    @property
+    def are_all_online(self) -> bool:
+        return all(directory.failure is None for directory in self._directories)
+
     # Space
 
     def free_space_of(self, partition: TopicPartition) -> FreeSpace:

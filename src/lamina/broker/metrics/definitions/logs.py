@@ -44,6 +44,11 @@ FLUSH_DURATION = histogram(
     "How long flushes of a partition's files took on their thread; its count is the number of flushes.",
     kafka="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
 )
+OFFLINE_LOG_DIRECTORIES = gauge(
+    "lamina_offline_log_directories",
+    "How many log directories have failed.",
+    kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+)
 LOG_DIRECTORY_OFFLINE = gauge(
     "lamina_log_directory_offline",
     "1 for a log directory that failed.",
