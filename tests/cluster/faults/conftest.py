@@ -10,6 +10,10 @@ from zlib import crc32
 import pytest
 
 from tests.cluster.faults.trial import Trial
+from tests.peers.conftest import kafka_jars
+
+__all__ = ["kafka_jars"]
+"""A fixture: Kafka's own clients work beside ours."""
 
 ROOT = Path(__file__).parents[3]
 KEPT = ROOT / "build" / "faults-cluster"

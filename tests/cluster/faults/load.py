@@ -1,12 +1,13 @@
-"""Clients that work while brokers are hurt: a producer, a consumer and a watcher of ends, each of which remembers.
+"""Clients that work while brokers are hurt: producers and consumers, ours and Kafka's, and a watcher of ends.
 
-Owns what is right at last: everything was acknowledged, and nothing is wrong with what the clients were told. Must not
-know what is done to brokers.
+Each remembers what it was told. Owns what is right at last: everything was acknowledged, and nothing is wrong with what
+the clients were told. Must not know what is done to brokers.
 """
 
 from contextlib import ExitStack
 from types import TracebackType
 
+from tests.cluster.faults.kafka_clients import KafkaConsumer, KafkaProducer
 from tests.cluster.faults.story import Story
 from tests.cluster.three_brokers import ThreeBrokers
 from tests.cluster.verifiable_consumer import EndWatcher, VerifiableConsumer, read_all
@@ -22,9 +23,19 @@ class Load:
     """As a context; what it found is judged at its end, unless the test failed before."""
 
     def __init__(
-        self, brokers: ThreeBrokers, story: Story, topic: str, partitions: int, wanted: int, value_bytes: int
+        self,
+        brokers: ThreeBrokers,
+        story: Story,
+        topic: str,
+        partitions: int,
+        wanted: int,
+        value_bytes: int,
+        protocol: str,
     ) -> None:
-        """``wanted``: so many records are acknowledged at last, at least."""
+        """``wanted``: so many records of our producer are acknowledged at last, at least.
+
+        ``protocol`` is that of the group of Kafka's consumer.
+        """
         bootstrap, now_ms = brokers.bootstrap, story.now_ms
         self.producer = VerifiableProducer(
             bootstrap,
@@ -43,6 +54,8 @@ class Load:
         self.other_sends: list[Send] = []
         """Of whoever else writes to the topic."""
         self._ends = EndWatcher(bootstrap, topic, partitions, f"end watcher of {topic}", now_ms)
+        self._kafka_producer = KafkaProducer(bootstrap, topic, story)
+        self._kafka_consumer = KafkaConsumer(bootstrap, topic, story, protocol)
         self._brokers = brokers
         self._story = story
         self._topic = topic
@@ -51,7 +64,7 @@ class Load:
         self._running = ExitStack()
 
     def __enter__(self) -> "Load":
-        for client in (self.consumer, self._ends, self.producer):
+        for client in (self._kafka_producer, self._kafka_consumer, self.consumer, self._ends, self.producer):
             self._running.enter_context(client)
         return self
 
@@ -75,18 +88,32 @@ class Load:
         )
         assert self.producer.errors == []
         assert self.producer.acked_count == self.producer.sent, "some records have no answer"
+        self._kafka_producer.stop()
         self._brokers.await_in_sync(self._topic)
-        last = self.producer.acked[-1]
+        last = self._last_values()
         self._story.within(
             FINISH_SECONDS,
-            "the consumer read everything",
-            lambda: any(read.value == last.value for read in self.consumer.reads[-self._partitions * PER_SECOND :]),
+            "our consumer read everything",
+            lambda: last <= {read.value for read in self.consumer.reads[-self._partitions * PER_SECOND :]},
         )
+        self._story.within(
+            FINISH_SECONDS, "Kafka's consumer read everything", lambda: self._kafka_consumer.has_read(last)
+        )
+        self._kafka_consumer.stop()
+
+    def _last_values(self) -> set[bytes]:
+        """Of each partition what either producer sent last."""
+        return {
+            value
+            for sends in (self.producer.acked, self._kafka_producer.sends)
+            for value in {send.partition: send.value for send in sends}.values()
+        }
 
     def _history(self) -> History:
         history = history_of(
             [self.producer], [self.consumer], read_all(self._brokers.bootstrap, self._topic, self._partitions)
         )
-        history.sends += self.other_sends
+        history.sends += [*self._kafka_producer.sends, *self.other_sends]
+        history.moves += self._kafka_consumer.moves
         history.ends = self._ends.ends
         return history

@@ -66,7 +66,7 @@ def test_f11_a_log_is_cleaned_everywhere_while_brokers_fail(new_trial: NewTrial)
         )
         for name in ("plain", "transactional")
     ]
-    with trial.consumer("t") as reader, plain, transactional:
+    with trial.consumer("t") as reader, trial.kafka_consumer("t") as kafka_reader, plain, transactional:
         once = write_one_batch(trial)
         until_ms = trial.story.now_ms() + LOOP_SECONDS * 1000
         while trial.story.now_ms() < until_ms:
@@ -80,13 +80,14 @@ def test_f11_a_log_is_cleaned_everywhere_while_brokers_fail(new_trial: NewTrial)
             lambda: min(cleaned_passes(trial).values()) >= CLEANED_PASSES,
             lambda: cleaned_passes(trial),
         )
+        kafka_reader.stop()
     assert [writer.errors for writer in writers] == [[], []]
     for broker_id in ALL:
         trial.restart(broker_id)
         trial.await_in_sync("t", 1)
     again = produce(trial, once.data)
     assert again == once.base_offset, f"the batch at {once.base_offset} was sent again, and is at {again}"
-    judge(trial, writers, reader.moves)
+    judge(trial, writers, [*reader.moves, *kafka_reader.moves])
     trial.brokers.close()
     check_replicas(trial, writers)
 

@@ -28,6 +28,7 @@ def test_f10_a_copy_is_exact_whoever_is_killed(new_trial: NewTrial) -> None:
     bootstrap = trial.brokers.bootstrap
     with (
         trial.consumer("target", PARTITIONS) as reader,
+        trial.kafka_consumer("target", copied_value) as kafka_reader,
         VerifiableProducer(bootstrap, "source", PARTITIONS, "filler", trial.story.now_ms, 1000) as producer,
         Copies(bootstrap, "source", "target", A_TRANSACTION, trial.story) as copies,
     ):
@@ -54,10 +55,17 @@ def test_f10_a_copy_is_exact_whoever_is_killed(new_trial: NewTrial) -> None:
             lambda: copies.replaced_if_it_hangs() and len(reader.reads) >= producer.sent,
             lambda: f"{len(reader.reads)} of them",
         )
+        last = {send.partition: send.value for send in producer.sends}
+        trial.story.within(
+            COPY_SECONDS,
+            "Kafka's consumer read them",
+            lambda: kafka_reader.has_read(last.values()),
+        )
+        kafka_reader.stop()
         await_all_stable(trial, "target")
         copies.newest.stop()
     assert producer.errors == []
-    history = History(sends=list(producer.sends), moves=list(reader.moves))
+    history = History(sends=list(producer.sends), moves=[*reader.moves, *kafka_reader.moves])
     copies.add_to(history)
     history.final = {**read_all(bootstrap, "source", PARTITIONS), **read_all(bootstrap, "target", PARTITIONS)}
     trial.story.judge(history)

@@ -1,6 +1,6 @@
 """A cluster behind a proxy that is hurt while clients work, and what is kept of it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -11,6 +11,7 @@ from lamina.log.files import Disk
 from lamina.log.verify.directory import prepare, verify
 from lamina.log.verify.findings import Severity
 from tests.cluster import links
+from tests.cluster.faults.kafka_clients import KafkaConsumer
 from tests.cluster.faults.load import Load
 from tests.cluster.faults.store_watch import StoreWatch
 from tests.cluster.faults.story import Story
@@ -98,7 +99,14 @@ class Trial:
         )
 
     def load(self, topic: str, partitions: int = 1, value_bytes: int = 0) -> Load:
-        return Load(self.brokers, self.story, topic, partitions, self.wanted, value_bytes)
+        return Load(self.brokers, self.story, topic, partitions, self.wanted, value_bytes, self._protocol())
+
+    def kafka_consumer(self, topic: str, read_as: Callable[[bytes], bytes] = bytes.rstrip) -> KafkaConsumer:
+        """Of committed records."""
+        return KafkaConsumer(self.brokers.bootstrap, topic, self.story, self._protocol(), read_as)
+
+    def _protocol(self) -> str:
+        return self.random.choice(["classic", "consumer"])
 
     def wait(self, seconds: float) -> None:
         """While clients work."""
