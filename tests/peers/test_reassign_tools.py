@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import ConfigResource, ConfigSource
 
 from tests.broker.process import eventually
 from tests.cluster.three_brokers import ALL, WAIT_SECONDS, ThreeBrokers
@@ -29,6 +30,20 @@ def written(path: Path, topic: str, replicas: Mapping[int, Sequence[int]]) -> st
     partitions = [{"topic": topic, "partition": index, "replicas": list(ids)} for index, ids in replicas.items()]
     path.write_text(json.dumps({"version": 1, "partitions": partitions}))
     return str(path)
+
+
+def topic_configs(brokers: ThreeBrokers, topic: str) -> dict[str, str]:
+    """Those that are set."""
+    return configs_set(brokers, ConfigResource("topic", topic), ConfigSource.DYNAMIC_TOPIC_CONFIG)
+
+
+def broker_configs(brokers: ThreeBrokers, broker_id: int) -> dict[str, str]:
+    return configs_set(brokers, ConfigResource("broker", str(broker_id)), ConfigSource.DYNAMIC_BROKER_CONFIG)
+
+
+def configs_set(brokers: ThreeBrokers, resource: ConfigResource, source: ConfigSource) -> dict[str, str]:
+    entries = brokers.admin.describe_configs([resource])[resource].result(WAIT_SECONDS)
+    return {name: str(entry.value) for name, entry in entries.items() if entry.source == source.value}
 
 
 def create(brokers: ThreeBrokers, topic: str, assignment: str) -> None:
@@ -84,10 +99,26 @@ def test_one_that_is_under_way_is_listed_and_cancelled(brokers: ThreeBrokers, to
 def test_replicas_are_added_under_a_throttle_that_verify_takes_away(
     brokers: ThreeBrokers, topic: str, tmp_path: Path
 ) -> None:
+    """At first under one that lets next to nothing pass."""
     create(brokers, topic, "1")
+    with driver_of(brokers.bootstrap) as driver:
+        driver.open_producer("producer", {"max.request.size": str(2 * LARGE_BYTES)})
+        for _ in range(4):
+            driver.send("producer", topic, [Record(b"key", b"x" * LARGE_BYTES)], 0)
     plan = written(tmp_path / "plan.json", topic, {0: ALL})
-    started = reassign(brokers, "--reassignment-json-file", plan, "--execute", "--throttle", "50000000")
-    assert "The inter-broker throttle limit was set to 50000000 B/s" in started
+    started = reassign(brokers, "--reassignment-json-file", plan, "--execute", "--throttle", "1000")
+    assert "The inter-broker throttle limit was set to 1000 B/s" in started
+    throttled = {name: value for name, value in topic_configs(brokers, topic).items() if "throttled" in name}
+    assert throttled == {
+        "leader.replication.throttled.replicas": "0:1",
+        "follower.replication.throttled.replicas": "0:2,0:3",
+    }
+    copies = [brokers.replica(broker_id, topic) for broker_id in (2, 3)]
+    eventually(lambda: all(copy.exists() for copy in copies), WAIT_SECONDS)
+    assert "is still in progress" in reassign(brokers, "--reassignment-json-file", plan, "--verify")
+    assert brokers.in_sync(topic) == [{1}]
+    raised = reassign(brokers, "--reassignment-json-file", plan, "--execute", "--additional", "--throttle", "50000000")
+    assert "The inter-broker throttle limit was set to 50000000 B/s" in raised
     brokers.await_in_sync(topic)
 
     def is_complete() -> bool:
@@ -95,8 +126,8 @@ def test_replicas_are_added_under_a_throttle_that_verify_takes_away(
 
     eventually(is_complete, WAIT_SECONDS)
     assert describe(brokers, topic)[0].replicas == ALL
-    configs = topics(brokers, "--describe", "--topic", topic)
-    assert "throttled" not in configs
+    assert not any("throttled" in name for name in topic_configs(brokers, topic))
+    assert not any("throttled.rate" in name for broker_id in ALL for name in broker_configs(brokers, broker_id))
 
 
 def test_the_tool_is_told_why_a_plan_cannot_be_executed(brokers: ThreeBrokers, topic: str, tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def test_no_name_is_written_on_two_lists() -> None:
 def test_a_topics_setting_is_ignored_for_the_reason_of_its_pair() -> None:
     ignored = {name: setting for name, setting in TOPIC_SETTINGS.items() if setting.unread}
     assert sorted(ignored) == _names("""
-        follower.replication.throttled.replicas leader.replication.throttled.replicas local.retention.bytes
-        local.retention.ms remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable
+        local.retention.bytes local.retention.ms remote.log.copy.disable remote.log.delete.on.disable
+        remote.storage.enable
     """)
     assert all(setting.pair is None or setting.pair.unread == setting.unread for setting in ignored.values())
 

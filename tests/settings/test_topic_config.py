@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 
 from lamina.settings.definition import SettingError
-from lamina.settings.log_config import LogConfig
+from lamina.settings.log_config import LogConfig, ThrottledReplicas
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.topic import RETENTION_MS
 from lamina.settings.topic_config import check_overrides, check_topic_overrides, resolve_topic, topic_config
@@ -40,6 +40,13 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ("min.compaction.lag.ms", "1", "min_compaction_lag_ms", 1),
     ("max.compaction.lag.ms", "1", "max_compaction_lag_ms", 1),
     ("preallocate", "true", "preallocate", True),
+    ("leader.replication.throttled.replicas", "*", "throttled_leaders", ThrottledReplicas(is_every=True)),
+    (
+        "follower.replication.throttled.replicas",
+        "0:1, 01:02",
+        "throttled_followers",
+        ThrottledReplicas(replicas=frozenset({(0, 1), (1, 2)})),
+    ),
 ]
 # The same for the broker's halves.
 BROKER_FILE: list[tuple[str, str, str, object]] = [
@@ -192,9 +199,14 @@ def test_what_kafka_knows_and_nothing_reads_is_accepted_on_a_topic() -> None:
     overrides = {
         "unclean.leader.election.enable": "true",
         "remote.storage.enable": "false",
-        "leader.replication.throttled.replicas": "*",
-        "follower.replication.throttled.replicas": "0:1, 1:2",
         "local.retention.bytes": "-2",
     }
     check_overrides(overrides)
     assert topic_config(BROKER, overrides) == LogConfig()
+
+
+def test_which_replicas_are_throttled() -> None:
+    assert (7, 8) in ThrottledReplicas(is_every=True)
+    pairs = ThrottledReplicas(replicas=frozenset({(0, 1)}))
+    assert (0, 1) in pairs
+    assert (1, 0) not in pairs

@@ -17,6 +17,7 @@ from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import Publisher
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.reports import OwnFacts
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.cluster import Cluster
@@ -114,7 +115,9 @@ class ClusterParts:
     def truncations(self, directories: LogDirectories, cleaner: Cleaner) -> Truncations:
         return Truncations(self.clocks, self.threads, directories, self.partitions, cleaner)
 
-    def fetchers(self, settings: BrokerSettings, truncations: Truncations) -> ReplicaFetchers:
+    def fetchers(
+        self, settings: BrokerSettings, truncations: Truncations, throttles: ReplicationThrottles
+    ) -> ReplicaFetchers:
         return ReplicaFetchers(
             self.cluster.node_id,
             lambda: self.cluster.broker_epoch,
@@ -123,6 +126,7 @@ class ClusterParts:
             self.links,
             truncations,
             self.partitions,
+            throttles,
             self.counters,
             self.clocks,
             self.loop,

@@ -60,7 +60,7 @@ class Histogram:
 
 
 class ReplicationCounters:
-    """What leaders and the controller decide about replicas, and what is copied to new ones.
+    """What leaders and the controller decide about replicas, what is copied to new ones, and what throttles hold back.
 
     All 0 on a broker by itself.
     """
@@ -71,6 +71,10 @@ class ReplicationCounters:
         "leader_elections",
         "reassignment_in_bytes",
         "reassignment_out_bytes",
+        "throttled_fetches",
+        "throttled_in_bytes",
+        "throttled_out_bytes",
+        "throttled_reads",
         "unclean_leader_elections",
     )
 
@@ -81,6 +85,12 @@ class ReplicationCounters:
         self.unclean_leader_elections = 0
         self.reassignment_in_bytes = 0
         self.reassignment_out_bytes = 0
+        self.throttled_in_bytes = 0
+        self.throttled_out_bytes = 0
+        self.throttled_reads = 0
+        """Partitions that a leader left out of a response."""
+        self.throttled_fetches = 0
+        """Partitions that a follower left out of its requests for a while."""
 
     def count_in_sync_change(self, growth: int) -> None:
         """A leader's in-sync set has another size, and the controller has stored it."""

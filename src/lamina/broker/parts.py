@@ -25,6 +25,7 @@ from lamina.broker.metadata.alone import Alone
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Publisher, settings_in
 from lamina.broker.metadata.replicas import Replicas
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics
 from lamina.broker.partitions.cluster import Cluster, Lease, OwnCluster
 from lamina.broker.partitions.log_directories import LogDirectories
@@ -244,8 +245,12 @@ def build_parts(
     cleaner = Cleaner(loop, clocks, threads, counters, metadata, directories, partitions, engine_for(settings))
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     kernel_loading = KernelLoading(loop, threads)
+    throttles = ReplicationThrottles(settings, counters.replication, clocks)
     fetch_sessions = FetchSessions(
-        settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS], SESSION_EVICTION_MS, lambda: getrandbits(31)
+        settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
+        SESSION_EVICTION_MS,
+        lambda: getrandbits(31),
+        throttles.holds_back,
     )
     follower_waits = FollowerWaits(clocks)
     verification = TransactionVerification(metadata, partitions, transactions, ask_for_verification, clocks, loop)
@@ -266,6 +271,7 @@ def build_parts(
         cleaner=cleaner,
         fetch_sessions=fetch_sessions,
         follower_waits=follower_waits,
+        throttles=throttles,
         kernel_loading=kernel_loading,
         verification=verification,
         actual_values=actual_values,
@@ -281,9 +287,9 @@ def build_parts(
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
         publisher.truncations = member_parts.truncations(directories, cleaner)
-        fetchers = member_parts.fetchers(settings, publisher.truncations)
+        fetchers = member_parts.fetchers(settings, publisher.truncations, throttles)
         publisher.add_listener(fetchers)
-    for listener in (groups, transactions, cleaner, request_watch, follower_waits):
+    for listener in (throttles, groups, transactions, cleaner, request_watch, follower_waits):
         publisher.add_listener(listener)
 
     def went_offline(partition: Partition) -> None:

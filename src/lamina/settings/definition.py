@@ -126,7 +126,7 @@ def topic_setting(name: str, kind: Kind[T], pair: Setting[T], doc: str, rule: Ru
 
 
 def lone_topic_setting(
-    name: str, kind: Kind[T], default: T, doc: str, rule: Rule[T] | None = None, *, unread: str
+    name: str, kind: Kind[T], default: T, doc: str, rule: Rule[T] | None = None, *, unread: str = ""
 ) -> Setting[T]:
     """A topic's setting that has no pair on the broker."""
     return Setting(name, kind, default, doc, Scope.TOPIC, Update.PER_TOPIC, rule, unread=unread)

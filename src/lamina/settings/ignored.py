@@ -109,11 +109,9 @@ BROKER_IGNORED = (
         """),
     ),
     Family(
-        "Lamina has no quotas",
+        "Lamina has no quotas for clients or for moves between log directories",
         _names("""
-            quota.window.num quota.window.size.seconds replication.quota.window.num
-            replication.quota.window.size.seconds leader.replication.throttled.rate
-            follower.replication.throttled.rate replica.alter.log.dirs.io.max.bytes.per.second
+            quota.window.num quota.window.size.seconds replica.alter.log.dirs.io.max.bytes.per.second
         """),
         ("alter.log.dirs.replication.quota.",),
     ),

@@ -16,6 +16,20 @@ MEBIBYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class ThrottledReplicas:
+    """Which replicas of a topic are throttled: each a partition and a broker."""
+
+    is_every: bool = False
+    replicas: frozenset[tuple[int, int]] = frozenset()
+
+    def __contains__(self, replica: tuple[int, int]) -> bool:
+        return self.is_every or replica in self.replicas
+
+
+NOT_THROTTLED = ThrottledReplicas()
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """One topic's settings as its logs use them; ``-1`` means no limit for the two retention fields."""
 
@@ -45,3 +59,5 @@ class LogConfig:
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
     min_insync_replicas: int = 1
+    throttled_leaders: ThrottledReplicas = NOT_THROTTLED
+    throttled_followers: ThrottledReplicas = NOT_THROTTLED

@@ -5,7 +5,7 @@ Owns the broker's settings for replication. Must not know how they are read.
 
 from lamina.settings.definition import Update, broker_setting
 from lamina.settings.kinds import CLASS, INT, LONG, at_least, one_of
-from lamina.settings.log_config import MEBIBYTE
+from lamina.settings.log_config import LONG_MAX, MEBIBYTE
 
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -74,4 +74,38 @@ REPLICA_SELECTOR_CLASS = broker_setting(
     "the consumer's rack.",
     rule=one_of(LEADER_SELECTOR, RACK_AWARE_SELECTOR),
     difference="Lamina loads no classes: it knows these two by their names",
+)
+LEADER_REPLICATION_THROTTLED_RATE = broker_setting(
+    "leader.replication.throttled.rate",
+    LONG,
+    LONG_MAX,
+    "How many bytes per second leaders on this broker send at most to the followers of throttled replicas that are not "
+    "in sync; `leader.replication.throttled.replicas` of a topic says which replicas are throttled.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+    difference="Kafka takes it only while it runs, not from its file",
+)
+FOLLOWER_REPLICATION_THROTTLED_RATE = broker_setting(
+    "follower.replication.throttled.rate",
+    LONG,
+    LONG_MAX,
+    "How many bytes per second this broker fetches at most for throttled replicas that are behind; "
+    "`follower.replication.throttled.replicas` of a topic says which replicas are throttled.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+    difference="Kafka takes it only while it runs, not from its file",
+)
+REPLICATION_QUOTA_WINDOW_NUM = broker_setting(
+    "replication.quota.window.num",
+    INT,
+    11,
+    "Over how many windows of time the rate of throttled replicas is measured.",
+    rule=at_least(1),
+)
+REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = broker_setting(
+    "replication.quota.window.size.seconds",
+    INT,
+    1,
+    "How long each of these windows is.",
+    rule=at_least(1),
 )

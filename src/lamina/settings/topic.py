@@ -11,11 +11,11 @@ from lamina.settings.definition import Scope, Setting, Update, lone_topic_settin
 from lamina.settings.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Rule, at_least, between
 from lamina.settings.log_config import MEBIBYTE
 
-_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+EVERY_REPLICA = "*"
+_REPLICA = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 THROTTLED_REPLICAS: Rule[tuple[str, ...]] = Rule(
-    "`*` or a list of partition:broker", lambda value: value == ("*",) or all(map(_REPLICA.fullmatch, value))
+    "`*` or a list of partition:broker", lambda value: value == (EVERY_REPLICA,) or all(map(_REPLICA.fullmatch, value))
 )
-_NO_THROTTLE = "nothing is replicated, so nothing is throttled"
 
 SEGMENT_BYTES = topic_setting(
     "segment.bytes", INT, log.LOG_SEGMENT_BYTES, "Largest size of one segment file.", at_least(MEBIBYTE)
@@ -187,17 +187,15 @@ LEADER_REPLICATION_THROTTLED_REPLICAS = lone_topic_setting(
     "leader.replication.throttled.replicas",
     LIST,
     (),
-    "The replicas to which a leader sends no faster than `leader.replication.throttled.rate`.",
+    "The replicas that send no faster than `leader.replication.throttled.rate` while they lead; `*` is all.",
     THROTTLED_REPLICAS,
-    unread=_NO_THROTTLE,
 )
 FOLLOWER_REPLICATION_THROTTLED_REPLICAS = lone_topic_setting(
     "follower.replication.throttled.replicas",
     LIST,
     (),
-    "The replicas that fetch no faster than `follower.replication.throttled.rate`.",
+    "The replicas that fetch no faster than `follower.replication.throttled.rate`; `*` is all.",
     THROTTLED_REPLICAS,
-    unread=_NO_THROTTLE,
 )
 REMOTE_STORAGE_ENABLE = lone_topic_setting(
     "remote.storage.enable",

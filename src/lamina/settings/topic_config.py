@@ -11,7 +11,7 @@ from typing import TypeVar
 from lamina.settings import topic
 from lamina.settings.definition import Setting, SettingError
 from lamina.settings.lists import TOPIC_SETTINGS, nearest_topic_name
-from lamina.settings.log_config import LogConfig
+from lamina.settings.log_config import NOT_THROTTLED, LogConfig, ThrottledReplicas
 from lamina.settings.values import BrokerSettings, Resolved, Source, Synonym
 
 T = TypeVar("T")
@@ -94,4 +94,15 @@ def topic_config(broker: BrokerSettings, overrides: Mapping[str, str]) -> LogCon
         compression_lz4_level=value(topic.COMPRESSION_LZ4_LEVEL),
         compression_zstd_level=value(topic.COMPRESSION_ZSTD_LEVEL),
         min_insync_replicas=value(topic.MIN_INSYNC_REPLICAS),
+        throttled_leaders=_throttled(value(topic.LEADER_REPLICATION_THROTTLED_REPLICAS)),
+        throttled_followers=_throttled(value(topic.FOLLOWER_REPLICATION_THROTTLED_REPLICAS)),
     )
+
+
+def _throttled(entries: tuple[str, ...]) -> ThrottledReplicas:
+    if not entries:
+        return NOT_THROTTLED
+    if entries == (topic.EVERY_REPLICA,):
+        return ThrottledReplicas(is_every=True)
+    pairs = (entry.split(":") for entry in entries)
+    return ThrottledReplicas(replicas=frozenset((int(partition), int(broker)) for partition, broker in pairs))

@@ -9,6 +9,7 @@ from typing import Any, Self
 from uuid import UUID, uuid5
 
 from lamina.broker.counters import Counters
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.cluster import Cluster, OwnCluster
 from lamina.broker.partitions.commits import Flushes
 from lamina.broker.partitions.follower import Follower
@@ -94,6 +95,7 @@ class FollowingBroker:
         self.cluster = Cluster(NODE, 30_000, OwnCluster())
         self.partitions = Partitions(self.counters, self.cluster)
         truncations = Truncations(self.clocks, self.threads, self.directories, self.partitions, self.cleaning)
+        self.throttles = ReplicationThrottles(self.settings, self.counters.replication, self.clocks)
         self.links = BrokerLinks(NODE, lambda: self.image, "BROKERS", link_limits(self.settings), self._connector)
         self.fetchers = ReplicaFetchers(
             NODE,
@@ -103,6 +105,7 @@ class FollowingBroker:
             self.links,
             truncations,
             self.partitions,
+            self.throttles,
             self.counters,
             self.clocks,
             self.loop,

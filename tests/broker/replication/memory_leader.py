@@ -103,7 +103,7 @@ class LedPartition:
 class MemoryLeader:
     def __init__(self) -> None:
         self.led: dict[tuple[UUID, int], LedPartition] = {}
-        self.sessions = FetchSessions(100, 120_000, count(1).__next__)
+        self.sessions = FetchSessions(100, 120_000, count(1).__next__, lambda _, __: False)
         self.asked: list[tuple[int, str | None, Any]] = []
         """API key, client id and request, ApiVersions left out."""
         self.is_reachable = True

@@ -20,7 +20,7 @@ EVICTION_MS = 120_000
 
 def sessions(slots: int = 2) -> FetchSessions:
     ids = count(1)
-    return FetchSessions(slots, EVICTION_MS, lambda: next(ids))
+    return FetchSessions(slots, EVICTION_MS, lambda: next(ids), lambda _, __: False)
 
 
 def asking(

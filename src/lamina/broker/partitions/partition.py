@@ -73,6 +73,8 @@ class Partition:
         "grown_bytes",
         "high_watermark",
         "index",
+        "is_throttled_as_follower",
+        "is_throttled_as_leader",
         "leader",
         "log",
         "on_marker",
@@ -132,6 +134,9 @@ class Partition:
         """Take over changed topic settings; the next append goes by them."""
         self.log.configure(config)
         self._rules = rules_of(config, max_decompressed_bytes)
+        replica = (self.index, self._cluster.node_id)
+        self.is_throttled_as_leader = replica in config.throttled_leaders
+        self.is_throttled_as_follower = replica in config.throttled_followers
         if self.leader is not None:
             # Fewer replicas in sync may be enough now.
             self._advance_replicated(self.leader, 0)

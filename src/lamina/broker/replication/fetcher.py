@@ -14,6 +14,7 @@ from functools import partial
 
 from lamina.broker.backoff import Backoff, RetryWait
 from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.follower import (
     Follower,
     FollowerState,
@@ -70,6 +71,7 @@ class Fetcher:
         ask: AskBroker,
         alignment: Alignment,
         partitions: Partitions,
+        throttles: ReplicationThrottles,
         counters: Counters,
         backoff_ms: int,
         clocks: Clocks,
@@ -82,6 +84,7 @@ class Fetcher:
         self._ask = ask
         self._alignment = alignment
         self._partitions = partitions
+        self._throttles = throttles
         self._counters = counters
         self._longest_backoff_seconds = backoff_ms / 1000
         self._backoff = RetryWait(self._longest_backoff_seconds)
@@ -94,6 +97,8 @@ class Fetcher:
         """What has to be on disk before the next request: one without it could keep it waiting as long as a poll."""
         self._full: dict[_Followed, None] = {}
         """Those whose disk takes no records now: they are asked for without, now and then."""
+        self._held_back: dict[_Followed, None] = {}
+        """Those that are not asked for until a throttle allows it."""
         self._wake = asyncio.Event()
         """Set when there is something to fetch."""
         self._failure = ""
@@ -219,6 +224,7 @@ class Fetcher:
                 if not one.is_current:
                     self._session.renew()
                     return
+            self._throttles.fetched(partition, len(records))
             if self._partitions.cluster.is_being_added(partition.topic, partition.index):
                 self._counters.replication.reassignment_in_bytes += len(records)
         one.follower.leader_high_watermark = fetched.high_watermark
@@ -265,7 +271,23 @@ class Fetcher:
             self._flushing[one] = None
             one.partition.when_flushed(partial(self._flushed, one))
             return
+        wait_ms = self._throttles.wait_ms(one.partition)
+        if wait_ms:
+            self._hold_back(one, wait_ms)
+            return
         self._ask_from_log_end(one)
+
+    def _hold_back(self, one: _Followed, wait_ms: int) -> None:
+        """Leave a partition out of the requests; one timer is enough for all of them."""
+        self._drop(one)
+        if not self._held_back:
+            self._loop.call_later(wait_ms / 1000, self._ask_for_held_back)
+        self._held_back[one] = None
+
+    def _ask_for_held_back(self) -> None:
+        held_back, self._held_back = self._held_back, {}
+        for one in held_back:
+            self._want(one)
 
     def _want_no_records(self, one: _Followed) -> None:
         """Where the disk is nearly full, follow at least what the leader deletes (R17): that may make space."""

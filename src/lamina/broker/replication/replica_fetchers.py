@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.follower import FollowerState
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -36,6 +37,7 @@ class ReplicaFetchers(MetadataListener):
         links: BrokerLinks,
         truncations: Truncations,
         partitions: Partitions,
+        throttles: ReplicationThrottles,
         counters: Counters,
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
@@ -49,6 +51,7 @@ class ReplicaFetchers(MetadataListener):
         self._truncations = truncations
         self._alignment = Alignment(node_id, links.ask, truncations)
         self._partitions = partitions
+        self._throttles = throttles
         self._counters = counters
         self._clocks = clocks
         self._loop = loop
@@ -139,6 +142,7 @@ class ReplicaFetchers(MetadataListener):
                 self._links.ask,
                 self._alignment,
                 self._partitions,
+                self._throttles,
                 self._counters,
                 self._settings[REPLICA_FETCH_BACKOFF_MS],
                 self._clocks,

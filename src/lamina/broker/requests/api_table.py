@@ -14,6 +14,7 @@ from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
@@ -92,6 +93,7 @@ class HandlerParts:
     cleaner: Cleaner
     fetch_sessions: FetchSessions
     follower_waits: FollowerWaits
+    throttles: ReplicationThrottles
     kernel_loading: KernelLoading
     verification: TransactionVerification
     create_topics: CreateTopics
@@ -130,6 +132,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
                 lambda request: p.broker_listener in (None, request.listener_name),
                 p.fetch_sessions,
                 p.follower_waits,
+                p.throttles,
                 p.metadata.settings[FETCH_MAX_BYTES],
                 p.counters,
                 p.threads,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from lamina.broker.requests.replica_feed import PartitionKey, ReplicaFeed
+from lamina.broker.requests.replica_feed import HoldsBack, PartitionKey, ReplicaFeed
 from lamina.broker.turns import Turns
 from lamina.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from lamina.wire.fetch_request import FetchPartition, FetchRequest
@@ -163,10 +163,11 @@ class Fetching:
 
 
 class FetchSessions:
-    def __init__(self, slots: int, eviction_ms: int, new_id: Callable[[], int]) -> None:
+    def __init__(self, slots: int, eviction_ms: int, new_id: Callable[[], int], holds_back: HoldsBack) -> None:
         self._slots = slots
         self._eviction_ms = eviction_ms
         self._new_id = new_id
+        self._holds_back = holds_back
         self._sessions: dict[int, Session] = {}
         self.evictions = 0
 
@@ -201,7 +202,7 @@ class FetchSessions:
                 return Fetching(NO_SESSION, asked, more=every)
             feed = None
             if is_privileged:
-                feed = ReplicaFeed(request.replica_id, request.replica_epoch, client_id, now_ms)
+                feed = ReplicaFeed(request.replica_id, request.replica_epoch, client_id, now_ms, self._holds_back)
             if len(asked) > PARTITIONS_AT_A_TIME:
                 size = sum(len(topic.partitions) for topic in request.topics)
                 session = self._create(size, uses_topic_ids, feed, now_ms)

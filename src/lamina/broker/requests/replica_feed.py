@@ -8,6 +8,7 @@ partition does not say, that its log starts elsewhere, is found by a look at all
 Owns which are looked at, and the wait for them. Must not know how they are read, nor what of it is told.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
@@ -16,6 +17,9 @@ from lamina.broker.partitions.partition import Partition
 
 TopicKey = tuple[str | None, UUID | None]
 PartitionKey = tuple[TopicKey, int]
+
+HoldsBack = Callable[[Partition, int], bool]
+"""Whether a throttle keeps the records of a partition from a replica now: then they are not worth an answer."""
 
 LOOK_AT_ALL_MS = 5000
 
@@ -55,7 +59,10 @@ class FollowedPartition:
 
 
 class ReplicaFeed:
-    def __init__(self, replica_id: int, replica_epoch: int, client_id: str | None, now_ms: int) -> None:
+    def __init__(
+        self, replica_id: int, replica_epoch: int, client_id: str | None, now_ms: int, holds_back: HoldsBack
+    ) -> None:
+        self._holds_back = holds_back
         self.replica_id = replica_id
         self.client_id = client_id
         """Which of the broker's fetchers it is."""
@@ -134,7 +141,7 @@ class ReplicaFeed:
 
     def changed(self, one: FollowedPartition, size_bytes: int) -> None:
         self._mark(one)
-        if size_bytes:
+        if size_bytes and not self._holds_back(one.partition, self.replica_id):
             self._came_bytes += size_bytes
             if self._parked is not None:
                 self._parked.changed(size_bytes)

@@ -56,6 +56,26 @@ REASSIGNMENT_OUT_BYTES = counter(
     "Bytes of batches that leaders here have sent to replicas that were being added.",
     kafka=_TRAFFIC.format("ReassignmentBytesOutPerSec"),
 )
+THROTTLED_OUT_BYTES = counter(
+    "lamina_replication_throttled_out_bytes_total",
+    "Bytes of batches that leaders here have sent to followers of throttled replicas.",
+    kafka="kafka.server:type=LeaderReplication,name=byte-rate",
+)
+THROTTLED_IN_BYTES = counter(
+    "lamina_replication_throttled_in_bytes_total",
+    "Bytes of batches that this broker has copied for its throttled replicas.",
+    kafka="kafka.server:type=FollowerReplication,name=byte-rate",
+)
+THROTTLED_READS = counter(
+    "lamina_replication_throttled_reads_total",
+    "How often a leader here left a partition out of a follower's response, because "
+    "`leader.replication.throttled.rate` was exceeded.",
+)
+THROTTLED_FETCHES = counter(
+    "lamina_replication_throttled_fetches_total",
+    "How often a follower here left a partition out of its requests for a while, because "
+    "`follower.replication.throttled.rate` was exceeded.",
+)
 ISR_SHRINKS = counter(
     "lamina_isr_shrinks_total",
     "How often a leader here took replicas out of an in-sync set.",

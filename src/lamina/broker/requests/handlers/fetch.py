@@ -6,7 +6,8 @@ as in KIP-227. The first partition with records may exceed the limits by one bat
 read and answered in turns of the loop.
 Followers see up to the log end. What a fetch says of its follower counts once, when it arrives, and only where it is
 neither refused nor told where it diverges (R6, R86). A reader that names the epoch of its last record is told if this
-log parts from its own (R26). With racks, a consumer may be sent to an in-sync follower (KIP-392).
+log parts from its own (R26). With racks, a consumer may be sent to an in-sync follower (KIP-392). A follower that is
+not in sync gets no records of a throttled partition while the quota is exceeded (R78).
 Version notes: KAFKA_STORAGE_ERROR from v6, NOT_LEADER_OR_FOLLOWER before; sessions from v7, leader epochs from v9, zstd
 from v10, consumers may read from followers from v11, topic ids in place of names from v13, who leads instead from v16;
 what a follower says of its directory (v17) and its high watermark (v18) is not looked at.
@@ -18,6 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from lamina.broker.counters import Counters, TopicCounters
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.parked_fetch import ParkedFetch, readable_bytes
 from lamina.broker.partitions.partition import READ_COMMITTED, Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -81,7 +83,16 @@ MayReplicate = Callable[[Request], bool]
 class _Read:
     """One look at all partitions of a fetch."""
 
-    __slots__ = ("answered", "cold", "is_urgent", "partitions", "reassignment_bytes", "size_bytes", "topics")
+    __slots__ = (
+        "answered",
+        "cold",
+        "is_urgent",
+        "partitions",
+        "reassignment_bytes",
+        "size_bytes",
+        "throttled_bytes",
+        "topics",
+    )
 
     def __init__(self) -> None:
         self.answered: list[Answered] = []
@@ -92,6 +103,8 @@ class _Read:
         self.size_bytes = 0
         self.reassignment_bytes = 0
         """Those of them that are for replicas that are being added."""
+        self.throttled_bytes = 0
+        """Those of them that are for followers of throttled partitions."""
         self.is_urgent = False
         """Whether there is something to tell that is not worth waiting with."""
         self.cold: list[Lease] = []
@@ -115,6 +128,7 @@ class Fetch:
         may_replicate: MayReplicate,
         fetch_sessions: FetchSessions,
         follower_waits: FollowerWaits,
+        throttles: ReplicationThrottles,
         fetch_max_bytes: int,
         counters: Counters,
         threads: Threads,
@@ -128,6 +142,7 @@ class Fetch:
         self._is_rack_aware = metadata.settings.get(REPLICA_SELECTOR_CLASS) == RACK_AWARE_SELECTOR
         self._fetch_sessions = fetch_sessions
         self._follower_waits = follower_waits
+        self._throttles = throttles
         self._fetch_max_bytes = fetch_max_bytes
         self._counters = counters
         self._threads = threads
@@ -238,7 +253,7 @@ class Fetch:
     def _answer(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
-        self._counters.replication.reassignment_out_bytes += read.reassignment_bytes
+        self._count_sent(read)
         news = fetching.news(read.answered)
         _give_back_others(read, news)
         topics: list[TopicFetched] = []
@@ -246,6 +261,12 @@ class Fetch:
             _add(topics, key, fetched)
         endpoints = self._endpoints(request, message, topics)
         return _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
+
+    def _count_sent(self, read: _Read) -> None:
+        """What followers are sent."""
+        self._counters.replication.reassignment_out_bytes += read.reassignment_bytes
+        if read.throttled_bytes:
+            self._throttles.sent(read.throttled_bytes)
 
     def _endpoints(
         self, request: Request, message: FetchRequest, topics: Sequence[TopicFetched]
@@ -263,7 +284,7 @@ class Fetch:
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
             await turns.step()
-        self._counters.replication.reassignment_out_bytes += read.reassignment_bytes
+        self._count_sent(read)
         news = await fetching.news_in_turns(read.answered, turns)
         _give_back_others(read, news)
         topics: list[TopicFetched] = []
@@ -330,8 +351,11 @@ class Fetch:
             read.is_urgent = True
         if isinstance(fetched.records, Lease):
             read.size_bytes += fetched.records.size_bytes
-            if is_replica and partition is not None and partition.is_adding(message.replica_id):
-                read.reassignment_bytes += fetched.records.size_bytes
+            if is_replica and partition is not None:
+                if partition.is_adding(message.replica_id):
+                    read.reassignment_bytes += fetched.records.size_bytes
+                if partition.is_throttled_as_leader:
+                    read.throttled_bytes += fetched.records.size_bytes
             if not fetched.records.is_cached():
                 read.cold.append(fetched.records)
 
@@ -364,7 +388,12 @@ class Fetch:
                 follower_id = self._preferred_replica(request, message, partition, asked.fetch_offset)
                 if follower_id is not None:
                     return _sent_to(follower_id, partition, asked)
-            return _read_records(request, message, partition, asked, left_bytes, may_exceed)
+            is_held_back = is_replica and self._throttles.holds_back(partition, message.replica_id)
+            if is_held_back and asked.fetch_offset < partition.log.log_end_offset:
+                self._counters.replication.throttled_reads += 1
+            return _read_records(
+                request, message, partition, asked, left_bytes, may_exceed=may_exceed, is_held_back=is_held_back
+            )
         except KafkaError as error:
             leader = None
             if error.code in IN_FETCH and request.api_version >= FIRST_FETCH_WITH_HINTS:
@@ -402,8 +431,11 @@ def _read_records(
     partition: Partition,
     asked: FetchPartition,
     left_bytes: int,
+    *,
     may_exceed: bool,
+    is_held_back: bool,
 ) -> PartitionFetched:
+    """``is_held_back`` where a throttle allows no records."""
     log = partition.log
     high_watermark, stable = partition.high_watermark, partition.last_stable_offset
     offset = asked.fetch_offset
@@ -418,7 +450,7 @@ def _read_records(
     bound = (stable if is_committed else high_watermark) if is_consumer else log.log_end_offset
     limit_bytes = max(min(asked.max_bytes, left_bytes), 0)
     lease = log.read(offset, limit_bytes, bound)
-    if lease is not None and lease.size_bytes > limit_bytes and not may_exceed:
+    if lease is not None and (is_held_back or (lease.size_bytes > limit_bytes and not may_exceed)):
         lease.give_back()
         lease = None
     try:
