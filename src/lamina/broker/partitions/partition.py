@@ -513,6 +513,9 @@ class Partition:
 
     def when_deleted(self, offset: int, waiter: Waiter) -> None:
         """Tell ``waiter`` when no replica that is online starts below ``offset``; at once where that is so."""
+        if self.leader is None:
+            waiter(self._not_leader())
+            return
         self._deletion_waiters.add(offset, waiter)
         self._tell_deleted()
         self._tell_replicas()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.partitions.commits import all_deleted_within
 from lamina.errors import ErrorCode
 from tests.broker.requests.handlers.replicated import FOR_EVER_MS, ME, OTHER, THIRD, ReplicatedBroker
 
@@ -137,3 +138,17 @@ def test_r21_a_leader_that_resigns_tells_who_waits_for_a_deletion(broker: Replic
     broker.place(leader=OTHER)
     assert deleted(broker, begun) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     assert deleted(broker, begin_delete(broker, 2)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_r21_a_leader_that_resigned_while_others_were_deleted_from_tells_so_of_that_one_alone(
+    broker: ReplicatedBroker,
+) -> None:
+    """The role goes in a turn that many partitions of one request leave to others."""
+    broker.fetch(3, replica_id=OTHER)
+    broker.place(leader=OTHER)
+    clocks = broker.parts.clocks
+    waiting = all_deleted_within([(broker.partition, 2)], FOR_EVER_MS, clocks)
+    failed = broker.parts.loop.run_until_complete(waiting)
+    assert failed["t", 0].code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.place()
+    broker.fetch(3, replica_id=OTHER, log_start=2)
