@@ -120,6 +120,15 @@ def test_r17_a_replica_that_is_away_is_not_waited_for(broker: ReplicatedBroker) 
     assert deleted(broker, begin_delete(broker, -1)) == (ErrorCode.NONE, 3)
 
 
+def test_r17_a_replica_that_goes_is_waited_for_no_longer(broker: ReplicatedBroker) -> None:
+    broker.fetch(3, replica_id=OTHER, log_start=2)
+    begun = begin_delete(broker, 2)
+    assert not broker.settled(begun)
+    broker.lose(THIRD)
+    assert broker.settled(begun)
+    assert deleted(broker, begun) == (ErrorCode.NONE, 2)
+
+
 def test_r17_the_time_may_be_over(broker: ReplicatedBroker) -> None:
     broker.fetch(3, replica_id=OTHER)
     assert deleted(broker, begin_delete(broker, 1, timeout=1)) == (ErrorCode.REQUEST_TIMED_OUT, -1)
