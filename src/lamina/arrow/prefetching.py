@@ -1,0 +1,165 @@
+"""One range of a partition as raw batches, fetched ahead of whoever reads them.
+
+Owns the order of the chunks, the bound on what is held (one that waits, one that is on its way), and what is done when
+records are not there any more: `DataLoss`, or, where loss is tolerated, on to the next that are. Leaders that move and
+brokers that die are the client's to find again. Must not know what the records are read into.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from lamina.arrow.cluster import describe_topics
+from lamina.arrow.errors import DataLoss
+from lamina.arrow.properties import ClientProperties
+from lamina.errors import CorruptMessage, OffsetOutOfRange, UnknownTopicOrPartition
+from lamina.peer.cluster import ClusterClient
+from lamina.peer.fetching import Fetched
+from lamina.peer.listing import EARLIEST
+from lamina.records.batch import walk
+
+DEFAULT_POLL_TIMEOUT_MS = 120_000
+_EMPTY_MEANS_NOTHING_LEFT = 5
+"""Empty responses in a row below the partition's end: nothing lies between here and there. Fewer may be a quota's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeToFetch:
+    topic: str
+    partition: int
+    start: int
+    end: int
+    topic_id: UUID | None = None
+    """Where it is known, a topic of another id is not read."""
+    tolerates_loss: bool = False
+    poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
+    """How long the partition may have nothing to give before its end."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Chunk(NamedTuple):
+    """Whole batches, and perhaps a part of one more at the end."""
+
+    start: int
+    """Records before it, in a batch that begins earlier, were not asked for."""
+    records: memoryview
+    aborted: Sequence[tuple[int, int]] | None
+    """(producer id, first offset) of the aborted transactions in it; None where all records are wanted."""
+
+
+class Prefetch:
+    """To be used as ``async with Prefetch(…) as chunks: await chunks.next()``, on one event loop."""
+
+    def __init__(self, cluster: ClusterClient, properties: ClientProperties, asked: RangeToFetch) -> None:
+        self._cluster = cluster
+        self._properties = properties
+        self._asked = asked
+        self._ready: asyncio.Queue[Chunk | BaseException | None] = asyncio.Queue(maxsize=1)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Prefetch":
+        self._task = asyncio.create_task(self._fetch_ahead())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def next(self) -> Chunk | None:
+        """None at the end of the range. Raises `DataLoss` or `KafkaError`."""
+        chunk = await self._ready.get()
+        if isinstance(chunk, BaseException):
+            raise chunk
+        return chunk
+
+    async def _fetch_ahead(self) -> None:
+        try:
+            async for chunk in fetch_range(self._cluster, self._properties, self._asked):
+                await self._ready.put(chunk)
+            await self._ready.put(None)
+        except Exception as error:
+            await self._ready.put(error)
+
+
+async def fetch_range(
+    cluster: ClusterClient, properties: ClientProperties, asked: RangeToFetch
+) -> AsyncIterator[Chunk]:
+    """The chunks of a range, each fetched when the one before it was taken."""
+    loop = asyncio.get_running_loop()
+    at, empties, heard_at = asked.start, 0, loop.time()
+    try:
+        await _check_topic_id(cluster, asked)
+        while at < asked.end:
+            try:
+                fetched = await cluster.fetch(
+                    asked.topic,
+                    asked.partition,
+                    at,
+                    max_bytes=properties.fetch_max_bytes,
+                    max_wait_ms=properties.fetch_max_wait_ms,
+                    min_bytes=properties.fetch_min_bytes,
+                    isolation_level=properties.isolation_level,
+                )
+            except OffsetOutOfRange:
+                await _check_topic_id(cluster, asked)
+                at = await _after_loss(cluster, asked, at)
+                continue
+            next_offset = _next_offset(fetched, asked, at)
+            if next_offset > at:
+                begun_at, at, empties, heard_at = at, next_offset, 0, loop.time()
+                aborted = [(one.producer_id, one.first_offset) for one in fetched.aborted_transactions]
+                yield Chunk(begun_at, fetched.records, aborted if properties.is_committed_only else None)
+                continue
+            bound = fetched.last_stable_offset if properties.is_committed_only else fetched.high_watermark
+            empties = empties + 1 if bound >= asked.end else 0
+            if empties == _EMPTY_MEANS_NOTHING_LEFT:
+                return
+            if (loop.time() - heard_at) * 1000 >= asked.poll_timeout_ms:
+                _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for")
+                return
+            if properties.fetch_max_wait_ms == 0:
+                await asyncio.sleep(properties.limits.retry_backoff_ms / 1000)
+    except UnknownTopicOrPartition:
+        _lost(asked, "does not exist any more")
+
+
+def _lost(asked: RangeToFetch, reason: str) -> None:
+    if not asked.tolerates_loss:
+        raise DataLoss(
+            f"data loss: {asked.name} {reason}; records may have been deleted by retention, or the topic was deleted"
+        ) from None
+
+
+async def _check_topic_id(cluster: ClusterClient, asked: RangeToFetch) -> None:
+    if asked.topic_id is None:
+        return
+    topic = (await describe_topics(cluster, [asked.topic])).get(asked.topic)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"topic {asked.topic} does not exist")
+    if topic.topic_id != asked.topic_id:
+        raise DataLoss(f"data loss: topic {asked.topic} was deleted and made again (its topic id is another one)")
+
+
+async def _after_loss(cluster: ClusterClient, asked: RangeToFetch, at: int) -> int:
+    """Where to go on; records before the log start, or beyond the end, are lost."""
+    log_start = (await cluster.list_offset(asked.topic, asked.partition, EARLIEST)).offset
+    if log_start > at:
+        _lost(asked, f"begins at offset {log_start}, and {at} was asked for")
+        return log_start
+    _lost(asked, f"ends before offset {at}, which was asked for")
+    return asked.end
+
+
+def _next_offset(fetched: Fetched, asked: RangeToFetch, at: int) -> int:
+    try:
+        for _, header in walk(fetched.records):
+            at = header.next_offset
+    except CorruptMessage as error:
+        raise CorruptMessage(f"{asked.name}: {error}") from None
+    return at

@@ -1,0 +1,100 @@
+"""Kafka's client properties, as far as they mean something to a reader or a writer here.
+
+Owns their names, defaults and ranges. What has no meaning here is accepted, as Java's client accepts what it does not
+know; what touches security and cannot be honoured is refused, never ignored. Must not know how connections are made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lamina.arrow.errors import ReadError
+from lamina.peer.addresses import Address, parse_bootstrap
+from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from lamina.peer.limits import Limits
+
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+DEFAULT_CLIENT_ID = "lamina-arrow"
+
+_ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+_PLAINTEXT = "PLAINTEXT"
+_SECURITY = ("ssl.", "sasl.")
+_MAX_INT = 2**31 - 1
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProperties:
+    bootstrap: tuple[Address, ...]
+    client_id: str = DEFAULT_CLIENT_ID
+    isolation_level: int = READ_UNCOMMITTED
+    fetch_max_bytes: int = 8 * _MIB
+    """``max.partition.fetch.bytes``, or ``fetch.max.bytes`` where that is smaller: one response."""
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: int = 500
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def is_committed_only(self) -> bool:
+        return self.isolation_level == READ_COMMITTED
+
+
+def parse_properties(given: Mapping[str, str]) -> ClientProperties:
+    """Raises `ReadError`, with the property's name, for what cannot be honoured."""
+    _refuse_security(given)
+    servers = given.get(BOOTSTRAP_SERVERS, "").strip()
+    if not servers:
+        raise ReadError(f"{BOOTSTRAP_SERVERS} is missing: name at least one broker as HOST:PORT")
+    try:
+        bootstrap = parse_bootstrap(servers)
+    except ValueError as error:
+        raise ReadError(f"{BOOTSTRAP_SERVERS}: {error}") from None
+    default = Limits()
+    per_partition = _number(given, "max.partition.fetch.bytes", 8 * _MIB, least=1)
+    isolation = given.get("isolation.level", "read_uncommitted").strip().lower()
+    if isolation not in _ISOLATION_LEVELS:
+        raise ReadError(f"isolation.level: {isolation!r} is neither read_committed nor read_uncommitted")
+    return ClientProperties(
+        bootstrap=bootstrap,
+        client_id=given.get("client.id") or DEFAULT_CLIENT_ID,
+        isolation_level=_ISOLATION_LEVELS[isolation],
+        fetch_max_bytes=min(per_partition, _number(given, "fetch.max.bytes", 50 * _MIB, least=1)),
+        fetch_min_bytes=_number(given, "fetch.min.bytes", 1),
+        fetch_max_wait_ms=_number(given, "fetch.max.wait.ms", 500),
+        limits=Limits(
+            connect_timeout_ms=_number(
+                given, "socket.connection.setup.timeout.ms", default.connect_timeout_ms, least=1
+            ),
+            request_timeout_ms=_number(given, "request.timeout.ms", default.request_timeout_ms, least=1),
+            api_timeout_ms=_number(given, "default.api.timeout.ms", default.api_timeout_ms, least=1),
+            retry_backoff_ms=_number(given, "retry.backoff.ms", default.retry_backoff_ms),
+            retry_backoff_max_ms=_number(given, "retry.backoff.max.ms", default.retry_backoff_max_ms),
+            # A batch may be larger than what was asked for: it comes whole, as the first of its response.
+            max_response_bytes=_MAX_INT,
+        ),
+    )
+
+
+def _number(given: Mapping[str, str], name: str, default: int, least: int = 0) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    try:
+        number = int(text.strip())
+    except ValueError:
+        raise ReadError(f"{name}: {text!r} is not a whole number") from None
+    if not least <= number <= _MAX_INT:
+        raise ReadError(f"{name}: {number} is not between {least} and {_MAX_INT}")
+    return number
+
+
+def _refuse_security(given: Mapping[str, str]) -> None:
+    """A connection that is less safe than it was meant to be is worse than none."""
+    protocol = given.get("security.protocol", _PLAINTEXT).strip().upper()
+    if protocol != _PLAINTEXT:
+        raise ReadError(f"security.protocol: {protocol} is not built yet; only {_PLAINTEXT} is")
+    for name in given:
+        if name.startswith(_SECURITY):
+            raise ReadError(
+                f"{name} has no meaning with security.protocol={_PLAINTEXT}; TLS and SASL are not built yet"
+            )

@@ -1,0 +1,88 @@
+"""One range of one partition as Arrow batches, in the process that wants them.
+
+Owns the columns that there are, and that a reader holds at most three fetched chunks and one Arrow batch. Fetching goes
+on, on a thread, while batches are made. Must not know who cut the range.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lamina.arrow.connecting import open_cluster
+from lamina.arrow.driving import LoopThread
+from lamina.arrow.errors import ReadError
+from lamina.arrow.prefetching import Chunk, Prefetch, RangeToFetch
+from lamina.arrow.properties import ClientProperties
+from lamina.peer.cluster import ClusterClient
+from lamina.records.columns.arrow import TYPES, record_batches
+
+DEFAULT_BATCH_BYTES = 16 * 1024 * 1024
+
+_CONSTANT_TYPES = {"topic": pa.string(), "partition": pa.int32()}
+COLUMN_TYPES = {**TYPES, **_CONSTANT_TYPES}
+_CHEAPEST = "offset"
+
+
+def schema_of(columns: Sequence[str]) -> pa.Schema:
+    """Raises `ReadError` for a name that is no column, or none at all."""
+    unknown = [name for name in columns if name not in COLUMN_TYPES]
+    if unknown or not columns:
+        told = f"there is no column {unknown[0]!r}" if unknown else "name at least one column"
+        raise ReadError(f"{told}; there are {', '.join(COLUMN_TYPES)}")
+    return pa.schema([pa.field(name, COLUMN_TYPES[name]) for name in columns])
+
+
+def read_range(
+    properties: ClientProperties,
+    asked: RangeToFetch,
+    columns: Sequence[str],
+    max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """Raises `DataLoss` or `KafkaError`. Batches without a record are left out."""
+    schema = schema_of(columns)
+    stored = [name for name in columns if name not in _CONSTANT_TYPES] or [_CHEAPEST]
+    for chunk in _chunks(properties, asked):
+        for batch in record_batches(
+            chunk.records,
+            columns=stored,
+            start_offset=chunk.start,
+            end_offset=asked.end,
+            aborted=chunk.aborted,
+            max_batch_bytes=max_batch_bytes,
+            name=asked.name,
+        ):
+            if batch.num_rows:
+                yield _with_constants(batch, schema, asked)
+
+
+def _with_constants(batch: pa.RecordBatch, schema: pa.Schema, asked: RangeToFetch) -> pa.RecordBatch:
+    constants = {"topic": asked.topic, "partition": asked.partition}
+    arrays = [
+        pa.repeat(pa.scalar(constants[field.name], field.type), batch.num_rows)
+        if field.name in constants
+        else batch.column(field.name)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _chunks(properties: ClientProperties, asked: RangeToFetch) -> Iterator[Chunk]:
+    if asked.start >= asked.end:
+        return
+    with LoopThread() as loop:
+        cluster, prefetch = loop.run(_open(properties, asked))
+        try:
+            while (chunk := loop.run(prefetch.next())) is not None:
+                yield chunk
+        finally:
+            loop.run(_close(cluster, prefetch))
+
+
+async def _open(properties: ClientProperties, asked: RangeToFetch) -> tuple[ClusterClient, Prefetch]:
+    cluster = await open_cluster(properties).__aenter__()
+    return cluster, await Prefetch(cluster, properties, asked).__aenter__()
+
+
+async def _close(cluster: ClusterClient, prefetch: Prefetch) -> None:
+    await prefetch.__aexit__()
+    await cluster.__aexit__(None, None, None)

@@ -1,0 +1,64 @@
+"""Topics of a real broker, filled with what a test says, and read again."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lamina.arrow.properties import ClientProperties, parse_properties
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+def create(servers: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    (made,) = admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))]).values()
+    made.result(30)
+
+
+def delete(servers: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    (deleted,) = admin.delete_topics([topic]).values()
+    deleted.result(30)
+
+
+def produce(
+    servers: str,
+    topic: str,
+    records: Iterable[Pair],
+    *,
+    partition: int = 0,
+    timestamps: Sequence[int] | None = None,
+    headers: Sequence[tuple[str, bytes | None]] | None = None,
+    config: Mapping[str, str | int] | None = None,
+) -> None:
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **(config or {})})
+    for number, (key, value) in enumerate(records):
+        extra: dict[str, Any] = {} if timestamps is None else {"timestamp": timestamps[number]}
+        if headers is not None:
+            extra["headers"] = list(headers)
+        producer.produce(topic, value, key, partition=partition, **extra)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def transact(servers: str, topic: str, values: Iterable[bytes], *, commits: bool, partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-{commits}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    producer.flush(30)
+    if commits:
+        producer.commit_transaction(30)
+    else:
+        producer.abort_transaction(30)
+
+
+def numbered(count: int, first: int = 0) -> list[Pair]:
+    return [(b"k%d" % number, b"v%d" % number) for number in range(first, first + count)]
+
+
+def client(servers: str, properties: Mapping[str, str] | None = None) -> ClientProperties:
+    return parse_properties({"bootstrap.servers": servers, "fetch.max.wait.ms": "50", **(properties or {})})
