@@ -84,6 +84,11 @@ class KafkaProducer(_Client):
             for event in in_order
         ]
 
+    def latest_values(self) -> dict[bytes, bytes]:
+        """Of each key."""
+        acked = sorted(self._tool.named("producer_send_success"), key=lambda event: int(event["offset"]))
+        return {str(event["key"]).encode(): str(event["value"]).encode() for event in acked}
+
 
 class KafkaConsumer(_Client):
     """The one member of a group, that reads what is committed and commits after each poll."""

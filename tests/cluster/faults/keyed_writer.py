@@ -25,6 +25,7 @@ _ABORTED = 0.4
 class Written:
     key: bytes
     value: bytes | None
+    partition: int
     began_ms: float
     transaction: str | None
     offset: int | None = None
@@ -46,12 +47,15 @@ class KeyedWriter:
         name: str,
         *,
         is_transactional: bool,
+        partitions: int = 1,
     ) -> None:
+        """A key is always written to the same of the ``partitions``."""
         self.written: list[Written] = []
         self.outcomes: dict[str, TransactionOutcome] = {}
         self.errors: list[str] = []
         self._topic = topic
         self._keys = keys
+        self._partitions = partitions
         self._pause_seconds = _BATCH / per_second
         self._value_bytes = value_bytes
         self._random = Random(seed)
@@ -133,13 +137,14 @@ class KeyedWriter:
 
     def _write(self, transaction: str | None) -> None:
         for _ in range(_BATCH):
-            key = b"key-%d" % self._random.randrange(self._keys)
+            number = self._random.randrange(self._keys)
+            key, partition = b"key-%d" % number, number % self._partitions
             value = None if self._random.random() < _TOMBSTONES else b"%s %d" % (self._name.encode(), len(self.written))
-            record = Written(key, value, self._story.now_ms(), transaction)
+            record = Written(key, value, partition, self._story.now_ms(), transaction)
             self.written.append(record)
             padded = None if value is None else value.ljust(self._value_bytes)
             self._producer.produce(
-                self._topic, padded, key=key, partition=0, on_delivery=partial(self._delivered, record)
+                self._topic, padded, key=key, partition=partition, on_delivery=partial(self._delivered, record)
             )
 
     def _delivered(self, record: Written, error: KafkaError | None, message: Message) -> None:
@@ -159,7 +164,7 @@ class KeyedWriter:
         for one in self.written:
             if one.value is not None:
                 outcome = SendOutcome.UNKNOWN if one.offset is None else SendOutcome.ACKED
-                place = self._topic, 0
+                place = self._topic, one.partition
                 history.sends.append(
                     Send(self._name, place, one.value, outcome, one.offset, one.began_ms, one.ended_ms, one.transaction)
                 )

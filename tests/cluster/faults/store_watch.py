@@ -60,8 +60,9 @@ class StoreWatch:
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         self._stopping.set()
-        self._thread.join()
+        # First: what it asked a server that is gone is answered by nobody.
         self._client.stop()
+        self._thread.join()
         self._client.close()
 
     def watch(self, topic: str, partitions: int) -> None:

@@ -66,7 +66,13 @@ def test_f11_a_log_is_cleaned_everywhere_while_brokers_fail(new_trial: NewTrial)
         )
         for name in ("plain", "transactional")
     ]
-    with trial.consumer("t") as reader, trial.kafka_consumer("t") as kafka_reader, plain, transactional:
+    with (
+        trial.consumer("t") as reader,
+        trial.kafka_consumer("t") as kafka_reader,
+        trial.kafka_producer("t") as kafka_producer,
+        plain,
+        transactional,
+    ):
         once = write_one_batch(trial)
         until_ms = trial.story.now_ms() + LOOP_SECONDS * 1000
         while trial.story.now_ms() < until_ms:
@@ -80,6 +86,7 @@ def test_f11_a_log_is_cleaned_everywhere_while_brokers_fail(new_trial: NewTrial)
             lambda: min(cleaned_passes(trial).values()) >= CLEANED_PASSES,
             lambda: cleaned_passes(trial),
         )
+        kafka_producer.stop()
         kafka_reader.stop()
     assert [writer.errors for writer in writers] == [[], []]
     for broker_id in ALL:
@@ -87,9 +94,11 @@ def test_f11_a_log_is_cleaned_everywhere_while_brokers_fail(new_trial: NewTrial)
         trial.await_in_sync("t", 1)
     again = produce(trial, once.data)
     assert again == once.base_offset, f"the batch at {once.base_offset} was sent again, and is at {again}"
-    judge(trial, writers, [*reader.moves, *kafka_reader.moves])
+    latest = latest_values(writers) | kafka_producer.latest_values()
+    history = History(kafka_producer.sends, [*reader.moves, *kafka_reader.moves], compacted={"t"})
+    judge(trial, writers, history, latest)
     trial.brokers.close()
-    check_replicas(trial, writers)
+    check_replicas(trial, writers, latest)
 
 
 def kill_the_leader(trial: Trial) -> None:
@@ -147,8 +156,7 @@ def produce(trial: Trial, data: bytes) -> int:
     return int(told.base_offset)
 
 
-def judge(trial: Trial, writers: list[KeyedWriter], moves: list[Any]) -> None:
-    history = History(moves=list(moves), compacted={"t"})
+def judge(trial: Trial, writers: list[KeyedWriter], history: History, latest: dict[bytes, bytes]) -> None:
     for writer in writers:
         writer.add_to(history)
         outcomes = list(writer.outcomes.values())
@@ -157,13 +165,12 @@ def judge(trial: Trial, writers: list[KeyedWriter], moves: list[Any]) -> None:
         )
     history.final = read_all(trial.brokers.bootstrap, "t")
     trial.story.judge(history)
-    missing = sorted(set(latest_values(writers).values()) - set(history.final[T].values()))
+    missing = sorted(set(latest.values()) - set(history.final[T].values()))
     assert missing == [], f"readers do not find {len(missing)} latest values, {missing[0]!r} among them"
 
 
-def check_replicas(trial: Trial, writers: list[KeyedWriter]) -> None:
+def check_replicas(trial: Trial, writers: list[KeyedWriter], model: dict[bytes, bytes]) -> None:
     """What is on each disk, when all have stopped."""
-    model = latest_values(writers)
     aborted = {one.value for writer in writers for one in writer.written if one.value and not writer.is_committed(one)}
     for broker_id in ALL:
         replica = trial.brokers.replica(broker_id, "t")
@@ -172,11 +179,11 @@ def check_replicas(trial: Trial, writers: list[KeyedWriter]) -> None:
         records = committed_records(replica)
         seen = [record for record in records if record.value is not None and record.value.rstrip() in aborted]
         assert seen == [], f"broker {broker_id}: {seen[0].value!r} at {seen[0].offset} was aborted"
-        latest = latest_of_each_key(records)
-        pairs = {key: (model.get(key), latest.get(key)) for key in model.keys() | latest.keys()}
+        found = latest_of_each_key(records)
+        pairs = {key: (model.get(key), found.get(key)) for key in model.keys() | found.keys()}
         wrong = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
         trial.story.tell(
-            f"broker {broker_id}: {len(records)} records for {len(latest)} keys, {len(wrong)} of them wrong"
+            f"broker {broker_id}: {len(records)} records for {len(found)} keys, {len(wrong)} of them wrong"
         )
         assert wrong == {}, (
             f"broker {broker_id}: keys with (what it should be, what it is): {dict(list(wrong.items())[:5])}"

@@ -11,7 +11,7 @@ from lamina.log.files import Disk
 from lamina.log.verify.directory import prepare, verify
 from lamina.log.verify.findings import Severity
 from tests.cluster import links
-from tests.cluster.faults.kafka_clients import KafkaConsumer
+from tests.cluster.faults.kafka_clients import KafkaConsumer, KafkaProducer
 from tests.cluster.faults.load import Load
 from tests.cluster.faults.store_watch import StoreWatch
 from tests.cluster.faults.story import Story
@@ -100,6 +100,9 @@ class Trial:
 
     def load(self, topic: str, partitions: int = 1, value_bytes: int = 0) -> Load:
         return Load(self.brokers, self.story, topic, partitions, self.wanted, value_bytes, self._protocol())
+
+    def kafka_producer(self, topic: str) -> KafkaProducer:
+        return KafkaProducer(self.brokers.bootstrap, topic, self.story)
 
     def kafka_consumer(self, topic: str, read_as: Callable[[bytes], bytes] = bytes.rstrip) -> KafkaConsumer:
         """Of committed records."""
