@@ -22,6 +22,7 @@ from tests.broker.requests.handlers.groups_world import (
     FETCH_OFFSETS,
     FIND,
     GROUP,
+    HEARTBEAT,
     JOIN,
     LEAVE,
     LIST,
@@ -142,6 +143,19 @@ def test_while_it_loads_everybody_is_told_to_try_again(groups: Groups) -> None:
     assert groups.broker.finish(listed).error_code == busy
     groups.settle()
     assert groups.join().error_code == 0
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_while_it_loads_a_heartbeat_is_answered_as_if_all_were_well(groups: Groups, version: int) -> None:
+    """Clients know no answer by which they would wait: other errors end them, or make them join again."""
+    member = groups.stable().member_id
+    for shard in groups.broker.parts.groups.runtime:
+        shard.load()
+    facts = {"group_id": GROUP, "generation_id": 1, "member_id": member}
+    asked = groups.broker.begin(HEARTBEAT, version, **facts)
+    assert groups.broker.finish(asked).error_code == ErrorCode.NONE
+    groups.settle()
+    assert groups.heartbeat(member, 1) == ErrorCode.NONE
 
 
 # The classic protocol
