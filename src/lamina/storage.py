@@ -120,15 +120,15 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
             raise StartError(
                 f"{data_directory} is the directory of a broker without a cluster: choose another --data-dir"
             )
-        _make_data_directory(data_directory)
         remembered = read_member_file(data_directory)
         known = _cluster_id(log_directories) if remembered is None else remembered.cluster_id
         stored = cluster_id(store, new_id(), known)
+        node_id = _member_id(settings, log_directories, store)
+        check_may_start(store, node_id)
+        _make_data_directory(data_directory)
         if remembered is None:
             remembered = MemberRecord(stored)
             write_member_file(data_directory, remembered)
-        node_id = _member_id(settings, log_directories, store)
-        check_may_start(store, node_id)
         directories = _open_directories(data_directory, log_directories, node_id, stored, undo)
         undo.pop_all()
         remember = partial(write_member_file, data_directory)

@@ -171,8 +171,8 @@ def test_a_member_of_a_cluster_is_refused_with_what_can_be_done(lamina: Lamina, 
     outcome = lamina("backup", "--dir", tmp_path, tmp_path.parent / "backup")
     assert outcome.status == 2
     assert outcome.err == (
-        f"lamina: {tmp_path} belongs to a member of a cluster, and members cannot be backed up yet: "
-        "`lamina consume TOPIC --json` saves the records of a topic\n"
+        f"lamina: {tmp_path} belongs to a member of a cluster, which others have records of too: "
+        "`lamina cluster backup` backs up all of it\n"
     )
 
 

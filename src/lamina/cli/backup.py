@@ -50,7 +50,8 @@ def command(
     from lamina.cli.printing.progress import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
-    from lamina.offline.backup import BackupRefused, Circumstances, take_backup
+    from lamina.offline.backup import Circumstances, take_backup
+    from lamina.offline.backup_target import BackupRefused
 
     try:
         settings = settings_from(file, data_dir, None, sets)

@@ -41,7 +41,7 @@ def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_js
     from lamina.cli.printing.progress import run_steps
     from lamina.log.backup.copier import BackupError
     from lamina.log.files import Disk
-    from lamina.offline.backup import BackupRefused
+    from lamina.offline.backup_target import BackupRefused
     from lamina.offline.restore import restore
 
     try:

@@ -30,9 +30,10 @@ from lamina.log.backup.directory import LOGS, DirectoryBackup, TakenPartition, c
 from lamina.log.backup.manifest import Manifest, dump_manifest
 from lamina.log.checkpoints import write_offsets
 from lamina.log.clean_shutdown import CLEAN_SHUTDOWN, NO_BROKER_EPOCH, write_clean_shutdown
-from lamina.log.files import Disk, File
+from lamina.log.files import Disk
 from lamina.log.identity import META_PROPERTIES, Identity, IdentityError, new_id, write_meta_properties
 from lamina.log.names import partition_directory
+from lamina.offline.backup_target import PARTIAL, BackupRefused, check_target, claimed
 from lamina.settings.broker import NODE_ID
 from lamina.settings.values import BrokerSettings
 from lamina.storage import METADATA_DB, storage_paths
@@ -44,13 +45,7 @@ from lamina.store.producer_ids import ProducerIds
 from lamina.store.sqlite import SqliteStore
 from lamina.topic_partition import TopicPartition
 
-PARTIAL = ".partial"
-_LOCK = ".backup.lock"
 _METADATA_AFTER = "metadata-after.db"
-
-
-class BackupRefused(BackupError):
-    """What was asked for cannot be done; nothing was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,56 +82,21 @@ def take_backup(
     disk = circumstances.disk
     data_directory, log_directories = storage_paths(settings)
     target = disk.absolute(target)
-    _check_target(disk, target, [data_directory, *log_directories])
+    check_target(disk, target, [data_directory, *log_directories])
     if disk.exists(f"{data_directory}/{MEMBER_FILE}"):
         raise BackupRefused(
-            f"{data_directory} belongs to a member of a cluster, and members cannot be backed up yet: "
-            "`lamina consume TOPIC --json` saves the records of a topic"
+            f"{data_directory} belongs to a member of a cluster, which others have records of too: "
+            "`lamina cluster backup` backs up all of it"
         )
     if not disk.exists(f"{data_directory}/{METADATA_DB}"):
         raise BackupRefused(f"{data_directory} is not a broker's data directory: it has no {METADATA_DB}")
-    lock = _claim(disk, target)
-    try:
-        backup = yield from _Taking(settings, target, circumstances, may_link=may_link).run()
-        disk.unlink(f"{target}{PARTIAL}/{_LOCK}")
-        disk.sync_dir(target + PARTIAL)
-        disk.rename(target + PARTIAL, target)
-        disk.sync_dir(os.path.dirname(target))
-        return backup
-    except StoreError as error:
-        raise BackupError(str(error)) from error
-    finally:
-        disk.remove_tree(target + PARTIAL)
-        lock.close()
-
-
-def _check_target(disk: Disk, target: str, sources: list[str]) -> None:
-    if os.path.lexists(target):
-        raise BackupRefused(f"{target} is there already: name a directory that is not")
-    if not os.path.isdir(os.path.dirname(target)):
-        raise BackupRefused(f"{os.path.dirname(target)} is not a directory: make it first")
-    for source in map(disk.absolute, sources):
-        if target.startswith(f"{source}/"):
-            raise BackupRefused(f"{target} is inside {source}, which is to be backed up: choose another place")
-
-
-def _claim(disk: Disk, target: str) -> File:
-    """Begin the partial directory, in place of one that a killed backup left."""
-    partial = target + PARTIAL
-    lock_path = f"{partial}/{_LOCK}"
-    if os.path.lexists(partial):
-        if not os.path.exists(lock_path):
-            raise BackupRefused(f"{partial} is in the way and was not made by a backup: move it away")
-        left = disk.lock(lock_path)
-        if left is None:
-            raise BackupRefused(f"another backup to {target} is under way")
-        disk.remove_tree(partial)
-        left.close()
-    disk.make_dir(partial)
-    lock = disk.lock(lock_path)
-    if lock is None:
-        raise BackupRefused(f"another backup to {target} is under way")
-    return lock
+    with claimed(disk, target) as claim:
+        try:
+            backup = yield from _Taking(settings, target, circumstances, may_link=may_link).run()
+        except StoreError as error:
+            raise BackupError(str(error)) from error
+        claim.complete()
+    return backup
 
 
 class _Taking:

@@ -39,7 +39,7 @@ def test_what_is_no_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
 
 
 def test_a_newer_one_is_refused(tmp_path: Path) -> None:
-    (tmp_path / MANIFEST).write_text('{"version": 2, "lamina_version": "9.9"}')
+    (tmp_path / MANIFEST).write_text('{"version": 3, "lamina_version": "9.9"}')
     with pytest.raises(BackupError, match=r"newer Lamina \(9.9\)"):
         read_manifest(Disk(), str(tmp_path))
 

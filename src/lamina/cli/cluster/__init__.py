@@ -4,8 +4,10 @@ import click
 
 from lamina.cli.cluster.add_broker import add_broker
 from lamina.cli.cluster.adopt import adopt
+from lamina.cli.cluster.backup import backup
 from lamina.cli.cluster.kill import kill
 from lamina.cli.cluster.restart import restart
+from lamina.cli.cluster.restore import restore
 from lamina.cli.cluster.status import status
 from lamina.cli.cluster.stop import stop
 from lamina.cli.cluster.up import up
@@ -32,5 +34,5 @@ def command() -> None:
     """
 
 
-for subcommand in (add_broker, adopt, kill, restart, status, stop, up):
+for subcommand in (add_broker, adopt, backup, kill, restart, restore, status, stop, up):
     command.add_command(subcommand)

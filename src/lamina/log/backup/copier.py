@@ -85,6 +85,11 @@ class Copier:
         write_new_file(self.disk, target, data)
         return self._remember(BackupFile(path, len(data), self.disk.modified_ms(target), crc32c(data)))
 
+    def note(self, path: str, size_bytes: int, crc: int) -> BackupFile:
+        """Take a file into account that somebody else wrote and synced below the root."""
+        modified_ms = self.disk.modified_ms(f"{self.root}/{path}")
+        return self._remember(BackupFile(path, size_bytes, modified_ms, crc))
+
     def count(self, path: str) -> BackupFile:
         """Take a file into account that somebody else made below the root."""
         data = read_file(self.disk, f"{self.root}/{path}")

@@ -14,8 +14,20 @@ from lamina.log.backup.copier import BackupError, BackupFile
 from lamina.log.backup.directory import TakenPartition
 from lamina.log.backup.partition import TakenSegment
 from lamina.log.files import Disk, read_file
+from lamina.topic_partition import TopicPartition
 
-VERSION = 1
+VERSION = 2
+_OF_A_CLUSTER = 2
+"""The first version that knows backups of clusters. Those of a broker by itself are written as before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What a backup of a cluster knows beside its metadata."""
+
+    controller_epoch: int
+    missing: tuple[TopicPartition, ...]
+    """Partitions that had no leader: their records are not in the backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +44,13 @@ class Manifest:
     """Of the log directories, in order."""
     partitions: list[TakenPartition]
     files: Mapping[str, BackupFile]
+    cluster: ClusterFacts | None = None
+    """``None`` for the backup of one broker that is a cluster by itself."""
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
-    value = {
-        "version": VERSION,
+    value: dict[str, Any] = {
+        "version": 1 if manifest.cluster is None else _OF_A_CLUSTER,
         "lamina_version": manifest.lamina_version,
         "cluster_id": manifest.cluster_id,
         "node_id": manifest.node_id,
@@ -69,6 +83,11 @@ def dump_manifest(manifest: Manifest) -> bytes:
             for file in manifest.files.values()
         ],
     }
+    if manifest.cluster is not None:
+        value["cluster"] = {
+            "controller_epoch": manifest.cluster.controller_epoch,
+            "missing": [[topic, partition] for topic, partition in manifest.cluster.missing],
+        }
     return json.dumps(value, indent=1).encode() + b"\n"
 
 
@@ -113,7 +132,15 @@ def _load(value: Any) -> Manifest:
         [each["directory_id"] for each in value["log_dirs"]],
         [_load_partition(each) for each in value["partitions"]],
         {file.path: file for file in files},
+        _load_cluster(value.get("cluster")),
     )
+
+
+def _load_cluster(value: Any) -> ClusterFacts | None:
+    if value is None:
+        return None
+    missing = tuple((str(topic), int(partition)) for topic, partition in value["missing"])
+    return ClusterFacts(int(value["controller_epoch"]), missing)
 
 
 def _below(path: Any) -> str:
