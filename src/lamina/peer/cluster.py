@@ -84,6 +84,32 @@ class ClusterClient:
 
         return await self._attempt(to, ask)
 
+    async def send_once(self, to: Target, call: Call[T]) -> T:
+        """As `request`, but a failure is the caller's at once, as are all errors in the response."""
+        try:
+            connection = await self._routes.connection_to(to)
+            return await connection.request(call)
+        except KafkaError:
+            self._routes.forget(to)
+            raise
+
+    async def leaders(self, topic: str) -> dict[int, int]:
+        """Which broker leads each partition of a topic, as far as is known; `NO_LEADER` for none."""
+        leaders = await self._attempt(AnyBroker(), lambda: self._routes.leaders(topic))
+        return {partition: leader.leader_id for partition, leader in leaders.items()}
+
+    def forget_leaders(self, topic: str) -> None:
+        """Ask for them again before the next use."""
+        self._routes.forget(Leader(topic, 0))
+
+    async def feature_level(self, name: str) -> int:
+        """At which level the cluster has a feature; 0 where brokers do not tell."""
+
+        async def ask() -> int:
+            return (await self._routes.connection_to(AnyBroker())).feature_level(name)
+
+        return await self._attempt(AnyBroker(), ask)
+
     async def brokers(self) -> dict[int, Address]:
         """By id, as the cluster tells them now."""
         await self._attempt(AnyBroker(), self._routes.refresh)

@@ -51,7 +51,12 @@ class Connection(asyncio.BufferedProtocol):
             response = await self.send(call, call.versions[-1])
         if response.error_code:
             raise UnsupportedVersion(f"{self.address} does not tell its versions (error {int(response.error_code)})")
-        self._offered = OfferedVersions(response.api_keys)
+        self._offered = OfferedVersions(response.api_keys, getattr(response, "finalized_features", ()))
+
+    def feature_level(self, name: str) -> int:
+        """At which level the cluster has a feature, as this broker told at the beginning."""
+        assert self._offered is not None, "negotiate comes first"
+        return self._offered.feature_level(name)
 
     async def request(self, call: Call[T]) -> T:
         """The response, in the newest version that both sides know. Errors inside it are the caller's to read."""

@@ -30,16 +30,16 @@ class Produced(NamedTuple):
 class ProduceCall:
     """A Produce request as it stands; topics need their ids for versions 13 and up, and their names below.
 
-    It has acks: a broker does not answer one without.
+    It has acks: a broker does not answer one without. ``versions`` are those in which it says what it means.
     """
 
     api_key = API_KEY
 
-    def __init__(self, request: ProduceRequest) -> None:
+    def __init__(self, request: ProduceRequest, versions: range = VERSIONS) -> None:
         assert request.acks != 0, "nothing would come back"
         self._request = request
         has_ids = all(topic.topic_id is not None for topic in request.topics)
-        self.versions = VERSIONS if has_ids else range(VERSIONS.start, FIRST_WITH_TOPIC_IDS)
+        self.versions = versions if has_ids else range(versions.start, min(versions.stop, FIRST_WITH_TOPIC_IDS))
         self.wait_ms = request.timeout_ms
 
     def encode(self, version: int, correlation_id: int, client_id: str) -> Buffer:

@@ -5,7 +5,7 @@ and once however many wait for it. Must not know retries.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -69,14 +69,22 @@ class Routes:
                 await self._refresh_stale()
                 return await self._to_id(broker_id)
 
+    async def leaders(self, topic: str) -> Mapping[int, CurrentLeader]:
+        """Of all partitions of a topic."""
+        await self._know(topic)
+        return self._view.topics[topic].leaders
+
     async def leader(self, topic: str, partition: int) -> LeaderRoute:
+        await self._know(topic)
+        leader = self._view.leader(topic, partition)
+        topic_id = self._view.topics[topic].topic_id
+        return LeaderRoute(topic_id, leader.leader_epoch, await self._to_id(leader.leader_id))
+
+    async def _know(self, topic: str) -> None:
         if not self._is_known(topic):
             async with self._asking:
                 if not self._is_known(topic):
                     await self._ask_metadata([topic])
-        leader = self._view.leader(topic, partition)
-        topic_id = self._view.topics[topic].topic_id
-        return LeaderRoute(topic_id, leader.leader_epoch, await self._to_id(leader.leader_id))
 
     def _is_known(self, topic: str) -> bool:
         return topic in self._view.topics and topic not in self._stale_topics

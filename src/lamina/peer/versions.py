@@ -45,10 +45,15 @@ class ApiVersionsCall(MessageCall):
 class OfferedVersions:
     """What one broker said that it offers."""
 
-    __slots__ = ("_ranges",)
+    __slots__ = ("_levels", "_ranges")
 
-    def __init__(self, api_keys: Iterable[Any]) -> None:
+    def __init__(self, api_keys: Iterable[Any], finalized_features: Iterable[Any] = ()) -> None:
         self._ranges = {int(one.api_key): range(one.min_version, one.max_version + 1) for one in api_keys}
+        self._levels = {str(one.name): int(one.max_version_level) for one in finalized_features}
+
+    def feature_level(self, name: str) -> int:
+        """At which level the whole cluster is; 0 where the broker tells nothing of it (KIP-584)."""
+        return self._levels.get(name, 0)
 
     def newest(self, api_key: int, versions: range) -> int | None:
         """The newest version that both sides know."""
