@@ -1,0 +1,129 @@
+"""The topic in which the states of all queries are kept, the newest under each query's name.
+
+Owns the topic's settings and how a state is found and added. It has one partition, so that nothing can move a query to
+another; a state is near its end as long as the query lives, so it is looked for from the end backwards. Whoever writes
+has a producer whose epoch was raised before it read: whoever had it earlier cannot write any more, once the new one has
+written something (`claim`). Must not know what a state means.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from lamina.errors import ErrorCode, KafkaError, OffsetOutOfRange, error_from_code
+from lamina.peer.call import MessageCall
+from lamina.peer.cluster import ClusterClient
+from lamina.peer.listing import EARLIEST, LATEST
+from lamina.peer.routes import metadata_call
+from lamina.peer.target import AnyBroker, Controller
+from lamina.peer.transacting import Producer
+from lamina.records.batch import Codec, walk
+from lamina.records.record import Record, build_batch, iterate_records
+
+_CREATE_TOPICS: Final = 19
+_CREATE_VERSIONS: Final = range(5, 8)
+"""From 4 on, a replication factor of -1 is the broker's default."""
+_CREATE_TIMEOUT_MS: Final = 30_000
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(8 * 1024 * 1024),
+    "segment.ms": str(60 * 60 * 1000),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+_FIRST_STEP: Final = 64
+"""Offsets: so far from the end the first search begins; each further one begins sixteen times as far."""
+_FETCH_BYTES: Final = 1024 * 1024
+_RECORDS_LIMIT_BYTES: Final = 64 * 1024 * 1024
+_PARTITION: Final = 0
+_CLAIM_SUFFIX: Final = "/driver"
+
+
+class DecisionTopic:
+    def __init__(self, cluster: ClusterClient, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+
+    async def ensure(self) -> None:
+        """Make it if it is not there."""
+        response = await self._cluster.request(AnyBroker(), metadata_call([self.name]))
+        (told,) = response.topics
+        if told.error_code == ErrorCode.NONE:
+            return
+        if told.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise error_from_code(told.error_code, f"the decision topic {self.name}")
+        topic = {
+            "name": self.name,
+            "num_partitions": 1,
+            "replication_factor": -1,
+            "assignments": [],
+            "configs": [{"name": name, "value": value} for name, value in _CONFIGS.items()],
+        }
+        call = MessageCall(
+            _CREATE_TOPICS, _CREATE_VERSIONS, topics=[topic], timeout=_CREATE_TIMEOUT_MS, validate_only=False
+        )
+        (created,) = (await self._cluster.request(Controller(), call)).topics
+        if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise error_from_code(created.error_code, f"the decision topic {self.name} cannot be created")
+
+    # Reading
+
+    async def find(self, query: str) -> bytes | None:
+        """The newest state of a query."""
+        end = (await self._cluster.list_offset(self.name, _PARTITION, LATEST)).offset
+        start = (await self._cluster.list_offset(self.name, _PARTITION, EARLIEST)).offset
+        step = _FIRST_STEP
+        key = query.encode()
+        while end > start:
+            begin = max(start, end - step)
+            found = await self._last_value(key, begin, end)
+            if found is not None:
+                return found
+            end, step = begin, step * 16
+        return None
+
+    async def _last_value(self, key: bytes, begin: int, end: int) -> bytes | None:
+        found = None
+        async for record in self._records(begin, end):
+            if record.key == key:
+                found = record.value
+        return found
+
+    async def _records(self, begin: int, end: int) -> AsyncIterator[Record]:
+        offset = begin
+        while offset < end:
+            try:
+                fetched = await self._cluster.fetch(self.name, _PARTITION, offset, max_bytes=_FETCH_BYTES)
+            except OffsetOutOfRange:
+                return
+            next_offset = offset
+            for position, header in walk(fetched.records):
+                next_offset = header.next_offset
+                if not header.is_control:
+                    for record in iterate_records(fetched.records, position, header, _RECORDS_LIMIT_BYTES):
+                        if offset <= record.offset < end:
+                            yield record
+            if next_offset == offset:
+                return
+            offset = next_offset
+
+    # Writing
+
+    async def claim(self, query: str, producer: Producer, now_ms: int) -> None:
+        """From now on nobody writes states of this query with an earlier epoch."""
+        await self._append(query + _CLAIM_SUFFIX, b"%d" % producer.epoch, producer, 0, now_ms)
+
+    async def put(self, query: str, state: bytes, producer: Producer, sequence: int, now_ms: int) -> None:
+        await self._append(query, state, producer, sequence, now_ms)
+
+    async def _append(self, key: str, value: bytes, producer: Producer, sequence: int, now_ms: int) -> None:
+        batch = build_batch(
+            [Record(0, now_ms, key.encode(), value)],
+            codec=Codec.GZIP if len(value) > 1024 else Codec.NONE,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+        )
+        try:
+            await self._cluster.produce(self.name, _PARTITION, batch)
+        except KafkaError as error:
+            if error.code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                raise

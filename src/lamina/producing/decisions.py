@@ -1,0 +1,208 @@
+"""What is known of the batches of a query, and what follows from it.
+
+Owns the state of a query as it is kept in the decision topic, under the query's name: the newest batch of which
+something was decided, and the transactional ids that its tasks may use again. A batch is undecided, then decided, which
+names the transactions that are it and is never taken back, then ended, when all of these are committed. Pure: every
+driver and every task reads the same state and draws the same conclusions from it.
+
+Transactional ids are used again without being asked for again: only the driver raises their epochs, after the batch in
+which they were used, and hands them to the tasks of the next one. So a task that is late cannot end, by asking, a
+transaction that is not its own. The ids are those of one run: in another run's first batch all are new.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from lamina.peer.transacting import Producer
+from lamina.producing.errors import WriteError
+
+_VERSION: Final = 1
+
+
+class BatchName(NamedTuple):
+    """Which batch of which query; the run is one life of the query."""
+
+    query: str
+    run: str
+    batch: int
+
+
+class Slot(NamedTuple):
+    """Which attempt at which task: no two of one run and batch have the same, unless a stage is run again."""
+
+    partition: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}.{self.attempt}"
+
+
+class OpenTransaction(NamedTuple):
+    """What one attempt wrote and left open."""
+
+    transactional_id: str
+    producer: Producer
+
+
+class Status(StrEnum):
+    DECIDED = "decided"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    batch: int
+    run: str
+    """Whose driver wrote this."""
+    status: Status
+    transactions: tuple[OpenTransaction, ...]
+    """What the batch is."""
+    bumps: bool
+    """Whether they were written in the level of the protocol at which an end raises the epoch."""
+    pool: Mapping[str, OpenTransaction] = field(default_factory=dict)
+    """By slot: an id that nobody uses, with the producer that the attempt in this slot of the next batch has."""
+
+
+class StateUnreadable(WriteError):
+    """The decision topic holds what this version cannot read."""
+
+
+# Tasks
+
+
+class WriteNothing(NamedTuple):
+    """The batch is decided: what it consists of is known, and is not this attempt's."""
+
+
+class UsePooled(NamedTuple):
+    transaction: OpenTransaction
+
+
+class UseNew(NamedTuple):
+    """Take an id that nobody has had."""
+
+
+def plan_attempt(state: QueryState | None, name: BatchName, slot: Slot) -> WriteNothing | UsePooled | UseNew:
+    """Raises `WriteError` for a batch that is older than the newest."""
+    if state is not None:
+        _refuse_older(state, name)
+        if state.batch == name.batch:
+            return WriteNothing()
+        pooled = state.pool.get(str(slot))
+        if pooled is not None and state.run == name.run and state.batch == name.batch - 1:
+            return UsePooled(pooled)
+    return UseNew()
+
+
+# The driver
+
+
+def decide(state: QueryState | None, name: BatchName, written: Iterable[OpenTransaction], *, bumps: bool) -> QueryState:
+    """The state in which the batch is decided: the given one, unchanged, where it was decided before.
+
+    Raises `WriteError` for a batch that is older than the newest.
+    """
+    if state is not None:
+        _refuse_older(state, name)
+        if state.batch == name.batch:
+            return state
+    pool = state.pool if state is not None and state.run == name.run else {}
+    return QueryState(name.batch, name.run, Status.DECIDED, tuple(written), bumps, pool)
+
+
+def ended(state: QueryState, run: str, pool: Mapping[str, OpenTransaction]) -> QueryState:
+    """After all its transactions are committed."""
+    return replace(state, run=run, status=Status.ENDED, transactions=(), pool=pool)
+
+
+def to_abort(open_ones: Iterable[OpenTransaction], decided: QueryState) -> list[OpenTransaction]:
+    """What attempts left open that are not part of the batch."""
+    kept = set(decided.transactions)
+    return [one for one in open_ones if one not in kept]
+
+
+def idle(decided: QueryState, used: Iterable[str]) -> dict[str, OpenTransaction]:
+    """Ids that were handed to this batch and not used. A late attempt may yet use them: they need a new epoch too."""
+    taken = set(used)
+    return {slot: one for slot, one in decided.pool.items() if one.transactional_id not in taken}
+
+
+def _refuse_older(state: QueryState, name: BatchName) -> None:
+    if name.batch < state.batch:
+        raise WriteError(
+            f"query {name.query} has written batch {state.batch} already and now comes with batch {name.batch}: its "
+            "checkpoint was set back, or is a copy of another query's. Give this query a name of its own with the "
+            "option queryId, or write with exactlyOnce=false"
+        )
+
+
+# Transactional ids
+
+
+def driver_id(prefix: str, query: str) -> str:
+    """Of the one that writes decisions."""
+    return f"{prefix}-{query}-driver"
+
+
+def attempts_prefix(prefix: str, query: str) -> str:
+    """With which the ids of all attempts begin."""
+    return f"{prefix}-{query}-task-"
+
+
+def new_attempt_id(prefix: str, name: BatchName, slot: Slot, token: str) -> str:
+    """`token` is drawn for it, so that nobody else has it."""
+    return f"{attempts_prefix(prefix, name.query)}{slot}-{token}"
+
+
+def slot_in(transactional_id: str) -> str:
+    """For which slot an id was drawn."""
+    return transactional_id.rsplit("-", 2)[1]
+
+
+# As bytes
+
+
+def encode_state(state: QueryState) -> bytes:
+    return json.dumps(
+        {
+            "version": _VERSION,
+            "batch": state.batch,
+            "run": state.run,
+            "status": state.status.value,
+            "bumps": state.bumps,
+            "transactions": [_flat(one) for one in state.transactions],
+            "pool": {slot: _flat(one) for slot, one in state.pool.items()},
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def decode_state(data: bytes) -> QueryState:
+    try:
+        told = json.loads(data)
+        if told["version"] > _VERSION:
+            raise StateUnreadable(
+                f"the decision topic holds a state of version {told['version']}; this Lamina reads up to {_VERSION}"
+            )
+        return QueryState(
+            int(told["batch"]),
+            str(told["run"]),
+            Status(told["status"]),
+            tuple(_transaction(one) for one in told["transactions"]),
+            bool(told["bumps"]),
+            {str(slot): _transaction(one) for slot, one in told["pool"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StateUnreadable(f"the decision topic holds what is no decision ({type(error).__name__})") from None
+
+
+def _flat(one: OpenTransaction) -> list[Any]:
+    return [one.transactional_id, one.producer.id, one.producer.epoch]
+
+
+def _transaction(flat: Any) -> OpenTransaction:
+    transactional_id, producer_id, epoch = flat
+    return OpenTransaction(str(transactional_id), Producer(int(producer_id), int(epoch)))

@@ -1,0 +1,77 @@
+"""What brokers keep of one query, asked for over their protocol: the `Ledger` of `committing`.
+
+Owns the driver's producer, which fences the drivers before it. Must not know the order of the steps.
+"""
+
+from collections.abc import Callable
+
+from lamina.errors import InvalidProducerEpoch, ProducerFenced
+from lamina.peer.cluster import ClusterClient
+from lamina.peer.transacting import Producer
+from lamina.producing.decision_topic import DecisionTopic
+from lamina.producing.decisions import (
+    OpenTransaction,
+    QueryState,
+    attempts_prefix,
+    decode_state,
+    driver_id,
+    encode_state,
+)
+from lamina.producing.errors import WriteError
+from lamina.producing.transactions import Transactions
+
+
+class QueryLedger:
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        transactions: Transactions,
+        query: str,
+        prefix: str,
+        decision_topic: str,
+        transaction_timeout_ms: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._transactions = transactions
+        self._topic = DecisionTopic(cluster, decision_topic)
+        self._query = query
+        self._prefix = prefix
+        self._timeout_ms = transaction_timeout_ms
+        self._now_ms = now_ms
+        self._driver: Producer | None = None
+        self._sequence = 0
+
+    async def ensure(self) -> None:
+        """There is a topic for decisions."""
+        await self._topic.ensure()
+
+    async def fence(self) -> None:
+        self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self._timeout_ms)
+        await self._topic.claim(self._query, self._driver, self._now_ms())
+        self._sequence = 1
+
+    async def read(self) -> QueryState | None:
+        found = await self._topic.find(self._query)
+        return None if found is None else decode_state(found)
+
+    async def write(self, state: QueryState) -> None:
+        assert self._driver is not None, "fence comes first"
+        try:
+            await self._topic.put(self._query, encode_state(state), self._driver, self._sequence, self._now_ms())
+        except (InvalidProducerEpoch, ProducerFenced):
+            raise WriteError(
+                f"another driver has taken over query {self._query}: two of them run on the same checkpoint"
+            ) from None
+        self._sequence += 1
+
+    async def open_transactions(self) -> list[OpenTransaction]:
+        return await self._transactions.open_with(attempts_prefix(self._prefix, self._query))
+
+    async def is_open(self, transaction: OpenTransaction) -> bool:
+        return await self._transactions.is_open(transaction)
+
+    async def end(self, transaction: OpenTransaction, *, is_commit: bool, bumps: bool) -> Producer | None:
+        return await self._transactions.end(transaction, is_commit=is_commit, bumps=bumps)
+
+    async def renew(self, transactional_id: str) -> Producer:
+        return await self._transactions.begin(transactional_id, self._timeout_ms)

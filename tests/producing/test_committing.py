@@ -1,0 +1,213 @@
+"""A batch is seen once, whatever crashed at whichever step, and whoever comes late."""
+
+import asyncio
+import random
+from itertools import count
+
+import pytest
+
+from lamina.errors import InvalidProducerEpoch
+from lamina.peer.transacting import Producer
+from lamina.producing.committing import commit_batch
+from lamina.producing.decisions import BatchName, OpenTransaction, QueryState, Status, decode_state, encode_state
+from lamina.producing.errors import TransactionLost, WriteError
+from tests.producing.model import QUERY, Attempt, Brokers, Crash, ModelLedger
+
+PARTITIONS = 3
+BUMPS = pytest.mark.parametrize("bumps", [False, True], ids=["classic", "bumping"])
+
+
+def write(brokers: Brokers, name: BatchName, partitions: int = PARTITIONS) -> list[OpenTransaction]:
+    """What the tasks of a batch leave open."""
+    attempts = [brokers.attempt(name, partition) for partition in range(partitions)]
+    return [attempt.write() for attempt in attempts if attempt is not None]
+
+
+def commit(ledger: ModelLedger, name: BatchName, written: list[OpenTransaction], *, bumps: bool) -> None:
+    asyncio.run(commit_batch(ledger, name, written, bumps=bumps))
+
+
+def run_batch(brokers: Brokers, name: BatchName, partitions: int = PARTITIONS) -> None:
+    commit(ModelLedger(brokers), name, write(brokers, name, partitions), bumps=brokers.bumps)
+
+
+def rows(batches: int, partitions: int = PARTITIONS) -> list[tuple[int, int]]:
+    return [(batch, partition) for batch in range(batches) for partition in range(partitions)]
+
+
+def steps_of_a_batch(*, bumps: bool) -> int:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, "run", 0))
+    ledger = ModelLedger(brokers)
+    name = BatchName(QUERY, "run", 1)
+    commit(ledger, name, write(brokers, name), bumps=bumps)
+    return ledger.steps
+
+
+@BUMPS
+def test_batches_are_seen_once_and_in_few_transactional_ids(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    for batch in range(1_000):
+        run_batch(brokers, BatchName(QUERY, "run", batch))
+    assert sorted(brokers.visible) == rows(1_000)
+    assert len(brokers.ids) == PARTITIONS
+    assert brokers.producers == PARTITIONS
+    assert len(brokers.states[-1]) < 1_000
+
+
+@BUMPS
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+def test_a_driver_that_crashes_at_any_step_leaves_what_the_next_one_finishes(bumps: bool, is_done: bool) -> None:
+    for step in range(steps_of_a_batch(bumps=bumps)):
+        brokers = Brokers(bumps)
+        run_batch(brokers, BatchName(QUERY, "first", 0))
+        name = BatchName(QUERY, "first", 1)
+        with pytest.raises(Crash):
+            commit(ModelLedger(brokers, step, is_done=is_done), name, write(brokers, name), bumps=bumps)
+        seen = set(brokers.visible) & {(1, partition) for partition in range(PARTITIONS)}
+        state = brokers.state()
+        assert state is not None
+        assert not seen or state.batch == 1, "nothing is seen before the decision"
+        for batch in (1, 2, 3):
+            run_batch(brokers, BatchName(QUERY, "second", batch))
+        assert sorted(brokers.visible) == rows(4), f"step {step}"
+        assert not [known for known in brokers.ids.values() if known.rows is not None], "nothing stays open"
+
+
+@BUMPS
+@pytest.mark.parametrize("seed", range(300))
+def test_crashes_retries_and_late_attempts_leave_every_batch_once(bumps: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    brokers = Brokers(bumps)
+    runs = count()
+    run, batch = f"run{next(runs)}", 0
+    late: list[Attempt] = []
+    while batch < 8:
+        name = BatchName(QUERY, run, batch)
+        attempts = []
+        for partition in range(PARTITIONS):
+            for attempt in range(chance.choice([1, 1, 1, 2, 3])):
+                found = brokers.attempt(name, partition, attempt)
+                if found is not None:
+                    attempts.append(found)
+        winners: dict[int, OpenTransaction] = {}
+        for one in attempts:
+            if chance.random() < 0.3:
+                late.append(one)
+            elif chance.random() < 0.8:
+                winners[one.partition] = one.write()
+        missing = [one for one in attempts if one.partition not in winners and one not in late]
+        for one in missing:
+            winners[one.partition] = one.write()
+        if attempts and len(winners) < PARTITIONS:
+            run = f"run{next(runs)}"  # a task failed for good: the query is started again
+            continue
+        crash_at = chance.randrange(40) if chance.random() < 0.5 else -1
+        try:
+            commit(
+                ModelLedger(brokers, crash_at, is_done=chance.random() < 0.5), name, list(winners.values()), bumps=bumps
+            )
+        except Crash:
+            run = f"run{next(runs)}"
+        else:
+            batch += 1
+            if chance.random() < 0.2:
+                run = f"run{next(runs)}"
+        chance.shuffle(late)
+        while late and chance.random() < 0.5:
+            wake(late.pop())
+    assert sorted(brokers.visible) == rows(8)
+
+
+def wake(late: Attempt) -> None:
+    """It writes now: into a transaction of its own, or nothing."""
+    try:
+        late.write()
+    except InvalidProducerEpoch:
+        return
+
+
+@BUMPS
+def test_a_replayed_batch_that_is_decided_writes_nothing(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, "first", 0))
+    again = BatchName(QUERY, "second", 0)
+    assert write(brokers, again) == []
+    commit(ModelLedger(brokers), again, [], bumps=bumps)
+    assert sorted(brokers.visible) == rows(1)
+
+
+@BUMPS
+def test_what_a_new_run_wrote_of_a_decided_batch_is_aborted(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    first, second = BatchName(QUERY, "first", 0), BatchName(QUERY, "second", 0)
+    written_first, written_second = write(brokers, first), write(brokers, second)
+    commit(ModelLedger(brokers), first, written_first, bumps=bumps)
+    with pytest.raises(TransactionLost):
+        brokers.end(written_second[0], is_commit=True)
+    commit(ModelLedger(brokers), second, written_second, bumps=bumps)
+    assert sorted(brokers.visible) == rows(1)
+
+
+@BUMPS
+def test_a_driver_that_was_fenced_decides_nothing(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    old = ModelLedger(brokers)
+    asyncio.run(old.fence())
+    asyncio.run(ModelLedger(brokers).fence())
+    state = QueryState(0, "old", Status.DECIDED, (), bumps)
+    with pytest.raises(InvalidProducerEpoch):
+        asyncio.run(old.write(state))
+
+
+@BUMPS
+def test_a_transaction_that_is_over_too_early_leaves_the_batch_undecided(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    name = BatchName(QUERY, "run", 0)
+    written = write(brokers, name)
+    brokers.time_out(written[1])
+    with pytest.raises(WriteError, match=r"transaction\.timeout\.ms"):
+        commit(ModelLedger(brokers), name, written, bumps=bumps)
+    assert brokers.state() is None
+    run_batch(brokers, BatchName(QUERY, "again", 0))
+    assert sorted(brokers.visible) == rows(1)
+
+
+@BUMPS
+def test_a_decided_transaction_that_is_over_stops_the_query_with_a_sentence(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    name = BatchName(QUERY, "run", 0)
+    written = write(brokers, name)
+    decided = QueryState(0, "run", Status.DECIDED, tuple(written), bumps)
+    brokers.states.append(encode_state(decided))
+    brokers.time_out(written[1])
+    for run in ("second", "third"):
+        with pytest.raises(TransactionLost, match="batch 0 of query query was decided, but a part of it is lost"):
+            commit(ModelLedger(brokers), BatchName(QUERY, run, 0), [], bumps=bumps)
+    assert sorted(brokers.visible) == [(0, 0), (0, 2)]
+
+
+def test_a_batch_before_the_newest_is_refused() -> None:
+    brokers = Brokers(bumps=True)
+    run_batch(brokers, BatchName(QUERY, "run", 5))
+    older = BatchName(QUERY, "copy", 4)
+    for work in (lambda: write(brokers, older), lambda: commit(ModelLedger(brokers), older, [], bumps=True)):
+        with pytest.raises(WriteError, match="has written batch 5 already and now comes with batch 4"):
+            work()
+
+
+def test_a_state_is_read_as_it_was_written() -> None:
+    one = OpenTransaction("lamina-query-task-3.0-ab", Producer(7, 2))
+    state = QueryState(12, "run", Status.DECIDED, (one,), True, {"3.0": one})
+    assert decode_state(encode_state(state)) == state
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"version":1}', b"\xff", b'{"version":"a"}'])
+def test_what_is_no_state_is_one_sentence(data: bytes) -> None:
+    with pytest.raises(WriteError, match="no decision"):
+        decode_state(data)
+
+
+def test_a_state_of_a_later_version_is_refused() -> None:
+    with pytest.raises(WriteError, match="version 2"):
+        decode_state(b'{"version":2}')

@@ -1,0 +1,282 @@
+"""Producing, and committing from elsewhere, against real brokers: what readers of committed records see."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lamina.errors import InvalidTransactionTimeout
+from lamina.peer.cluster import ClusterClient
+from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from lamina.peer.retries import Backoff
+from lamina.peer.transacting import Producer
+from lamina.producing.committing import abort_attempts, commit_batch
+from lamina.producing.decisions import (
+    BatchName,
+    OpenTransaction,
+    Slot,
+    UseNew,
+    UsePooled,
+    WriteNothing,
+    new_attempt_id,
+    plan_attempt,
+)
+from lamina.producing.errors import DeliveryFailed, WriteError
+from lamina.producing.producer import Batch, BatchProducer, DeliveryLimits
+from lamina.producing.query_ledger import QueryLedger
+from lamina.producing.transactions import Transactions
+from lamina.records.batch import walk
+from lamina.records.record import Record, build_batch
+from tests.broker.process import BrokerProcess
+from tests.broker.transacting import seen_by_readers
+from tests.peer.clients import MIB, NOW_MS, client, create
+
+PREFIX, DECISIONS = "sink", "decisions"
+BACKOFF = Backoff(10, 100, lambda: 0.5)
+TIMEOUT_MS = 60_000
+BUMPS = pytest.mark.parametrize("bumps", [False, True], ids=["classic", "bumping"])
+
+
+def run(servers: str, scenario: Callable[[ClusterClient], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with client(servers) as cluster:
+            await scenario(cluster)
+
+    asyncio.run(main())
+
+
+def batches(topic: str, values: list[bytes], producer: Producer | None = None, *, sequence: int = 0) -> list[Batch]:
+    """One a value."""
+    return [
+        Batch(
+            topic,
+            0,
+            1,
+            build_batch(
+                [Record(0, NOW_MS, None, value)],
+                producer_id=-1 if producer is None else producer.id,
+                producer_epoch=-1 if producer is None else producer.epoch,
+                base_sequence=-1 if producer is None else sequence + number,
+                is_transactional=producer is not None,
+            ),
+        )
+        for number, value in enumerate(values)
+    ]
+
+
+async def seen(cluster: ClusterClient, topic: str, isolation_level: int = READ_COMMITTED) -> list[bytes]:
+    """All of it, segment by segment."""
+    data, offset = b"", 0
+    aborted: dict[tuple[int, int], Any] = {}
+    while True:
+        fetched = await cluster.fetch(topic, 0, offset, max_bytes=MIB, max_wait_ms=0, isolation_level=isolation_level)
+        aborted |= {(one.producer_id, one.first_offset): one for one in fetched.aborted_transactions}
+        if not len(fetched.records):
+            return seen_by_readers(data, aborted.values())
+        data += bytes(fetched.records)
+        offset = [header.next_offset for _, header in walk(fetched.records)][-1]
+
+
+async def until_seen(cluster: ClusterClient, topic: str, wanted: list[bytes]) -> None:
+    """Markers are written after the end of a transaction is confirmed."""
+    async with asyncio.timeout(30):
+        while sorted(await seen(cluster, topic)) != wanted:
+            await asyncio.sleep(0)
+
+
+class Query:
+    """One run of a query whose tasks write one value each to one partition."""
+
+    def __init__(self, cluster: ClusterClient, topic: str, query: str, run_name: str, *, bumps: bool) -> None:
+        self.cluster, self.topic, self.query, self.run, self.bumps = cluster, topic, query, run_name, bumps
+        self.transactions = Transactions(cluster, BACKOFF, 30_000)
+
+    def ledger(self) -> QueryLedger:
+        return QueryLedger(self.cluster, self.transactions, self.query, PREFIX, DECISIONS, TIMEOUT_MS, lambda: NOW_MS)
+
+    async def attempt(self, batch: int, task: int, value: bytes) -> OpenTransaction | None:
+        name, slot = BatchName(self.query, self.run, batch), Slot(task, 0)
+        ledger = self.ledger()
+        await ledger.ensure()
+        match plan_attempt(await ledger.read(), name, slot):
+            case WriteNothing():
+                return None
+            case UsePooled(transaction):
+                mine = transaction
+            case UseNew():
+                new = new_attempt_id(PREFIX, name, slot, uuid4().hex[:8])
+                mine = OpenTransaction(new, await self.transactions.begin(new, TIMEOUT_MS))
+        if not self.bumps:
+            await self.transactions.add_partitions(mine, {self.topic: [0]})
+        producer = BatchProducer(
+            self.cluster, BACKOFF, DeliveryLimits(), mine.transactional_id, joins_by_produce=self.bumps
+        )
+        await producer.send(batches(self.topic, [value], mine.producer))
+        await producer.flush()
+        return mine
+
+    async def write(self, batch: int, tasks: int = 2) -> list[OpenTransaction]:
+        written = [await self.attempt(batch, task, b"%d.%d" % (batch, task)) for task in range(tasks)]
+        return [one for one in written if one is not None]
+
+    async def commit(self, batch: int, written: list[OpenTransaction]) -> None:
+        await commit_batch(self.ledger(), BatchName(self.query, self.run, batch), written, bumps=self.bumps)
+
+
+def values(batches_written: int) -> list[bytes]:
+    return [b"%d.%d" % (batch, task) for batch in range(batches_written) for task in range(2)]
+
+
+@BUMPS
+def test_batches_are_seen_when_they_are_committed_and_take_few_ids(
+    broker: BrokerProcess, topic: str, bumps: bool
+) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", "run", bumps=bumps)
+        for batch in range(5):
+            written = await query.write(batch)
+            assert sorted(await seen(cluster, topic)) == values(batch)
+            await query.commit(batch, written)
+            await until_seen(cluster, topic, values(batch + 1))
+        found = await query.ledger().read()
+        assert found is not None
+        assert found.batch == 4
+        assert len(found.pool) == 2
+        assert not await query.ledger().open_transactions()
+
+    run(broker.address, scenario)
+
+
+@BUMPS
+def test_a_run_that_died_leaves_nothing_and_a_decided_batch_is_not_written_again(
+    broker: BrokerProcess, topic: str, bumps: bool
+) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        first = Query(cluster, topic, f"q-{topic}", "first", bumps=bumps)
+        await first.commit(0, await first.write(0))
+        await first.write(1)
+        second = Query(cluster, topic, f"q-{topic}", "second", bumps=bumps)
+        assert await second.write(0) == []
+        await second.commit(1, await second.write(1))
+        await until_seen(cluster, topic, values(2))
+        assert len(await seen(cluster, topic, READ_UNCOMMITTED)) == 6
+        third = Query(cluster, topic, f"q-{topic}", "third", bumps=bumps)
+        assert await third.write(1) == []
+        await third.commit(1, [])
+        assert sorted(await seen(cluster, topic)) == values(2)
+
+    run(broker.address, scenario)
+
+
+@BUMPS
+def test_an_end_may_be_repeated(broker: BrokerProcess, topic: str, bumps: bool) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", "run", bumps=bumps)
+        (written,) = await query.write(0, tasks=1)
+        for _ in range(3):
+            await query.transactions.end(written, is_commit=True, bumps=bumps)
+        await until_seen(cluster, topic, [b"0.0"])
+
+    run(broker.address, scenario)
+
+
+def test_attempts_that_are_aborted_are_not_seen(broker: BrokerProcess, topic: str) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", "run", bumps=True)
+        written = await query.write(0)
+        assert not await seen(cluster, topic)
+        await abort_attempts(query.ledger(), written, bumps=True)
+        assert not await seen(cluster, topic)
+        assert not await query.ledger().open_transactions()
+
+    run(broker.address, scenario)
+
+
+def test_a_transaction_that_another_ended_leaves_its_batch_undecided(broker: BrokerProcess, topic: str) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", "run", bumps=True)
+        written = await query.write(0)
+        await query.transactions.end(written[1], is_commit=False, bumps=True)
+        with pytest.raises(WriteError, match="has ended before all tasks were done"):
+            await query.commit(0, written)
+        again = Query(cluster, topic, f"q-{topic}", "again", bumps=True)
+        await again.commit(0, await again.write(0))
+        await until_seen(cluster, topic, values(1))
+
+    run(broker.address, scenario)
+
+
+def test_a_driver_that_was_fenced_is_told_so(broker: BrokerProcess, topic: str) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", "run", bumps=True)
+        await query.commit(0, await query.write(0))
+        old, new = query.ledger(), query.ledger()
+        await old.fence()
+        await new.fence()
+        state = await new.read()
+        assert state is not None
+        with pytest.raises(WriteError, match="another driver has taken over"):
+            await old.write(state)
+        await new.write(state)
+
+    run(broker.address, scenario)
+
+
+def test_a_state_is_found_behind_those_of_other_queries(broker: BrokerProcess, topic: str) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        mine = Query(cluster, topic, f"mine-{topic}", "run", bumps=True)
+        await mine.commit(0, await mine.write(0))
+        other = Query(cluster, topic, f"other-{topic}", "run", bumps=True).ledger()
+        await other.fence()
+        state = await mine.ledger().read()
+        assert state is not None
+        for _ in range(100):
+            await other.write(state)
+        assert await mine.ledger().read() == state
+
+    run(broker.address, scenario)
+
+
+def test_many_batches_of_many_partitions_without_a_transaction(broker: BrokerProcess, topic: str) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        producer_id = await Transactions(cluster, BACKOFF, 30_000).begin(None, TIMEOUT_MS)
+        assert producer_id.epoch == 0
+        producer = BatchProducer(cluster, BACKOFF, DeliveryLimits(buffer_bytes=1_000, max_request_bytes=300))
+        wanted = [b"%d" % number for number in range(300)]
+        await producer.send(batches(topic, wanted))
+        await producer.flush()
+        assert await seen(cluster, topic) == wanted
+
+    run(broker.address, scenario)
+
+
+def test_a_topic_or_partition_that_does_not_exist_is_one_sentence(broker: BrokerProcess, topic: str) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        producer = BatchProducer(cluster, BACKOFF, DeliveryLimits())
+        (batch,) = batches(topic, [b"x"])
+        await producer.send([batch._replace(partition=7)])
+        with pytest.raises(
+            DeliveryFailed, match=f"{topic}-7: 1 records could not be written: there is no such partition"
+        ):
+            await producer.flush()
+
+    run(broker.address, scenario)
+
+
+def test_a_timeout_that_brokers_do_not_allow_is_refused_before_anything_is_written(broker: BrokerProcess) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        with pytest.raises(InvalidTransactionTimeout):
+            await Transactions(cluster, BACKOFF, 30_000).begin("too-long", 2**31 - 1)
+
+    run(broker.address, scenario)
