@@ -10,21 +10,14 @@ from pathlib import Path
 
 import atheris
 
+from fuzz.compiled import compiled_modules
 from fuzz.targets import load
 
 _SOURCES = Path(__file__).parents[1] / "src"
-_COMPILED = [
-    "lamina.records.kernel",
-    "lamina.compaction.fate",
-    "lamina.compaction.keep",
-    *(f"lamina.cleaning.kernels.{path.stem}" for path in (_SOURCES / "lamina/cleaning/kernels").glob("*.py")),
-    *(f"lamina.records.columns.{path.stem}" for path in (_SOURCES / "lamina/records/columns").glob("*.py")),
-]
-"""numba compiles their bytecode, which has to stay as it was written."""
 
 
 def main(target: str, flags: list[str]) -> None:
-    with atheris.instrument_imports(include=["lamina"], exclude=_COMPILED):
+    with atheris.instrument_imports(include=["lamina"], exclude=list(compiled_modules(_SOURCES))):
         from lamina.wire import parser
 
         compile_plainly = parser._Source.compile

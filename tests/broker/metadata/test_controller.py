@@ -1,19 +1,26 @@
 """The controller's shell: what it stores, and what it counts of it."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
 from lamina.broker.counters import ReplicationCounters
+from lamina.broker.metadata import controller as controller_shell
 from lamina.broker.metadata.controller import Controller
+from lamina.broker.metadata.following import NOTHING_YET, Asked
+from lamina.broker.metadata.reported import with_report
+from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.controller.election import ElectionFacts
 from lamina.errors import PolicyViolation
 from lamina.image.changes import create_topic, set_configs, set_partitions
-from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.image import Broker, ConfigResource, Image, ResourceType
 from lamina.store.cluster_identity import cluster_id
 from lamina.store.interface import LARGEST_BYTES
 from lamina.store.znodes import ZnodeMetadata
@@ -80,3 +87,30 @@ def test_a_change_too_large_for_the_store_is_refused_and_the_controller_stays_in
         assert controller.stream.image.configs_of(topic) == {"a": "1"}
 
     run(scenario)
+
+
+def test_what_a_report_means_for_many_partitions_is_found_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_on = []
+
+    def spied(*given: Any) -> Image:
+        looked_on.append(threading.current_thread())
+        return with_report(*given)
+
+    monkeypatch.setattr(controller_shell, "with_report", spied)
+
+    async def scenario(controller: Controller, _: ReplicationCounters) -> None:
+        await controller.brokers_registered({1: Broker(1, {}, None, 5)})
+        for count in (1, controller_shell._AT_ONCE):
+            topic = f"of-{count}"
+            await controller.change(partial(with_topic, topic, count))
+            made = Report(is_ready=True, made=frozenset([(topic, 0)]))
+            for report in (made, made, Report(is_ready=True)):
+                await controller.follow(1, 5, Asked(NOTHING_YET, NOTHING_YET, 0, report))
+
+    run(scenario)
+    main = threading.current_thread()
+    assert [thread is main for thread in looked_on] == [True, True, False, False]
+
+
+def with_topic(name: str, count: int, image: Image) -> Image:
+    return create_topic(image, name, topic_id(count), [(1,)] * count)

@@ -5,7 +5,10 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
+import pytest
+
 from lamina.broker.counters import ReplicationCounters
+from lamina.broker.metadata import controller
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.following import NOTHING_YET, Asked
 from lamina.broker.metadata.reports import Report
@@ -73,6 +76,13 @@ class Office:
     @property
     def partition(self) -> Partition:
         return self.controller.stream.image.partition(*KEY)
+
+
+@pytest.fixture(autouse=True, params=["few", "many"])
+def partitions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many, decisions are taken on a thread."""
+    if request.param == "many":
+        monkeypatch.setattr(controller, "_AT_ONCE", 0)
 
 
 def live(script: Callable[[Office], Coroutine[Any, Any, None]]) -> None:

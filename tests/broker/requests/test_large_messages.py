@@ -229,6 +229,17 @@ def test_what_follows_from_a_change_is_done_in_turns(broker: InProcessBroker, mo
     assert len(turns) == decided + configured + forgotten_at_once + adopted + served + led + reported + answered
 
 
+def test_topics_are_deleted_in_turns(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [f"t{number}" for number in range(5)]
+    for name in few:
+        broker.create(name)
+    turns = turns_of_entries(broker, monkeypatch)
+    broker.ask(20, 6, topics=[{"name": name} for name in few])
+    found, configured, closed, forgotten, answered = [5] * 5
+    marked_at_once = forgotten_at_once = 1
+    assert len(turns) == found + marked_at_once + configured + closed + forgotten_at_once + forgotten + answered
+
+
 @pytest.mark.parametrize("api", LARGE)
 def test_a_large_request_leaves_the_garbage_collector_nothing(broker: InProcessBroker, api: str) -> None:
     """What holds itself is not freed by the time of its answer: the collector walks it, on the loop."""

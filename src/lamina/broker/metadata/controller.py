@@ -19,22 +19,17 @@ from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.broker.metadata.change_telling import tell_changes
 from lamina.broker.metadata.following import LONGEST_WAIT_MS, Answer, Asked
 from lamina.broker.metadata.metadata import Change
+from lamina.broker.metadata.reported import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads, giving_way
 from lamina.controller.brokers import (
     Arrival,
-    broker_drains,
-    broker_ready,
     broker_unregistered,
     brokers_gone,
     elect_waiting,
-    replicas_made,
-    replicas_offline,
-    replicas_removed,
     take_over,
     waiting_partitions,
 )
-from lamina.controller.deletion import deletion_reported
 from lamina.controller.elect_leaders import balance_leaders
 from lamina.controller.election import ElectionFacts
 from lamina.controller.in_sync import InSyncRequests, alter_partitions
@@ -57,6 +52,8 @@ _RELEASE_SECONDS = 1.0
 """How long a broker that is unregistered may take to follow that others lead."""
 _SILENT_SECONDS = 1.5 * LONGEST_WAIT_MS / 1000
 """A broker that follows asks more often."""
+_AT_ONCE = 1000
+"""Partitions that a decision looks at on the loop, within some five milliseconds; at more it looks on a thread."""
 
 
 class Controller:
@@ -208,6 +205,12 @@ class Controller:
         await self._change(partial(self._on_thread, taken_over))
         self._is_in_office.set()
 
+    def _decided(self, decide: Callable[[Image], Image], image: Image) -> Image | Awaitable[Image]:
+        """Take a decision that may look at every partition."""
+        if sum(len(topic.partitions) for topic in image.topics.values()) <= _AT_ONCE:
+            return decide(image)
+        return self._on_thread(decide, image)
+
     async def _on_thread(self, decide: Callable[[Image], Image], image: Image) -> Image:
         """Take a decision that looks at every partition: it would hold the loop up."""
 
@@ -275,7 +278,12 @@ class Controller:
         await asyncio.sleep(self._unclean_wait_seconds)
         self._timed -= partitions
         self.facts = replace(self.facts, overdue=self.facts.overdue | partitions)
-        await self.change(lambda image: elect_waiting(image, self.facts))
+
+        def elected(image: Image) -> Image | Awaitable[Image]:
+            facts = self.facts
+            return self._decided(lambda image: elect_waiting(image, facts), image)
+
+        await self.change(elected)
 
     async def balance_leaders(self, allowed_percentage: int) -> None:
         """Bring leaders back to their preferred replicas, where too many are elsewhere (R49)."""
@@ -357,27 +365,14 @@ class Controller:
             return
 
     async def _take_report(self, broker: Broker, report: Report) -> None:
-        def reported(image: Image) -> Image:
-            return self._reported(image, broker, report)
+        if may_have_news(self.stream.image, broker, report):
+            await self.change(lambda image: self._reported(image, broker, report))
 
-        if reported(self.stream.image) is not self.stream.image:
-            await self.change(reported)
-
-    def _reported(self, image: Image, broker: Broker, report: Report) -> Image:
+    def _reported(self, image: Image, broker: Broker, report: Report) -> Image | Awaitable[Image]:
         """The image in which a report stands; the same one where there is nothing new in it."""
         registered = self._registered.get(broker.id)
         if registered is None or registered.epoch != broker.epoch:
             # It went while its report waited for its turn.
             return image
-        image = replicas_made(image, broker.id, report.made)
-        image = replicas_removed(image, broker.id, report.removed)
-        image = deletion_reported(image, broker.id, report.deleted)
-        known = image.brokers.get(broker.id)
-        if known is None or known.epoch != broker.epoch:
-            return broker_ready(image, self._arrival(broker), self.facts) if report.is_ready else image
-        # What is lost is looked at each time: it can be made again as soon as it is out of the in-sync set.
-        if report.lost or known.offline != report.offline | report.lost:
-            image = replicas_offline(image, broker.id, report.offline - report.lost, report.lost, self.facts)
-        if report.is_draining and not known.is_draining:
-            image = broker_drains(image, broker.id, self.facts)
-        return image
+        arrival, facts = self._arrival(broker), self.facts
+        return self._decided(lambda image: with_report(image, arrival, report, facts), image)

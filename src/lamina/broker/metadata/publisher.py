@@ -20,7 +20,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.removal import Removal
 from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.threads import Threads
-from lamina.broker.turns import Turns
+from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.image.changes import mark_made, remove_topic
@@ -171,6 +171,9 @@ class Publisher:
         if retired:
             removed += await self._replicas.retire(retired, lambda name: self.config_of(new, name), self._going)
         self._cluster.image = new
+        if changes.brokers:
+            async for partition in in_turns(list(self._partitions), self._clocks):
+                partition.brokers_changed()
         for listener in self._listeners:
             listener.image_changed(changes)
         gone_before = self._gone_before(new, old)

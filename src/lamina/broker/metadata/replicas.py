@@ -327,7 +327,11 @@ class Replicas:
         They are removed later.
         """
         closed: dict[str, list[TopicPartition]] = {}
-        delays_ms = {name: config_of(name).file_delete_delay_ms for name in {topic.name for topic, _ in replicas}}
+        delays_ms: dict[str, int] = {}
+        turns = Turns(self._clocks)
+        for name in dict.fromkeys(topic.name for topic, _ in replicas):
+            delays_ms[name] = config_of(name).file_delete_delay_ms
+            await turns.step()
         await self._close_all(replicas, going, closed)
         gone: list[TopicPartition] = []
         for directory in self._directories:

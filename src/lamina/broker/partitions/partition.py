@@ -410,8 +410,22 @@ class Partition:
         return len(leader.in_sync) - before
 
     def in_sync_refused(self, proposal: InSyncProposal, error_code: int) -> bool:
-        """The controller has not stored a change. Returns whether it has to be asked again."""
-        return self.leader is not None and self.leader.refused(proposal, error_code)
+        """The controller has not stored a change. Returns whether it has to be asked again.
+
+        Where it is given up nobody waits any more for who was to join by it (R13).
+        """
+        leader = self.leader
+        if leader is None:
+            return False
+        is_wanted = leader.refused(proposal, error_code)
+        self._advance(0)
+        return is_wanted
+
+    def brokers_changed(self) -> None:
+        """Other brokers are there than before: replicas that went are waited for no longer (R11, R17)."""
+        if self.is_replicated:
+            self._advance(0)
+            self._tell_deleted()
 
     # Following
 
@@ -513,6 +527,9 @@ class Partition:
 
     def when_deleted(self, offset: int, waiter: Waiter) -> None:
         """Tell ``waiter`` when no replica that is online starts below ``offset``; at once where that is so."""
+        if self.leader is None:
+            waiter(self._not_leader())
+            return
         self._deletion_waiters.add(offset, waiter)
         self._tell_deleted()
         self._tell_replicas()

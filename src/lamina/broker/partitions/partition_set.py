@@ -27,8 +27,10 @@ class Partitions:
         self._by_key: dict[TopicPartition, Partition] = {}
         self._names: dict[UUID, str] = {}
         self._missing: dict[TopicPartition, str] = {}
-        self._offline: dict[str, frozenset[int]] = {}
+        self._offline: dict[str, set[int]] = {}
         """Those without a log, and those whose log has failed."""
+        self._told_offline: dict[str, frozenset[int]] = {}
+        """As they were told of a topic, until another one goes or comes back."""
         self.is_closing = False
         """Whether the broker stops: nothing may wait for a partition any more."""
         self.on_offline: Callable[[Partition], None] | None = None
@@ -50,7 +52,7 @@ class Partitions:
         """A partition that should be here and has no log: it is offline, and answers with a storage error."""
         self._missing[topic, index] = reason
         self._names[topic_id] = topic
-        self._offline[topic] = self.offline(topic) | {index}
+        self._take_note(topic, index)
 
     @property
     def missing(self) -> int:
@@ -65,18 +67,25 @@ class Partitions:
 
     def offline(self, topic: str) -> frozenset[int]:
         """The partitions of a topic that should be served here and cannot be."""
-        return self._offline.get(topic, _NONE)
+        if topic not in self._offline:
+            return _NONE
+        told = self._told_offline.get(topic)
+        if told is None:
+            told = self._told_offline[topic] = frozenset(self._offline[topic])
+        return told
 
     def remove(self, topic: str, index: int) -> Partition | None:
         self._missing.pop((topic, index), None)
-        if index in self.offline(topic):
-            self._offline[topic] -= {index}
+        if self._is_noted(topic, index):
+            self._offline[topic].discard(index)
+            self._told_offline.pop(topic, None)
         return self._by_key.pop((topic, index), None)
 
     def forget_topic(self, topic_id: UUID) -> None:
         name = self._names.pop(topic_id, None)
         if name is not None:
             self._offline.pop(name, None)
+            self._told_offline.pop(name, None)
 
     def get(self, topic: str, index: int) -> Partition:
         """The partition. Raises KAFKA_STORAGE_ERROR for one that is missing, NOT_LEADER_OR_FOLLOWER for one that other
@@ -122,14 +131,21 @@ class Partitions:
     def directory_failed(self) -> None:
         """A log directory has gone offline with its partitions: wake their waiters, and stop their coordinators."""
         for partition in list(self):
-            if partition.log.failure is not None:
+            if partition.log.failure is not None and not self._is_noted(partition.topic, partition.index):
                 partition.release_all()
                 self._went_offline(partition)
 
     def _went_offline(self, partition: Partition) -> None:
-        self._offline[partition.topic] = self.offline(partition.topic) | {partition.index}
+        self._take_note(partition.topic, partition.index)
         if self.on_offline is not None:
             self.on_offline(partition)
+
+    def _take_note(self, topic: str, index: int) -> None:
+        self._offline.setdefault(topic, set()).add(index)
+        self._told_offline.pop(topic, None)
+
+    def _is_noted(self, topic: str, index: int) -> bool:
+        return index in self._offline.get(topic, ())
 
     def release_all(self) -> None:
         """The broker stops: wake all waiters, and let none wait again."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.partitions.commits import all_deleted_within
 from lamina.errors import ErrorCode
 from tests.broker.requests.handlers.replicated import FOR_EVER_MS, ME, OTHER, THIRD, ReplicatedBroker
 
@@ -119,6 +120,15 @@ def test_r17_a_replica_that_is_away_is_not_waited_for(broker: ReplicatedBroker) 
     assert deleted(broker, begin_delete(broker, -1)) == (ErrorCode.NONE, 3)
 
 
+def test_r17_a_replica_that_goes_is_waited_for_no_longer(broker: ReplicatedBroker) -> None:
+    broker.fetch(3, replica_id=OTHER, log_start=2)
+    begun = begin_delete(broker, 2)
+    assert not broker.settled(begun)
+    broker.lose(THIRD)
+    assert broker.settled(begun)
+    assert deleted(broker, begun) == (ErrorCode.NONE, 2)
+
+
 def test_r17_the_time_may_be_over(broker: ReplicatedBroker) -> None:
     broker.fetch(3, replica_id=OTHER)
     assert deleted(broker, begin_delete(broker, 1, timeout=1)) == (ErrorCode.REQUEST_TIMED_OUT, -1)
@@ -137,3 +147,17 @@ def test_r21_a_leader_that_resigns_tells_who_waits_for_a_deletion(broker: Replic
     broker.place(leader=OTHER)
     assert deleted(broker, begun) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     assert deleted(broker, begin_delete(broker, 2)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_r21_a_leader_that_resigned_while_others_were_deleted_from_tells_so_of_that_one_alone(
+    broker: ReplicatedBroker,
+) -> None:
+    """The role goes in a turn that many partitions of one request leave to others."""
+    broker.fetch(3, replica_id=OTHER)
+    broker.place(leader=OTHER)
+    clocks = broker.parts.clocks
+    waiting = all_deleted_within([(broker.partition, 2)], FOR_EVER_MS, clocks)
+    failed = broker.parts.loop.run_until_complete(waiting)
+    assert failed["t", 0].code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.place()
+    broker.fetch(3, replica_id=OTHER, log_start=2)

@@ -126,6 +126,28 @@ def test_who_leads_on_in_the_next_epoch_still_answers(broker: ReplicatedBroker) 
     assert broker.produced(begun).error_code == ErrorCode.NONE
 
 
+@pytest.mark.parametrize("is_refused_first", [True, False])
+def test_r11_a_replica_that_goes_before_it_has_joined_holds_nothing_back(
+    broker: ReplicatedBroker, is_refused_first: bool
+) -> None:
+    """Nobody appends, nobody fetches, and no leader moves: the high watermark has to be looked at by itself."""
+    broker.fetch(0, replica_id=THIRD)
+    (proposal,) = broker.proposals
+    begun = broker.begin_produce()
+    broker.fetch(1, replica_id=OTHER)
+    assert not broker.settled(begun)
+    if is_refused_first:
+        broker.partition.in_sync_refused(proposal, ErrorCode.INELIGIBLE_REPLICA)
+        assert not broker.settled(begun), "as long as it is there it is about to join"
+        broker.lose(THIRD)
+    else:
+        broker.lose(THIRD)
+        assert not broker.settled(begun), "it may have joined"
+        broker.partition.in_sync_refused(proposal, ErrorCode.INELIGIBLE_REPLICA)
+    assert broker.settled(begun)
+    assert broker.produced(begun).error_code == ErrorCode.NONE
+
+
 def test_r80_a_log_that_fails_tells_who_waits_for_replicas(broker: ReplicatedBroker) -> None:
     begun = broker.begin_produce()
     assert not broker.settled(begun)
