@@ -30,8 +30,8 @@ class Outgoing:
     records: int
     due: float
     """When to give up."""
-    failure: KafkaError | None = None
-    """Of its last attempt."""
+    last_error: KafkaError | None = None
+    """Why its last attempt failed."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Outbox:
     @property
     def is_broken(self) -> bool:
         """Whether one in flight has failed: nothing is sent until all have come back."""
-        return any(one.failure is not None for one in self._in_flight)
+        return any(one.last_error is not None for one in self._in_flight)
 
     def add(self, batch: Outgoing) -> None:
         self._waiting.append(batch)
@@ -71,7 +71,7 @@ class Outbox:
     def take(self) -> Outgoing:
         """What `peek` gave, as sent."""
         batch = self._waiting.popleft()
-        batch.failure = None
+        batch.last_error = None
         self._in_flight.append(batch)
         self._pending += 1
         return batch
@@ -91,7 +91,7 @@ class Outbox:
         is_behind = error.code == _PREDECESSOR_MISSING and self._in_flight[0] is not batch
         if now >= batch.due or not (is_behind or is_retriable(error) or error.code in _TRIED_AGAIN):
             raise error
-        batch.failure = error
+        batch.last_error = error
         self._came_back()
         return False
 
