@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -280,18 +281,23 @@ def test_answers_are_json_that_no_other_page_may_read(broker: BrokerProcess) -> 
     assert told.headers["Cache-Control"] == "no-store"
 
 
-def test_transactions_are_told(broker: BrokerProcess) -> None:
+def test_transactions_are_told(broker: BrokerProcess, topic: str) -> None:
+    def told_of_it() -> Any:
+        every = get(broker, "/v1/transactions?limit=1000")["transactions"]
+        [told] = [one for one in every if one["transactional_id"] == topic]
+        return told
+
     with RawClient(broker) as client:
-        client.create_topic("transacted")
-    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "of the admin"})
+        client.create_topic(topic)
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
-    producer.produce("transacted", b"v", partition=0)
+    producer.produce(topic, b"v", partition=0)
     assert producer.flush(30) == 0
-    [told] = get(broker, "/v1/transactions")["transactions"]
-    assert (told["transactional_id"], told["state"], told["timeout_ms"]) == ("of the admin", "Ongoing", 60_000)
-    assert told["partitions"] == [{"topic": "transacted", "partition": 0}]
+    told = told_of_it()
+    assert (told["transactional_id"], told["state"], told["timeout_ms"]) == (topic, "Ongoing", 60_000)
+    assert told["partitions"] == [{"topic": topic, "partition": 0}]
     assert told["started_ms"] >= NOW_MS
     producer.commit_transaction(30)
-    [told] = get(broker, "/v1/transactions")["transactions"]
+    told = told_of_it()
     assert (told["state"], told["partitions"]) == ("CompleteCommit", [])
