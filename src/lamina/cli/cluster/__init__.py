@@ -1,4 +1,4 @@
-"""``lamina cluster``: a cluster on this machine, found by its directory alone."""
+"""``lamina cluster``: a cluster on this machine, found by its directory alone; and what moves a cluster of any kind."""
 
 import click
 
@@ -30,7 +30,8 @@ def command() -> None:
     """Run a cluster on this machine: a ZooKeeper and some brokers.
 
     For trying, testing and small installations. Everything is in one directory, and by it any terminal finds the
-    cluster. What acts on any cluster is under `lamina brokers` and `lamina topics`.
+    cluster. `adopt`, `backup` and `restore` are for clusters of any kind. What else acts on any cluster is under
+    `lamina brokers` and `lamina topics`.
     """
 
 
