@@ -34,7 +34,11 @@ def _program() -> str:
         raise LoadError("The load generator is a C program: there is no `cc` or `gcc` on the PATH.")
     program = Path(tempfile.gettempdir()) / f"lamina-load-{SOURCE.stat().st_mtime_ns}"
     if not program.exists():
-        subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", str(program), str(SOURCE)], check=True)
+        with tempfile.TemporaryDirectory(prefix="lamina-load-") as directory:
+            compiled = Path(directory) / "load"
+            subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", str(compiled), str(SOURCE)], check=True)
+            # Another process may look for it at this moment: it is there as a whole, or not at all.
+            compiled.replace(program)
     return str(program)
 
 

@@ -69,7 +69,7 @@ def test_an_answer_that_tells_an_error_ends_the_load() -> None:
     brokers = [FakeBroker(), FakeBroker(error=6)]
     try:
         with pytest.raises(LoadError, match="error 6"):
-            run_load([one.address for one in brokers], [FRAME] * 2, 4, 60, count=50)
+            run_load([one.address for one in brokers], [FRAME] * 2, 4, 60)
     finally:
         for broker in brokers:
             broker.close()
