@@ -32,7 +32,6 @@ class Load:
         """The last number that was acknowledged of each key."""
         self.committed: set[int] = set()
         """Numbers of transactions."""
-        self.aborted: set[int] = set()
         self.producer_ids: list[int] = []
         self.errors: list[BaseException] = []
         self._over = threading.Event()
@@ -109,7 +108,6 @@ class Load:
                 producer.produce(topic, b"%d" % number)
             if number % 5 == 4:
                 producer.abort_transaction(WAIT_SECONDS)
-                self.aborted.add(number)
             else:
                 producer.commit_transaction(WAIT_SECONDS)
                 self.committed.add(number)
@@ -218,7 +216,7 @@ def test_nothing_that_was_acknowledged_before_a_backup_is_lost_in_it(tmp_path: P
             commit(brokers.bootstrap, 50)
             before = Load(brokers.bootstrap)
             before.plain, before.compacted = dict(load.plain), dict(load.compacted)
-            before.committed, before.aborted = set(load.committed), set(load.aborted)
+            before.committed = set(load.committed)
             killed = brokers.leader("plain")
             backing_up = threading.Timer(0.7, brokers.kill, (killed,))
             backing_up.start()
@@ -291,15 +289,12 @@ def check_restored(processes: list[BrokerProcess], before: Load, load: Load, top
     # Whoever had a transaction open when the backup was taken has it ended by its coordinator.
     again = Producer({"bootstrap.servers": bootstrap, "transactional.id": "pairs", "log_level": 0})
     again.init_transactions(WAIT_SECONDS)
-    sides = []
     for topic in ("left", "right"):
         eventually(lambda topic=topic: is_stable(bootstrap, topic), WAIT_SECONDS)  # type: ignore[misc]
         numbers = [number_in(one) for one in read(bootstrap, topic)]
-        assert len(numbers) == len(set(numbers))
-        sides.append(set(numbers))
-    assert sides[0] == sides[1]
-    assert before.committed <= sides[0]
-    assert not before.aborted & sides[0]
+        assert before.committed <= set(numbers)
+        # One side may go further than the other: they are not read at the same moment.
+        assert numbers == [number for number in sorted(load.committed) if number <= numbers[-1]]
 
 
 def is_stable(bootstrap: str, topic: str) -> bool:

@@ -9,7 +9,8 @@ Nothing is asked of brokers that a consumer would not ask. Why the result can be
   away under the reader's eyes has a newer one with its key in what follows.
 - **The state of transactions comes last.** A transaction that is open in what was taken of a partition is either still
   open there, and is ended by the coordinator that loads that state; or it has ended meanwhile, and then the partition
-  is taken further, up to the marker.
+  is taken further, up to the marker. No partition shows a part of a transaction. But they are not read at one moment:
+  what ended meanwhile may be in some of them and not in others.
 - **The metadata is read again in the end**: it has the leader epochs of all that was taken, and producer ids above all.
   Topics that are not in it any more were deleted, and go from the backup.
 
