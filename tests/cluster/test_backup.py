@@ -16,7 +16,8 @@ from tests.cli.running import Outcome, run_process
 from tests.cluster.three_brokers import ALL, WAIT_SECONDS, ThreeBrokers
 from tests.offline.test_backup import new_producer_id
 
-PARTITIONS = 2
+PARTITIONS = 3
+"""Each broker is the first among the replicas of one, and has records to restore."""
 KEYS = 20
 EARLIEST_SECONDS = 20.0
 
