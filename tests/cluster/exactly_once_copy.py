@@ -1,4 +1,4 @@
-"""Copies of one topic to another, each record exactly once: on a thread here, or as a process that can be killed."""
+"""A process that copies one topic to another, each record exactly once, and can be killed; and what it told."""
 
 import json
 import subprocess
@@ -9,11 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tests.cluster.copying import SEPARATOR, Copying
+from tests.cluster.copying import SEPARATOR
 from tests.cluster.verifiable_producer import WAIT_SECONDS, Now, monotonic_ms
 from tests.history.events import Assigned, History, Partition, Read, Send, SendOutcome, TransactionOutcome
-
-_A_TRANSACTION = 50
 
 
 class Failure(NamedTuple):
@@ -30,72 +28,16 @@ def copied_value(value: bytes) -> bytes:
     return value.partition(SEPARATOR)[0]
 
 
-class CopyEvents:
-    """What a copy told of itself."""
+class CopyProcess:
+    """As a context."""
 
-    def __init__(self) -> None:
+    def __init__(self, bootstrap: str, source: str, target: str, name: str, a_transaction: int, kept: Path) -> None:
+        """All that it tells is ``kept`` in a file."""
         self.events: list[Event] = []
         self.copied = 0
         """Committed."""
         self.failure: Failure | None = None
         self._progress = threading.Condition()
-
-    def tell(self, *event: Any) -> None:
-        with self._progress:
-            self.events.append(list(event))
-            if event[0] == "ended" and event[2] == TransactionOutcome.COMMITTED:
-                self.copied += event[3]
-            self._progress.notify_all()
-
-    def fail(self, failure: Failure) -> None:
-        with self._progress:
-            self.failure = failure
-            self._progress.notify_all()
-
-    def await_copied(self, records: int, seconds: float = WAIT_SECONDS) -> None:
-        with self._progress:
-            assert self._progress.wait_for(lambda: self.copied >= records or self.failure, seconds), (
-                f"{self.copied} of {records} records were copied within {seconds:g} s"
-            )
-        assert self.failure is None, self.failure
-
-    def await_failure(self, seconds: float = WAIT_SECONDS) -> Failure:
-        with self._progress:
-            self._progress.wait_for(lambda: self.failure is not None, seconds)
-        assert self.failure is not None, f"it did not fail within {seconds:g} s"
-        return self.failure
-
-
-class ExactlyOnceCopy(CopyEvents):
-    """From a thread of its own, as a context."""
-
-    def __init__(self, bootstrap: str, source: str, target: str) -> None:
-        super().__init__()
-        self._copying = Copying(bootstrap, source, target, "copy", self.tell, _A_TRANSACTION)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="exactly-once-copy", daemon=True)
-
-    def __enter__(self) -> "ExactlyOnceCopy":
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._copying.run(self._stopping)
-        except BaseException as failure:
-            self.fail(Failure(repr(failure), is_fatal=False))
-
-
-class CopyProcess(CopyEvents):
-    """A process of its own, as a context."""
-
-    def __init__(self, bootstrap: str, source: str, target: str, name: str, a_transaction: int, kept: Path) -> None:
-        """All that it tells is ``kept`` in a file."""
-        super().__init__()
         self.name = name
         self._kept = kept
         self.source = source
@@ -129,6 +71,12 @@ class CopyProcess(CopyEvents):
         self._thread.join()
         self._process.wait()
 
+    def await_failure(self, seconds: float = WAIT_SECONDS) -> Failure:
+        with self._progress:
+            self._progress.wait_for(lambda: self.failure is not None, seconds)
+        assert self.failure is not None, f"it did not fail within {seconds:g} s"
+        return self.failure
+
     def _read(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
@@ -137,9 +85,21 @@ class CopyProcess(CopyEvents):
                 kept.write(line)
                 event = json.loads(line) if line.endswith("\n") else ["cut off"]
                 if event[0] == "failed":
-                    self.fail(Failure(*event[1:]))
+                    self._fail(Failure(*event[1:]))
                 else:
-                    self.tell(*event)
+                    self._tell(*event)
+
+    def _tell(self, *event: Any) -> None:
+        with self._progress:
+            self.events.append(list(event))
+            if event[0] == "ended" and event[2] == TransactionOutcome.COMMITTED:
+                self.copied += event[3]
+            self._progress.notify_all()
+
+    def _fail(self, failure: Failure) -> None:
+        with self._progress:
+            self.failure = failure
+            self._progress.notify_all()
 
     def add_to(self, history: History, now_ms: Now) -> None:
         """What it did, as the history of two clients: a reader and a producer."""

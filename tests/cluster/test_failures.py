@@ -1,15 +1,23 @@
 """Three real brokers under load, and what may happen to them on any day: nothing that was acknowledged is lost."""
 
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.exactly_once_copy import ExactlyOnceCopy, copied_value
+from tests.cluster.exactly_once_copy import copied_value
+from tests.cluster.faults.copies import Copies
+from tests.cluster.faults.story import Story
 from tests.cluster.three_brokers import ALL, SESSION_MS, WAIT_SECONDS, ThreeBrokers
 from tests.cluster.verifiable_consumer import VerifiableConsumer, read_all
 from tests.cluster.verifiable_producer import VerifiableProducer
 from tests.cluster.verifying import verify
 
 pytestmark = pytest.mark.timeout(180)
+
+A_TRANSACTION = 50
 
 
 def test_a_leader_that_is_killed_under_load_is_replaced_and_copies_when_it_is_back(
@@ -93,21 +101,35 @@ def error_of_one_try(brokers: ThreeBrokers, topic: str) -> str | None:
     return outcome[0]
 
 
-def test_a_copy_is_exact_while_the_coordinator_of_its_transactions_is_killed(brokers: ThreeBrokers, topic: str) -> None:
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    with closing(Story(tmp_path / "story")) as story:
+        yield story
+
+
+def test_a_copy_is_exact_while_the_coordinator_of_its_transactions_is_killed(
+    brokers: ThreeBrokers, topic: str, story: Story
+) -> None:
     source, target = f"{topic}-source", f"{topic}-target"
     brokers.create_topic(source, 2)
     brokers.create_topic(target, 2)
     with (
         VerifiableProducer(brokers.bootstrap, source, 2) as producer,
-        ExactlyOnceCopy(brokers.bootstrap, source, target) as copy,
+        Copies(brokers.bootstrap, source, target, A_TRANSACTION, story) as copies,
     ):
-        copy.await_copied(200)
+        copies.start()
+        copies.await_copied(200, WAIT_SECONDS)
         killed = brokers.leader("__transaction_state")
         brokers.kill(killed)
         brokers.restart(killed)
         producer.await_acked(200)
         producer.stop()
-        copy.await_copied(producer.sent)
+        story.within(
+            2 * WAIT_SECONDS,
+            f"all {producer.sent} records are copied",
+            lambda: copies.replaced_if_it_hangs() and copies.copied >= producer.sent,
+            lambda: f"{copies.copied} are",
+        )
     given, copied = read_all(brokers.bootstrap, source, 2), read_all(brokers.bootstrap, target, 2)
     verify(producer, given)
     for partition in range(2):
