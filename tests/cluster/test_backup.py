@@ -149,6 +149,19 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[
     return found
 
 
+def first_offset(bootstrap: str, topic: str) -> int:
+    """Of what is still there: what a log began with may have been cleaned away."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    message = consumer.poll(WAIT_SECONDS)
+    assert message is not None
+    assert message.error() is None
+    offset = message.offset()
+    assert offset is not None
+    consumer.close()
+    return int(offset)
+
+
 def number_in(message: Message) -> int:
     value = message.value()
     assert isinstance(value, bytes)
@@ -214,6 +227,7 @@ def test_nothing_that_was_acknowledged_before_a_backup_is_lost_in_it(tmp_path: P
         load = Load(brokers.bootstrap)
         with load.running():
             load.grow()
+            eventually(lambda: first_offset(brokers.bootstrap, "compacted") > 0, WAIT_SECONDS)
             commit(brokers.bootstrap, 50)
             before = Load(brokers.bootstrap)
             before.plain, before.compacted = dict(load.plain), dict(load.compacted)

@@ -8,6 +8,7 @@ from lamina.log.backup.copier import BackupError, Copier
 from lamina.log.backup.directory import LOGS
 from lamina.log.backup.fetched_log import FetchedLog
 from lamina.log.files import Disk
+from lamina.records.batch import MAX_RELATIVE_OFFSET
 from lamina.records.marker import ControlType, build_marker
 from tests.log.building import NOW_MS, a_batch
 
@@ -70,6 +71,33 @@ def test_an_empty_log_says_where_it_begins(copier: Copier, tmp_path: Path) -> No
     taken = a_log(copier, 70).finish(70)
     assert (taken.log_start_offset, taken.end_offset) == (70, 70)
     assert files(tmp_path) == {f"{70:020d}.log": b""}
+
+
+def test_a_log_whose_first_batches_were_cleaned_away_begins_where_it_began(copier: Copier, tmp_path: Path) -> None:
+    log = a_log(copier, 3)
+    log.append(batches(7, 8), 9)
+    taken = log.finish(9)
+    assert [each.base_offset for each in taken.segments] == [3]
+    assert files(tmp_path) == {f"{3:020d}.log": bytes(batches(7, 8))}
+
+
+def test_a_first_batch_that_is_too_far_from_the_start_has_a_segment_behind_an_empty_one(
+    copier: Copier, tmp_path: Path
+) -> None:
+    far = MAX_RELATIVE_OFFSET + 1
+    log = a_log(copier)
+    log.append(batches(far), far + 1)
+    taken = log.finish(far + 1)
+    assert [(each.base_offset, each.size_bytes) for each in taken.segments] == [(0, 0), (far, len(batches(far)))]
+    assert files(tmp_path) == {f"{0:020d}.log": b"", f"{far:020d}.log": bytes(batches(far))}
+    assert copier.files[f"{LOGS}/orders-3/{0:020d}.log"].size_bytes == 0
+
+
+def test_a_batch_that_lies_across_the_start_is_whole(copier: Copier) -> None:
+    log = a_log(copier, 1)
+    log.append(memoryview(a_batch(b"k=0", b"k=1", b"k=2", base_offset=0)), 3)
+    taken = log.finish(3)
+    assert ([each.base_offset for each in taken.segments], taken.log_start_offset) == ([0], 1)
 
 
 def test_gaps_tell_how_far_a_log_was_cleaned(copier: Copier) -> None:

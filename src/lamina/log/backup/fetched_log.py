@@ -60,20 +60,25 @@ class FetchedLog:
             raise BackupError(f"{partition_directory(*self.key)}: its leader sent a bad batch: {error}") from None
 
     def _write(self, batch: memoryview, header: BatchHeader) -> None:
+        if not self._bases:
+            # A log that was cleaned begins before its first batch: a consumer may have stopped in between.
+            self._begin_segment(min(self.log_start_offset, header.base_offset))
         if self._is_full(header):
-            self.close()
-            self._bases.append(header.base_offset)
-            self._sizes.append(0)
-            self._crc = 0
+            self._begin_segment(header.base_offset)
         if self._file is None:
             self._file = self._copier.disk.open(self._segment_path(), create=True)
         write_fully(self._file, batch, self._sizes[-1])
         self._sizes[-1] += header.size_bytes
         self._crc = crc32c(batch, self._crc)
 
+    def _begin_segment(self, base_offset: int) -> None:
+        self.close()
+        self._bases.append(base_offset)
+        self._sizes.append(0)
+        self._crc = 0
+        self._file = self._copier.disk.open(self._segment_path(), create=True)
+
     def _is_full(self, header: BatchHeader) -> bool:
-        if not self._bases:
-            return True
         is_too_large = self._sizes[-1] > 0 and self._sizes[-1] + header.size_bytes > self._segment_bytes
         return is_too_large or header.last_offset - self._bases[-1] > MAX_RELATIVE_OFFSET
 
@@ -101,9 +106,7 @@ class FetchedLog:
     def finish(self, high_watermark: int) -> TakenPartition:
         """The partition is whole. One without records is an empty segment: it says where the log begins."""
         if not self._bases:
-            self._bases.append(self.log_start_offset)
-            self._sizes.append(0)
-            self._copier.disk.open(self._segment_path(), create=True).close()
+            self._begin_segment(self.log_start_offset)
         self.close()
         self._copier.write(f"{self._path}/{PARTITION_METADATA}", format_partition_metadata(self._topic_id))
         self._copier.sync_dir(self._path)
