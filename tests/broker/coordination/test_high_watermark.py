@@ -267,6 +267,16 @@ def test_too_few_replicas_for_what_cannot_be_taken_back_load_the_machine_again(w
     assert world.notes == {"a": "1"}
 
 
+def test_too_few_replicas_for_what_nobody_asked_for_are_a_warning(
+    world: Replicated, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.partition.configure(_needing_two(world), 1 << 20)
+    assert not world.shard.run(lambda _: Decision([("a", "1")]))
+    (told,) = (one for one in caplog.records if one.levelname in ("WARNING", "ERROR"))
+    assert told.levelname == "WARNING"
+    assert "has 1 in-sync replicas, min.insync.replicas asks for 2" in told.getMessage()
+
+
 def _needing_two(world: Replicated) -> Any:
     return replace(world.parts.metadata.config_of(TOPIC), min_insync_replicas=2)
 

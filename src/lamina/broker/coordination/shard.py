@@ -208,6 +208,10 @@ class Shard(Generic[R, M]):
             return False
         try:
             self._turn(machine, decide)
+        except (CoordinatorNotAvailable, NotCoordinator) as error:
+            # Too few replicas are in sync, or another broker leads: that passes, and nobody has to do anything.
+            logger.warning("%s: %s", self.log.name, error)
+            return False
         except KafkaError as error:
             logger.error("%s: %s", self.log.name, error)
             return False
