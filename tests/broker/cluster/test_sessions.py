@@ -5,8 +5,10 @@ from errno import ENOSPC
 
 import pytest
 
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, NotController
+from lamina.store.interface import Delete
 from lamina.store.member_file import MemberRecord
+from lamina.store.membership import CONTROLLER
 from tests.broker.admin.app_calls import call, subject_of
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
@@ -143,3 +145,23 @@ def lose_session(members: Members, node_id: int) -> None:
 
     members.expire(node_id)
     members.run_until(is_back)
+
+
+def test_a_controller_leaves_an_office_that_somebody_ended_before_it_is_elected_again(new_members: NewMembers) -> None:
+    """Operators of Kafka delete ``/controller`` to have one elected: what the old tenure began must not go on."""
+    members = three(new_members)
+    (process,) = [one for one in members.up.values() if one.member.is_controller]
+    before = process.member.controller
+    assert before is not None
+    somebody = members.zookeeper.connect()
+    office = somebody.get(CONTROLLER)
+    assert office is not None
+    somebody.transact([Delete(CONTROLLER, office.version)])
+    members.run_until(lambda: members.controller().member.controller is not before)
+    assert not before.is_active
+    tenure = members.controller().member.controller
+    assert tenure is not None
+    with pytest.raises(NotController):
+        members.finish(before.change(lambda image: image))
+    members.create(3, "another", [[3, 2]])
+    assert members.controller().member.controller is tenure, "it stays in office"

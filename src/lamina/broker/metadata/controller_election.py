@@ -83,20 +83,25 @@ class ControllerElection:
     async def look(self, registered: Registered, timeout_ms: int) -> None:
         """See who is elected, and campaign where nobody is. ``timeout_ms`` is that of sessions."""
         elected = await self._thread.run(self._membership.controller)
+        self._leave_lost_office(elected)
         if elected is None or (elected[0] == self._node_id and self.controller is None):
             # What an earlier tenure left keeps everybody else out of the office.
             await self._campaign(registered, elected, timeout_ms)
             registered = await self._thread.run(self._membership.brokers)
             elected = await self._thread.run(self._membership.controller)
+            self._leave_lost_office(elected)
         if elected is not None and elected[1] > self._remembered.controller_epoch:
             await self._remember_epoch(elected[1])
         brokers = _brokers(registered)
         self._set_controller(None if elected is None else brokers.get(elected[0]))
+        if self.controller is not None:
+            await self.controller.brokers_registered(brokers)
+
+    def _leave_lost_office(self, elected: tuple[int, int] | None) -> None:
+        """Another is elected, or nobody is: an operator may have ended the tenure, to have somebody elected."""
         controller = self.controller
         if controller is not None and (elected is None or elected[1] != controller.tenure.controller_epoch):
-            self.resign("another controller was elected")
-        elif controller is not None:
-            await controller.brokers_registered(brokers)
+            self.resign("its tenure was ended" if elected is None else "another controller was elected")
 
     def _set_controller(self, broker: Broker | None) -> None:
         if broker != self.controller_broker:
