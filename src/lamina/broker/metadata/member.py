@@ -252,14 +252,15 @@ class Member:
         self._epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._following.registered(self._epoch)
         logger.info("registered as broker %d with epoch %d", self._node_id, self._epoch)
-        self._spawn(self._begin_lease(registration, self._epoch))
+        self._spawn(self._begin_lease(registration, self._epoch, self._membership.session_id))
 
-    async def _begin_lease(self, registration: Registration, epoch: int) -> None:
+    async def _begin_lease(self, registration: Registration, epoch: int, session_id: int) -> None:
         """The lease is that of the roles: those from before a lost session may be others' by now."""
         await self._following.wait_until(self._is_taken_in)
         if epoch != self._epoch:
             return
-        self._session.hold(self._membership.session_id)
+        # The store's thread may have registered this broker in another one by now.
+        self._session.hold(session_id)
         # A controller that took this broker for ready would not wait to hear of an unclean stop.
         await self._following.wait_until(lambda _: self._following.facts.ends is None)
         try:
