@@ -523,6 +523,23 @@ def test_r31_corrupt_records_are_not_appended_and_are_fetched_again(tmp_path: Pa
     run(tmp_path, scenario)
 
 
+def test_r31_records_without_a_whole_batch_are_fetched_again_after_a_back_off(tmp_path: Path) -> None:
+    """A leader sends its first batch whole: one that does not must not be asked again at once, and for ever."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.leader.spoil = lambda records: records[:-1]
+        broker.lead().append(b"k=v")
+        partition = broker.replica()
+        follower = broker.follow(partition)
+        await broker.until(lambda: len(broker.leader.fetches()) > 3)
+        assert follower.has_waited_for("no whole batch")
+        assert partition.log.log_end_offset == 0
+        broker.leader.spoil = None
+        await broker.caught_up(partition)
+
+    run(tmp_path, scenario)
+
+
 def test_r31_a_batch_of_a_later_epoch_than_the_fetchs_is_left_for_the_next_role(tmp_path: Path) -> None:
     async def scenario(broker: FollowingBroker) -> None:
         builder = broker.lead()

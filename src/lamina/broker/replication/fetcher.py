@@ -29,7 +29,7 @@ from lamina.broker.replication.broker_links import AskBroker
 from lamina.broker.replication.fetch_session_handler import Answered, FetchSessionHandler, PartitionKey
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
-from lamina.errors import KafkaError, error_from_code
+from lamina.errors import CorruptMessage, KafkaError, error_from_code
 from lamina.log.epochs import EpochStart
 from lamina.peer.fetching import FetchCall
 from lamina.records.batch import HEADER_BYTES, read_header
@@ -216,10 +216,14 @@ class Fetcher:
                     self._want(one)
 
     async def _append(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
+        """Raises CORRUPT_MESSAGE also where nothing can be appended: to ask at once would give the same."""
         partition, records = one.partition, fetched.records
-        if isinstance(records, memoryview) and one not in self._full:
+        has_grown = True
+        if isinstance(records, memoryview) and len(records) and one not in self._full:
+            has_grown = False
             for piece in checked_pieces(records, one.follower.epoch):
                 partition.append_as_follower(piece, self._clocks.now_ms())
+                has_grown = True
                 await turns.step()
                 if not one.is_current:
                     self._session.renew()
@@ -229,6 +233,8 @@ class Fetcher:
                 self._counters.replication.reassignment_in_bytes += len(records)
         one.follower.leader_high_watermark = fetched.high_watermark
         partition.take_watermarks(fetched.high_watermark, fetched.log_start_offset)
+        if not has_grown:
+            raise CorruptMessage(f"its leader sent no whole batch of epoch {one.follower.epoch} or before")
 
     def _start_anew_with(self, one: _Followed, fetched: PartitionFetched) -> None:
         """The leader's log starts inside of its first batch: ours starts with that, and takes it at once (R30)."""
