@@ -123,6 +123,26 @@ def test_an_answer_that_clients_are_not_told_in_time_is_timed_out(
     assert leaders(members)[0] == 3, "it is elected all the same"
 
 
+def test_an_election_of_a_topic_that_was_made_anew_meanwhile_is_over(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker that answers may learn of all of it at once: the new topic has fewer partitions, and other epochs."""
+    restart(members, 3)
+    in_sync_again(members)
+    following = members.up[1].parts.cluster.following  # type: ignore[union-attr]
+    wait_until = following.wait_until
+
+    async def made_anew(holds: Any) -> None:
+        monkeypatch.setattr(following, "wait_until", wait_until)
+        topics = [{"name": "t", "topic_id": None}]
+        await members.begin(1, DELETE_TOPICS, 6, topics=topics, timeout=timedelta(seconds=5))
+        await members.begin_create(1, "t", [[3, 2]])
+        await wait_until(holds)
+
+    monkeypatch.setattr(following, "wait_until", made_anew)
+    assert elect(members, 1, PREFERRED, 0, 2) == dict.fromkeys((0, 2), ErrorCode.NONE)
+
+
 def test_a_topic_that_is_being_deleted_elects_nobody(members: Members) -> None:
     restart(members, 3)
     members.kill(3, session_ends=False)

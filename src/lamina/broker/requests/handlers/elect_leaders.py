@@ -33,25 +33,26 @@ async def handle(metadata: Metadata, threads: Threads, clocks: Clocks, request: 
     election_type = _election_type(message)
     wanted = _wanted(message)
     outcomes: Outcomes = {}
+    decided = metadata.decided
 
     async def change(image: Image) -> Image:
-        nonlocal outcomes
+        nonlocal outcomes, decided
         facts = metadata.facts
 
         def elected() -> tuple[Image, Outcomes]:
             with giving_way():
                 return elect_leaders(image, election_type, wanted, facts)
 
-        image, outcomes = await threads.run(elected)
-        return image
+        decided, outcomes = await threads.run(elected)
+        return decided
 
     await metadata.change(change)
     elected = {key: outcome for key, outcome in outcomes.items() if isinstance(outcome, Partition)}
     try:
         async with asyncio.timeout(message.timeout.total_seconds()):
-            await metadata.wait_until(partial(_shows, elected))
+            await metadata.wait_until(partial(_shows, decided, elected))
     except TimeoutError:
-        outcomes = _not_shown(metadata.image, outcomes)
+        outcomes = _not_shown(decided, metadata.image, outcomes)
     results = _Results(request)
     async for key, outcome in in_turns(outcomes.items(), clocks):
         results.add(key, outcome if isinstance(outcome, KafkaError) else None)
@@ -72,20 +73,24 @@ def _wanted(message: Any) -> list[TopicPartition] | None:
     return [(topic.topic, index) for topic in message.topic_partitions for index in topic.partitions]
 
 
-def _shows(elected: Mapping[TopicPartition, Partition], image: Image) -> bool:
-    return all(_is_shown(image, key, partition) for key, partition in elected.items())
+def _shows(decided: Image, elected: Mapping[TopicPartition, Partition], image: Image) -> bool:
+    return all(_is_shown(decided, image, key, partition) for key, partition in elected.items())
 
 
-def _is_shown(image: Image, key: TopicPartition, elected: Partition) -> bool:
-    """A topic that is gone meanwhile shows nothing any more."""
+def _is_shown(decided: Image, image: Image, key: TopicPartition, elected: Partition) -> bool:
+    """A topic that is gone meanwhile shows nothing any more, nor does another one that has its name by then."""
     topic = image.topics.get(key[0])
-    return topic is None or topic.partitions[key[1]].leader_epoch >= elected.leader_epoch
+    if topic is None or topic.id != decided.topics[key[0]].id:
+        return True
+    return topic.partitions[key[1]].leader_epoch >= elected.leader_epoch
 
 
-def _not_shown(image: Image, outcomes: Outcomes) -> Outcomes:
+def _not_shown(decided: Image, image: Image, outcomes: Outcomes) -> Outcomes:
     timed_out = RequestTimedOut("the leader is elected, and this broker does not tell clients of it yet")
     return {
-        key: timed_out if isinstance(outcome, Partition) and not _is_shown(image, key, outcome) else outcome
+        key: timed_out
+        if isinstance(outcome, Partition) and not _is_shown(decided, image, key, outcome)
+        else outcome
         for key, outcome in outcomes.items()
     }
 
