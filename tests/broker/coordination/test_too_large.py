@@ -150,7 +150,7 @@ def test_a_deleted_topic_leaves_many_transactions_in_more_than_one_batch(
 def test_loading_many_transactions_of_a_deleted_topic_writes_more_than_one_batch(
     broker: InProcessBroker, many_open: list[Transacting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker.parts.transactions, "topics_deleted", lambda topics: None)
+    monkeypatch.setattr(broker.parts.transactions, "topics_gone", lambda topics: None)
     broker.delete("u")
     take_only(broker, TRANSACTION_STATE, 1_000)
     shard = broker.parts.transactions.runtime.shard(0)

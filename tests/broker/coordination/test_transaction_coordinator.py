@@ -9,10 +9,15 @@ import pytest
 
 from lamina.broker.coordination import transaction_markers
 from lamina.broker.coordination.shard_log import ShardLog
+from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.partition import Partition
+from lamina.coordinators.decision import Producer
 from lamina.coordinators.records.transaction_records import Status, TransactionRecord
 from lamina.coordinators.replaying import History
+from lamina.coordinators.transaction_requests import CLASSIC, AddPartitionsRequest
 from lamina.errors import ErrorCode, MessageTooLarge, StorageError
+from lamina.image.changes import create_topic, remove_topic
+from lamina.image.image import Image
 from lamina.image.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
 from lamina.log.flushing import Waiter
 from lamina.wire.codec import SIZE_BYTES, encode_request
@@ -289,3 +294,35 @@ def test_nobody_coordinates_what_lives_in_a_log_that_is_offline(broker: InProces
     described = broker.ask(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[orders.id]).transaction_states[0]
     assert described.error_code == ErrorCode.NOT_COORDINATOR, "its memory may know what its log does not"
     assert orders.end(me, settled=False).code == ErrorCode.NOT_COORDINATOR
+
+
+class AddsAtOnce(MetadataListener):
+    """A producer that writes to a new topic as soon as it is led."""
+
+    def __init__(self, orders: Transacting, me: Me) -> None:
+        self._orders = orders
+        self._me = me
+
+    def partition_led(self, partition: Partition) -> None:
+        if (partition.topic, partition.index) == ("t", 0):
+            producer, added = Producer(self._me.id, self._me.epoch), frozenset({("t", 0)})
+            request = AddPartitionsRequest(self._orders.id, producer, added, CLASSIC)
+            shard = self._orders.broker.parts.transactions.shard_of(self._orders.id)
+            shard.ask(lambda machine, waiter, now: machine.add_partitions(request, waiter, now))
+
+
+def test_a_transaction_stays_in_a_new_topic_whose_name_another_had_until_now(
+    broker: InProcessBroker, orders: Transacting
+) -> None:
+    """A broker that was held up learns at once that the one was deleted and the other made (KIP-516)."""
+    me = orders.started()
+    broker.parts.publisher.add_listener(AddsAtOnce(orders, me))
+
+    old = broker.parts.metadata.image
+    anew = create_topic(remove_topic(old, "t"), "t", bytes(16 * [7]), [(1,)])
+    new = replace(anew, deletions={old.topics["t"].id: (1,)})
+    broker.finish(broker.parts.loop.create_task(broker.parts.publisher.apply(old, new)))
+    shard = broker.parts.transactions.shard_of(orders.id)
+    assert shard.look(lambda machine: machine.describe(orders.id)).partitions == (("t", 0),)
+    assert orders.end(me).code == 0
+    assert broker.parts.partitions.get("t", 0).log.log_end_offset == 1, "it has its marker"

@@ -186,14 +186,15 @@ class GroupCoordinator(MetadataListener):
         if topic == CONSUMER_OFFSETS:
             self.runtime.resign(index)
 
+    def topics_gone(self, topics: frozenset[str]) -> None:
+        """Their offsets go."""
+        for shard in self.runtime:
+            shard.run_once_loaded(lambda machine, now: machine.topics_deleted(topics, now))
+
     def image_changed(self, changes: Changes) -> None:
-        """Offsets of deleted topics go; the topics that regular expressions stand for are looked up again."""
+        """The topics that regular expressions stand for are looked up again."""
         if changes.topics_created or changes.topics_gone:
             self._image_version += 1
-        gone = frozenset(topic.name for topic in changes.topics_gone)
-        if gone:
-            for shard in self.runtime:
-                shard.run_once_loaded(lambda machine, now: machine.topics_deleted(gone, now))
 
     # Old offsets
 

@@ -46,7 +46,6 @@ from lamina.coordinators.transaction_requests import (
 )
 from lamina.coordinators.transactions import TransactionDecision, TransactionShard
 from lamina.errors import CoordinatorNotAvailable, KafkaError, NotCoordinator
-from lamina.image.diff import Changes
 from lamina.image.features import TRANSACTION_VERSION, level_of
 from lamina.image.topic import TRANSACTION_STATE
 from lamina.records.batch import NO_SEQUENCE
@@ -267,12 +266,7 @@ class TransactionCoordinator(MetadataListener):
         if shard is not None:
             self.markers.resign(shard)
 
-    def image_changed(self, changes: Changes) -> None:
-        gone = frozenset(topic.name for topic in changes.topics_gone)
-        if gone:
-            self.topics_deleted(gone)
-
-    def topics_deleted(self, topics: frozenset[str]) -> None:
+    def topics_gone(self, topics: frozenset[str]) -> None:
         """A shard that is being loaded finds out by itself which partitions there are."""
         for shard in self.runtime:
             machine = shard.machine

@@ -60,6 +60,9 @@ class MetadataListener:
     def partition_removed(self, topic: str, index: int) -> None:
         """The partition is out of service for good."""
 
+    def topics_gone(self, topics: frozenset[str]) -> None:
+        """Clients know these topics no more. Said before a new one is led that has the name of one of them."""
+
     def image_changed(self, changes: Changes) -> None:
         """Everything else has been done."""
 
@@ -159,6 +162,9 @@ class Publisher:
         if len(recorded) < len(gone):
             # The metadata is that of an old copy of the cluster's store.
             await self._replicas.set_aside([topic for topic in gone if topic not in recorded], self._going)
+        names = frozenset(topic.name for topic in changes.topics_gone)
+        anew = names & {topic.name for topic in changes.topics_created}
+        self._tell_gone(anew)
         made, lost = await self._bring(comes, new, found, opened)
         await self._take_roles(
             self._hosted(new) if self._node_id in changes.brokers else [*changed, *comes], new, turns
@@ -171,6 +177,7 @@ class Publisher:
         if retired:
             removed += await self._replicas.retire(retired, lambda name: self.config_of(new, name), self._going)
         self._cluster.image = new
+        self._tell_gone(names - anew)
         if changes.brokers:
             async for partition in in_turns(list(self._partitions), self._clocks):
                 partition.brokers_changed()
@@ -395,6 +402,11 @@ class Publisher:
     async def _delete(self, topics: list[Topic], image: Image) -> list[tuple[TopicPartition, bytes]]:
         """Returns what failed directories may still have of them."""
         return await self._replicas.delete(topics, lambda name: self.config_of(image, name), self._going)
+
+    def _tell_gone(self, topics: frozenset[str]) -> None:
+        if topics:
+            for listener in self._listeners:
+                listener.topics_gone(topics)
 
     async def _going(self, topic: str, index: int) -> None:
         if self.truncations is not None:
