@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.partitions.partition import Partition
 from lamina.errors import ErrorCode
 from lamina.records.record import Record, build_batch
 from tests.broker.in_process import InProcessBroker
@@ -170,3 +171,19 @@ def test_a_late_marker_of_transaction_version_2_ends_no_later_transaction(broker
     assert told.topics[0].partitions[0].error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     (told,) = broker.ask(WRITE_TXN_MARKERS, 2, markers=[marker | {"transaction_version": 0}]).markers
     assert told.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def test_a_partition_that_fails_unexpectedly_goes_offline_and_the_others_get_their_markers(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_marker = Partition.append_marker
+
+    def fails_in_the_first(partition: Partition, *given: Any, **named: Any) -> None:
+        if partition.index == 0:
+            raise RuntimeError("a mistake of ours")
+        append_marker(partition, *given, **named)
+
+    monkeypatch.setattr(Partition, "append_marker", fails_in_the_first)
+    assert end(broker, indexes=(0, 1)) == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    assert broker.parts.partitions.get("t", 0).log.failure is not None
+    assert broker.parts.partitions.get("t", 1).log.log_end_offset == 1

@@ -74,6 +74,9 @@ def _write(
         )
     except KafkaError as error:
         return error.code
+    except Exception as error:
+        partitions.failed(topic, index, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if not partition.is_committed():
         uncommitted.append((partition, partition.commit_point()))
     return ErrorCode.NONE
