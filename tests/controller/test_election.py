@@ -119,6 +119,14 @@ def test_a_draining_broker_leads_on_where_no_other_member_is_online_r72() -> Non
     assert elect(draining(image, 2), KEY, partition(1, (1, 2)), NO_FACTS).isr == (1,)
 
 
+def test_a_draining_broker_that_has_restarted_uncleanly_does_not_lead_on() -> None:
+    """It may have lost what it acknowledged: its in-sync set waits for whoever has it."""
+    image = draining(brokers_alone([1]), 1)
+    assert elect(image, KEY, partition(1, (1, 2)), with_ends(b1=(5, 10))) == replace(
+        partition(NO_LEADER, (1, 2)), leader_epoch=6
+    )
+
+
 def test_a_draining_broker_is_not_elected_r91() -> None:
     image = draining(brokers_alone([1, 2, 3]), 1)
     assert elect(image, KEY, partition(NO_LEADER, (1,)), NO_FACTS).leader == NO_LEADER

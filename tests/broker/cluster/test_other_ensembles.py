@@ -8,7 +8,8 @@ from lamina.errors import ErrorCode
 from lamina.image.image import Image
 from lamina.store.cluster_identity import CLUSTER_ID
 from lamina.store.interface import Entry, StoreError
-from lamina.store.membership import CONTROLLER_EPOCH
+from lamina.store.membership import BROKER_IDS, CONTROLLER_EPOCH
+from lamina.store.znode_paths import state_path
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
 
@@ -108,6 +109,24 @@ def test_an_ensemble_that_knows_an_older_controller_stops_running_brokers(new_me
     assert len(sizes_of(members, "t-0")) == 3
 
 
+def test_an_ensemble_that_knows_an_older_controller_elects_none_of_those_that_have_seen_a_later_one(
+    new_members: NewMembers,
+) -> None:
+    """Sessions are in the copy too, and those who have them notice nothing before they are candidates."""
+    members = three(new_members)
+    copy = copied(members)
+    members.kill(1)
+    members.run_until(lambda: members.controller().id != 1 and members.leads(members.controller().id, "t"))
+    entries, first = members.zookeeper.entries, members.controller().id
+    members.run_until(lambda: all(one.member.election._remembered.controller_epoch == 2 for one in members.up.values()))
+    registered = {path: entry for path, entry in entries.items() if entry.owner and path.startswith(BROKER_IDS)}
+    members.zookeeper.entries = copy[0] | registered
+    members.kill(first)
+    (left,) = members.up.values()
+    members.run_until(lambda: bool(left.fatal))
+    assert left.fatal[0].startswith("ZooKeeper is at controller epoch 1 and this broker has seen 2")
+
+
 def test_an_ensemble_that_knows_older_leaders_stops_whoever_would_be_its_controller(new_members: NewMembers) -> None:
     """Restored, with controllers enough since then to be past all that brokers have seen of them."""
     members = three(new_members)
@@ -119,6 +138,8 @@ def test_an_ensemble_that_knows_older_leaders_stops_whoever_would_be_its_control
     entries[CONTROLLER_EPOCH] = members.zookeeper.entries[CONTROLLER_EPOCH]
     put_back(members, (entries, zxid + 1000))
     members.run_until(lambda: any(one.fatal for one in members.up.values()))
+    state = state_path("t", 0)
+    assert members.zookeeper.entries[state] == entries[state], "whoever saw it has written nothing"
     (why,) = next(one.fatal for one in members.up.values() if one.fatal)
     assert why == (
         f"t-0 was at leader epoch {before} and ZooKeeper has it at 0: "

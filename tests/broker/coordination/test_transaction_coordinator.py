@@ -17,7 +17,6 @@ from lamina.coordinators.replaying import History
 from lamina.coordinators.transaction_requests import CLASSIC, AddPartitionsRequest
 from lamina.errors import ErrorCode, MessageTooLarge, StorageError
 from lamina.image.changes import create_topic, remove_topic
-from lamina.image.image import Image
 from lamina.image.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
 from lamina.log.flushing import Waiter
 from lamina.wire.codec import SIZE_BYTES, encode_request

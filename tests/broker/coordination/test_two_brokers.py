@@ -289,6 +289,20 @@ def test_r75_a_marker_that_waits_for_its_commit_holds_no_other_one_up(brokers: T
     assert home.parts.partitions.get("t", 0).log.log_end_offset == written[0] + 1, "its marker is not written again"
 
 
+def test_r75_a_marker_whose_leader_is_replaced_before_its_commit_is_written_again(brokers: TwoBrokers) -> None:
+    client = Client(brokers)
+    me = client.open()
+    home, away = brokers[HOME], brokers[AWAY].parts.partitions.get("t", 0)
+    home.set_partition("t", 0, isr=(HOME, AWAY))
+    before = away.log.log_end_offset
+    assert client.end(me, settled=False).code == 0
+    for _ in range(20):
+        home.turn()
+    assert (client.state(), away.log.log_end_offset) == ("PrepareCommit", before)
+    brokers.elect("t", 0, AWAY)
+    assert (client.state(), away.log.log_end_offset) == ("CompleteCommit", before + 1)
+
+
 def test_r75_markers_that_our_own_code_fails_to_send_are_sent_again(
     brokers: TwoBrokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from lamina.broker.metadata.reported import with_report
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS
-from lamina.controller.election import ElectionFacts
+from lamina.controller.election import ElectionFacts, LogEnd
 from lamina.errors import PolicyViolation
 from lamina.image.changes import create_topic, set_configs, set_partitions
 from lamina.image.image import Broker, ConfigResource, Image, ResourceType
@@ -114,3 +114,19 @@ def test_what_a_report_means_for_many_partitions_is_found_on_a_thread(monkeypatc
 
 def with_topic(name: str, count: int, image: Image) -> Image:
     return create_topic(image, name, topic_id(count), [(1,)] * count)
+
+
+def test_what_a_broker_tells_again_of_an_unclean_stop_that_was_answered_counts_no_more() -> None:
+    """It tells it until it has seen the election; by then it leads, and what it appends is as good as anybody's."""
+
+    async def scenario(controller: Controller, _: ReplicationCounters) -> None:
+        await controller.brokers_registered({1: Broker(1, {}, None, 5)})
+        await controller.change(lambda image: create_topic(image, "t", topic_id(1), [(1,)]))
+        await controller.change(elected(-1, (1,)))
+        report = Report(is_ready=True, made=frozenset([("t", 0)]), ends={("t", 0): LogEnd(0, 7)})
+        for _again in range(2):
+            await controller.follow(1, 5, Asked(NOTHING_YET, NOTHING_YET, 0, report))
+            assert controller.stream.image.partition("t", 0).leader == 1
+            assert not controller.facts.ends
+
+    run(scenario)

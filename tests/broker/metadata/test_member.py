@@ -62,7 +62,8 @@ def test_a_lease_is_of_the_session_of_its_own_registration() -> None:
         session = SimpleNamespace(hold=held.append)
         nobody: Any = None
         parts: Any = (1, asyncio.get_running_loop(), thread, _Membership(), session, nobody, following)
-        member = Member(*parts, nobody, nobody, nobody, nobody)
+        others: Any = (nobody,) * 4
+        member = Member(*parts, *others)
         member._registration = Registration((), None, "0.1", True, ("dir-1",), 1234)
         thread.done.set()
         await member._register(0)

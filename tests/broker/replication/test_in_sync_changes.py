@@ -31,6 +31,8 @@ class Controller:
         self.answers: list[Exception | int] = []
         """What comes before success: an error, or the error code of the whole answer."""
         self.partition_errors: dict[int, int] = {}
+        self.is_silent_of: set[int] = set()
+        """Partitions that its answers leave out."""
         self.counters = Counters()
         self.go = asyncio.Event()
         self.go.set()
@@ -44,12 +46,12 @@ class Controller:
         failure = self.answers.pop(0) if self.answers else 0
         if isinstance(failure, Exception):
             raise failure
-        topics = [
-            {"topic_id": topic.topic_id, "partitions": [self._answer(one) for one in topic.partitions]}
-            for topic in request.topics
-        ]
+        topics = [{"topic_id": topic.topic_id, "partitions": self._answers(topic)} for topic in request.topics]
         frame = response_frame(ALTER_PARTITION, 3, 1, error_code=failure, topics=topics)
         return parse_response(ALTER_PARTITION, 3, frame[SIZE_BYTES:])[1]
+
+    def _answers(self, topic: Any) -> list[dict[str, Any]]:
+        return [self._answer(one) for one in topic.partitions if one.partition_index not in self.is_silent_of]
 
     def _answer(self, asked: Any) -> dict[str, Any]:
         return {
@@ -97,6 +99,21 @@ def test_r53_a_change_is_sent_and_what_is_stored_comes_back() -> None:
         ((topic_id, (one,)),) = [(topic.topic_id, topic.partitions) for topic in request.topics]
         assert (topic_id, one.partition_index, one.leader_epoch, one.partition_epoch) == (TOPIC, 4, 3, 8)
         assert [(m.broker_id, m.broker_epoch) for m in one.new_isr_with_epochs] == [(1, 10), (2, 20)]
+
+    scene(scenario)
+
+
+def test_r53_a_change_of_which_the_controller_says_nothing_is_told_as_an_error() -> None:
+    """Else its leader would wait for word of it for ever, and propose no other."""
+
+    async def scenario(loop: SkippingLoop, changes: InSyncChanges, controller: Controller) -> None:
+        stored: list[StoredInSync] = []
+        controller.is_silent_of = {4}
+        for index in (4, 5):
+            changes.propose(TOPIC, index, change(), stored.append)
+        await turns(loop)
+        assert [one.error_code for one in stored] == [ErrorCode.UNKNOWN_SERVER_ERROR, 0]
+        assert controller.counters.unexpected[Place.REPLICATION] == 0
 
     scene(scenario)
 

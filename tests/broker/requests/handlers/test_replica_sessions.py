@@ -158,6 +158,18 @@ def test_a_follower_that_stayed_is_in_sync_when_a_record_comes_at_last(
     assert [set(proposal.in_sync) for proposal in broker.proposals] == [{ME}]
 
 
+def test_a_fetch_that_looks_at_nothing_counts_as_one_of_a_partition_that_was_left_alone(
+    broker: ReplicatedBroker, follower: FollowerSession
+) -> None:
+    """R6: not only the look at all partitions, every few seconds, says that it is in sync."""
+    pass_ms(broker, LOOK_AT_ALL_MS - 1)
+    follower.fetch()
+    append(broker)
+    pass_ms(broker, LAG_TIME_MAX_MS)
+    broker.partition.shrink_in_sync()
+    assert broker.proposals == []
+
+
 def test_a_follower_that_went_is_out_of_sync_after_its_last_fetch(
     broker: ReplicatedBroker, follower: FollowerSession
 ) -> None:

@@ -88,9 +88,7 @@ def _is_shown(decided: Image, image: Image, key: TopicPartition, elected: Partit
 def _not_shown(decided: Image, image: Image, outcomes: Outcomes) -> Outcomes:
     timed_out = RequestTimedOut("the leader is elected, and this broker does not tell clients of it yet")
     return {
-        key: timed_out
-        if isinstance(outcome, Partition) and not _is_shown(decided, image, key, outcome)
-        else outcome
+        key: timed_out if isinstance(outcome, Partition) and not _is_shown(decided, image, key, outcome) else outcome
         for key, outcome in outcomes.items()
     }
 
