@@ -139,6 +139,8 @@ class Confluent:
         self.producer.commit_transaction(WAIT_SECONDS)
 
     def abort(self) -> None:
+        # Else librdkafka may abort before the coordinator knows that it has begun (its issue 4849).
+        assert self.producer.flush(WAIT_SECONDS) == 0
         self.producer.abort_transaction(WAIT_SECONDS)
 
     def close(self) -> None:

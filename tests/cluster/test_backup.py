@@ -108,6 +108,8 @@ class Load:
             for topic in ("left", "right"):
                 producer.produce(topic, b"%d" % number)
             if number % 5 == 4:
+                # Else librdkafka may abort before the coordinator knows that it has begun (its issue 4849).
+                assert producer.flush(WAIT_SECONDS) == 0
                 producer.abort_transaction(WAIT_SECONDS)
             else:
                 producer.commit_transaction(WAIT_SECONDS)
