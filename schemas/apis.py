@@ -30,7 +30,7 @@ ControlledShutdownResponse 3-3
 }
 """What brokers tell a controller without KRaft, in the table's own notation. Kafka 4 dropped it, and kio follows it."""
 
-FOLLOW_METADATA = 10_000
+FOLLOW_METADATA, LEND_SEGMENTS, KEEP_LEASE = 10_000, 10_001, 10_002
 
 OURS = {
     FOLLOW_METADATA: """\
@@ -49,5 +49,46 @@ FollowMetadataResponse 0-0
  is_full bool
  changes bytes
 """,
+    LEND_SEGMENTS: """\
+LendSegmentsRequest 0-0
+ topic string
+ topic_id uuid
+ partition int32
+ current_leader_epoch int32 default=-1
+ start_offset int64
+ end_offset int64
+ isolation_level int8 default=0
+ boot_id string default=""
+LendSegmentsResponse 0-0
+ throttle_time timedelta_i32
+ error_code error_code
+ error_message string null default=null
+ node_id int32
+ lease_id uuid
+ lease timedelta_i32
+ folder string
+ topic_id uuid
+ leader_epoch int32
+ end_offset int64
+ segments []LentSegment
+  base_offset int64
+  start_position int64
+  end_position int64
+  inode int64
+ aborted_transactions []LentAbortedTransaction
+  producer_id int64
+  first_offset int64
+  last_offset int64
+""",
+    KEEP_LEASE: """\
+KeepLeaseRequest 0-0
+ lease_id uuid
+ is_over bool default=false
+KeepLeaseResponse 0-0
+ throttle_time timedelta_i32
+ error_code error_code
+ error_message string null default=null
+""",
 }
-"""What Kafka has no message for: a broker asks the controller for changes after a version, and reports what it did."""
+"""What Kafka has no message for: a broker asks the controller for changes after a version, and reports what it did; a
+reader asks for files, and renews or ends what it was lent."""

@@ -87,6 +87,7 @@ class ErrorCode(IntEnum):
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
     PRODUCER_FENCED = 90
+    RESOURCE_NOT_FOUND = 91
     INVALID_UPDATE_VERSION = 95
     FEATURE_UPDATE_FAILED = 96
     UNKNOWN_TOPIC_ID = 100
@@ -558,6 +559,10 @@ class FeatureUpdateFailed(KafkaError):
 
 class TopicAuthorizationFailed(KafkaError):
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class ResourceNotFound(KafkaError):
+    code = ErrorCode.RESOURCE_NOT_FOUND
 
 
 def _coded_classes(parent: type[KafkaError]) -> Iterator[tuple[ErrorCode, type[KafkaError]]]:

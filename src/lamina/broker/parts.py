@@ -31,6 +31,7 @@ from lamina.broker.partitions.cluster import Cluster, Lease, OwnCluster
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.partitions.removal import Removal
 from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.readiness import Readiness
@@ -48,7 +49,12 @@ from lamina.controller.election import LogEnd
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import Broker
 from lamina.image.topic import Topic
-from lamina.settings.broker import BROKER_ID, NODE_ID, NUM_RECOVERY_THREADS_PER_DATA_DIR
+from lamina.settings.broker import (
+    BROKER_ID,
+    LAMINA_READ_LEASES_MAX,
+    NODE_ID,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+)
 from lamina.settings.definition import SettingError
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from lamina.settings.replication import REPLICA_LAG_TIME_MAX_MS
@@ -80,6 +86,7 @@ class Parts:
     readiness: Readiness
     directories: LogDirectories
     partitions: Partitions
+    read_leases: ReadLeases
     removal: Removal
     upkeep: Upkeep
     publisher: Publisher
@@ -148,6 +155,7 @@ class Parts:
         if self.cluster is not None:
             await self.cluster.leave()
         # While the directories are still locked.
+        await self.read_leases.close()
         self.removal.stop()
         count = closing_threads(self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR])
         # Else the next start would not tell that an unclean stop may have cost committed records.
@@ -232,6 +240,9 @@ def build_parts(
         source = ProducerIds(storage.database)
     metadata = Metadata(node_id, publisher, participant)
     producer_ids = ProducerIdBlock(source, threads)
+    read_leases = ReadLeases(
+        clocks, threads, directories, partitions, most=lambda: metadata.settings[LAMINA_READ_LEASES_MAX]
+    )
 
     async def create_here(topics: Sequence[NewTopic]) -> Mapping[str, Topic | KafkaError]:
         return await create_topics(metadata, directories, topics, message_thread, clocks)
@@ -264,6 +275,7 @@ def build_parts(
         counters=counters,
         directories=directories,
         partitions=partitions,
+        read_leases=read_leases,
         metadata=metadata,
         groups=groups,
         transactions=transactions,
@@ -310,6 +322,7 @@ def build_parts(
         readiness=Readiness(),
         directories=directories,
         partitions=partitions,
+        read_leases=read_leases,
         removal=removal,
         upkeep=Upkeep(clocks, threads, directories, partitions),
         publisher=publisher,

@@ -26,6 +26,7 @@ _REMOVAL_INTERVAL_MS = 10_000
 _EXPIRY_INTERVAL_MS = 600_000
 _FLUSH_INTERVAL_MS = 1000
 _FREE_SPACE_INTERVAL_MS = 1000
+_READ_LEASES_INTERVAL_MS = 2000
 _OPENING_INTERVAL_MS = 10_000
 
 
@@ -51,6 +52,7 @@ def start_periodic_work(parts: Parts, timers: Timers) -> None:
     timers.every(settings[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS], upkeep.write_log_starts)
     timers.every(settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], upkeep.write_high_watermarks)
     timers.every(_FREE_SPACE_INTERVAL_MS, measure_free_space)
+    timers.every(_READ_LEASES_INTERVAL_MS, parts.read_leases.end_due)
     # R9: a follower that is behind leaves after one to one and a half times the lag that it may have.
     timers.every(settings[REPLICA_LAG_TIME_MAX_MS] // 2, upkeep.shrink_in_sync)
     if parts.cluster is not None and settings[AUTO_LEADER_REBALANCE_ENABLE]:

@@ -24,6 +24,7 @@ from lamina.log.flushing import close_cleanly
 from lamina.log.identity import Identity, IdentityError, identify, read_topic_id, write_topic_id
 from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import remove_temporary_files
+from lamina.log.lending import remove_lent
 from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
 from lamina.log.offset_checkpoints import Checkpoints, OffsetCheckpoints
 from lamina.log.partition_log import PartitionLog
@@ -96,6 +97,7 @@ class LogDirectory:
                 raise DirectoryError(f"{path} is in use by another broker: stop that one, or choose another directory")
             try:
                 remove_temporary_files(disk, path)
+                remove_lent(disk, path)
                 identity = identify(disk, path, node_id, cluster_id)
                 broker_epoch = read_clean_shutdown(disk, path)
                 if broker_epoch is not None:

@@ -25,6 +25,8 @@ _PROBE_BYTES = 128 * 1024
 _LOAD_BYTES = 1024 * 1024
 _COPY_BYTES = 4 * 1024 * 1024
 
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
 TEMPORARY = ".tmp"
 """The suffix of a file that is not finished; one that a crash left means nothing."""
 
@@ -232,6 +234,14 @@ class Disk:
 
     def absolute(self, path: str) -> str:
         return os.path.realpath(path)
+
+    def boot_id(self) -> str:
+        """The same for all who see files through this page cache; empty where the system does not tell."""
+        try:
+            with open(_BOOT_ID, encoding="ascii") as file:
+                return file.read().strip()
+        except (OSError, ValueError):
+            return ""
 
 
 def sync(fd: int) -> None:

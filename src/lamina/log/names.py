@@ -1,4 +1,5 @@
-"""The names of partition directories (formats.md §2.1), and of the folders that cleaning makes in them.
+"""The names of partition directories (formats.md §2.1), of the folders that cleaning makes in them, and of the one for
+readers beside them.
 
 Must not know what is in them.
 """
@@ -7,6 +8,10 @@ import re
 
 PASS_FOLDER_PREFIX = ".lamina-pass-"
 """A folder inside a partition's directory in which a cleaning pass works; after a crash it means nothing."""
+
+READING_FOLDER = ".lamina-reading"
+"""A folder of a log directory in which readers outside the broker find what they are lent; after a restart it means
+nothing."""
 
 _MAX_NAME = 255
 _DELETED = re.compile(r"^.+\.[0-9a-f]{32}-delete$")

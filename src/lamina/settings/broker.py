@@ -92,6 +92,16 @@ LAMINA_DISK_FREE_MIN_BYTES = broker_setting(
     rule=at_least(0),
     difference="Kafka writes on until the disk is full and the directory offline",
 )
+LAMINA_READ_LEASES_MAX = broker_setting(
+    "lamina.read.leases.max",
+    INT,
+    1000,
+    "How many readers in other processes, each of at most 16 segments of a partition, may hold files of this broker at "
+    "once, to read them without Fetch; 0 lends none.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+    difference="Kafka has no such reader",
+)
 LAMINA_DECOMPRESSED_BATCH_MAX_BYTES = broker_setting(
     "lamina.decompressed.batch.max.bytes",
     INT,

@@ -63,8 +63,11 @@ RANGES = {
     69: (0, 1),
     74: (0, 1),
     75: (0, 0),
+    10_001: (0, 0),
+    10_002: (0, 0),
 }
-"""protocol.md §2.4, with transactions version 2, and the version of WriteTxnMarkers that tells it."""
+"""protocol.md §2.4, with transactions version 2, and the version of WriteTxnMarkers that tells it; from 10,000 on
+Lamina's own."""
 
 
 def test_the_advertised_ranges_are_those_of_the_facts(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from lamina.broker.admin import (
     health,
     log_levels,
     logs,
+    read_leases,
     requests,
     topics,
     transactions,
@@ -68,6 +69,9 @@ ROUTES = (
         "DELETE", "/v1/log-levels/{logger}", log_levels.unset_log_level, "back to its default", needs_token=True
     ),
     AdminRoute("GET", "/v1/logs", logs.directories, "the log directories"),
+    AdminRoute(
+        "GET", "/v1/read-leases", read_leases.read_leases, "who reads files of this broker, and what that keeps"
+    ),
     AdminRoute("GET", "/v1/settings", brokers.settings, "what every setting is, and from where"),
     AdminRoute("GET", "/v1/slow-requests", requests.slow_requests, "the last slow requests and where their time went"),
     AdminRoute("GET", "/v1/topics", topics.topics, "the topics"),

@@ -18,6 +18,7 @@ from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.network.connection import Connection
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.readiness import Readiness
 from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.threads import Threads
@@ -35,6 +36,7 @@ class Subject:
     metadata: Metadata
     directories: LogDirectories
     partitions: Partitions
+    read_leases: ReadLeases
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     cleaner: Cleaner

@@ -35,6 +35,7 @@ from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.network.connection import Ended
 from lamina.broker.network.listening import Listening
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.partitions.read_leases import Ended as LeaseEnded
 from lamina.coordinators.records.transaction_records import Status
 from lamina.errors import ErrorCode
 
@@ -199,6 +200,20 @@ def _logs(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
         logs.LOG_DIRECTORY_LOW,
         [Sample((path,), space.is_low) for path, space in sources.directories.free_space.items()],
     )
+
+    yield from _read_leases(sources)
+
+
+def _read_leases(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
+    leases, now, held = sources.read_leases, Counter[str](), Counter[str]()
+    for lease in leases:
+        now[lease.directory.path] += 1
+        held[lease.directory.path] += lease.held_bytes
+    paths = [directory.path for directory in sources.directories]
+    yield logs.READ_LEASES, [Sample((path,), now[path]) for path in paths]
+    yield logs.READ_LEASES_HELD, [Sample((path,), held[path]) for path in paths]
+    yield logs.READ_LEASES_GRANTED, _one(leases.granted)
+    yield logs.READ_LEASES_ENDED, [Sample((how,), leases.ended[how]) for how in LeaseEnded]
 
 
 _STATES = {

@@ -11,6 +11,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.network.listening import Listening
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.request_watch import RequestWatch
@@ -27,6 +28,7 @@ class MetricSources:
     metadata: Metadata
     directories: LogDirectories
     partitions: Partitions
+    read_leases: ReadLeases
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     cleaner: Cleaner

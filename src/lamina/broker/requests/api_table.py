@@ -18,6 +18,7 @@ from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.requests.api import Api, Handler
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.follower_waits import FollowerWaits
@@ -49,7 +50,9 @@ from lamina.broker.requests.handlers import (
     heartbeat,
     init_producer_id,
     join_group,
+    keep_lease,
     leave_group,
+    lend_segments,
     list_config_resources,
     list_groups,
     list_offsets,
@@ -86,6 +89,7 @@ class HandlerParts:
     counters: Counters
     directories: LogDirectories
     partitions: Partitions
+    read_leases: ReadLeases
     metadata: Metadata
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -216,6 +220,11 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         describe_topic_partitions.API,
         lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions, p.clocks),
     ),
+    (
+        lend_segments.API,
+        lambda p: partial(lend_segments.handle, p.partitions, p.read_leases, p.metadata.node_id),
+    ),
+    (keep_lease.API, lambda p: partial(keep_lease.handle, p.read_leases)),
     (
         api_versions.API,
         lambda p: partial(

@@ -1,6 +1,6 @@
 """Partition logs and the directories that they lie in."""
 
-from lamina.broker.metrics.metric import gauge, histogram
+from lamina.broker.metrics.metric import counter, gauge, histogram
 
 _LOG = "kafka.log:type=Log,name={},topic=*,partition=*"
 _REPLICAS = "kafka.server:type=ReplicaManager,name={}"
@@ -59,6 +59,19 @@ LOG_DIRECTORY_LOW = gauge(
     "lamina_log_directory_low",
     "1 while nothing is written to a log directory because less than `lamina.disk.free.min.bytes` is free.",
     "directory",
+)
+READ_LEASES = gauge("lamina_read_leases", "Readers in other processes that hold files of a log directory.", "directory")
+READ_LEASES_HELD = gauge(
+    "lamina_read_leases_held_bytes",
+    "What only those readers keep on the disk: the logs have no use for it any more.",
+    "directory",
+)
+READ_LEASES_GRANTED = counter("lamina_read_leases_granted_total", "Times that files were lent to such a reader.")
+READ_LEASES_ENDED = counter(
+    "lamina_read_leases_ended_total",
+    "Ends of such leases: `given_back`, `lapsed` because the reader was not heard of, `revoked` because the disk was "
+    "nearly full.",
+    "how",
 )
 LOG_DIRECTORY_FREE = gauge(
     "lamina_log_directory_free_bytes", "Room left on the log directory's file system.", "directory"

@@ -1,0 +1,33 @@
+"""KeepLease (key 10002, Lamina's own), version 0: a reader says that it still reads what LendSegments lent, or no more.
+
+Behaviour: the lease holds for its full time again, or ends with `is_over`. RESOURCE_NOT_FOUND for one that has ended:
+the reader goes on with what it has open, and asks for the rest anew.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from lamina.broker.partitions.read_leases import ReadLeases
+from lamina.broker.requests.api import Api
+from lamina.broker.requests.request import Request
+from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.building import response_shape
+
+API_KEY = 10_002
+_NO_ID = UUID(int=0)
+
+
+async def handle(leases: ReadLeases, request: Request, message: Any) -> Any:
+    lease_id = message.lease_id or _NO_ID
+    if message.is_over:
+        await leases.give_back(lease_id)
+    else:
+        leases.renew(lease_id)
+    return response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE, error_message=None)
+
+
+def error_response(request: Request, _message: Any, error: KafkaError) -> Any:
+    return response_shape(API_KEY, request.api_version)(error_code=error.code, error_message=str(error))
+
+
+API = Api(API_KEY, "KeepLease", range(1), error_response)
