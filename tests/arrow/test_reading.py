@@ -24,7 +24,9 @@ SMALL = {"max.partition.fetch.bytes": "2000", "fetch.max.wait.ms": "50"}
 
 
 def rows(broker: BrokerProcess, topic: str, *columns: str, **given: object) -> list[tuple[object, ...]]:
-    reader = lamina.arrow.read(topic, columns, bootstrap_servers=broker.address, **given)  # type: ignore[arg-type]
+    """Over Fetch."""
+    given = {"bootstrap_servers": broker.address, "read_files": "never", **given}
+    reader = lamina.arrow.read(topic, columns, **given)  # type: ignore[arg-type]
     return [tuple(row.values()) for row in reader.read_all().to_pylist()]
 
 

@@ -11,11 +11,12 @@
 - `sampling`, `cutting`: how dense a partition is, from a few small fetches, and ranges of like size. Both pure.
   `surveying` takes the samples.
 - `prefetching`: one partition's bytes, fetched ahead within a bound. `counting`: how far records and bytes reach.
+- `leasing`: files that a range's leader lends. `segment_files`: their bytes. `sourcing`: these, or Fetch.
 - `reading`: one range as Arrow batches. `table_view`: the latest record of each key in a range.
 - `topic_reading`: `read`, for people.
 
-Only the last three need pyarrow and the compiled reader, and these are imported when they are first asked for. Must not
-know Spark, nor a broker's insides.
+Only the last five need the compiled reader, and some of them pyarrow; they are imported when they are first asked for.
+Must not know Spark, nor a broker's insides.
 """
 
 from typing import TYPE_CHECKING, Any

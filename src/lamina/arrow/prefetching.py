@@ -8,6 +8,7 @@ brokers that die are the client's to find again. Must not know what the records 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
@@ -25,6 +26,16 @@ _EMPTY_MEANS_NOTHING_LEFT = 5
 """Empty responses in a row below the partition's end: nothing lies between here and there. Fewer may be a quota's."""
 
 
+class ReadFiles(StrEnum):
+    """Whether segment files of the leader are read in place of Fetch."""
+
+    AUTO = "auto"
+    """Where it lends them and this machine sees them."""
+    NEVER = "never"
+    REQUIRE = "require"
+    """It is an error where that is not so. What the disk does not have yet, on another machine, is fetched."""
+
+
 @dataclass(frozen=True, slots=True)
 class RangeToFetch:
     topic: str
@@ -36,6 +47,7 @@ class RangeToFetch:
     tolerates_loss: bool = False
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     """How long the partition may have nothing to give before its end."""
+    read_files: ReadFiles = ReadFiles.NEVER
 
     @property
     def name(self) -> str:
@@ -50,6 +62,10 @@ class Chunk(NamedTuple):
     records: memoryview
     aborted: Sequence[tuple[int, int]] | None
     """(producer id, first offset) of the aborted transactions in it; None where all records are wanted."""
+    name: str
+    """What people know it by that the batches come from."""
+    position: int = 0
+    """Where they begin in that."""
 
 
 class Prefetch:
@@ -114,7 +130,7 @@ async def fetch_range(
             if next_offset > at:
                 begun_at, at, empties, heard_at = at, next_offset, 0, loop.time()
                 aborted = [(one.producer_id, one.first_offset) for one in fetched.aborted_transactions]
-                yield Chunk(begun_at, fetched.records, aborted if properties.is_committed_only else None)
+                yield Chunk(begun_at, fetched.records, aborted if properties.is_committed_only else None, asked.name)
                 continue
             bound = fetched.last_stable_offset if properties.is_committed_only else fetched.high_watermark
             empties = empties + 1 if bound >= asked.end else 0

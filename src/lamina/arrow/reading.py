@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from lamina.arrow.connecting import open_cluster
-from lamina.arrow.driving import LoopThread
 from lamina.arrow.errors import ReadError
-from lamina.arrow.prefetching import Chunk, Prefetch, RangeToFetch
+from lamina.arrow.prefetching import RangeToFetch
 from lamina.arrow.properties import ClientProperties
-from lamina.peer.cluster import ClusterClient
+from lamina.arrow.sourcing import read_chunks
 from lamina.records.columns.arrow import TYPES, record_batches
 
 DEFAULT_BATCH_BYTES = 16 * 1024 * 1024
@@ -41,7 +39,7 @@ def read_range(
     """Raises `DataLoss` or `KafkaError`. Batches without a record are left out."""
     schema = schema_of(columns)
     stored = [name for name in columns if name not in _CONSTANT_TYPES] or [_CHEAPEST]
-    for chunk in _chunks(properties, asked):
+    for chunk in read_chunks(properties, asked):
         for batch in record_batches(
             chunk.records,
             columns=stored,
@@ -49,7 +47,8 @@ def read_range(
             end_offset=asked.end,
             aborted=chunk.aborted,
             max_batch_bytes=max_batch_bytes,
-            name=asked.name,
+            name=chunk.name,
+            first_position=chunk.position,
         ):
             if batch.num_rows:
                 yield _with_constants(batch, schema, asked)
@@ -64,25 +63,3 @@ def _with_constants(batch: pa.RecordBatch, schema: pa.Schema, asked: RangeToFetc
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _chunks(properties: ClientProperties, asked: RangeToFetch) -> Iterator[Chunk]:
-    if asked.start >= asked.end:
-        return
-    with LoopThread() as loop:
-        cluster, prefetch = loop.run(_open(properties, asked))
-        try:
-            while (chunk := loop.run(prefetch.next())) is not None:
-                yield chunk
-        finally:
-            loop.run(_close(cluster, prefetch))
-
-
-async def _open(properties: ClientProperties, asked: RangeToFetch) -> tuple[ClusterClient, Prefetch]:
-    cluster = await open_cluster(properties).__aenter__()
-    return cluster, await Prefetch(cluster, properties, asked).__aenter__()
-
-
-async def _close(cluster: ClusterClient, prefetch: Prefetch) -> None:
-    await prefetch.__aexit__()
-    await cluster.__aexit__(None, None, None)

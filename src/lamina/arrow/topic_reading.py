@@ -5,6 +5,7 @@ order of its offsets. Must not know how a range is read.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -14,7 +15,7 @@ from lamina.arrow.cluster import AtTime, Position, Topic, describe_topics, find_
 from lamina.arrow.connecting import open_cluster
 from lamina.arrow.driving import LoopThread
 from lamina.arrow.errors import DataLoss, ReadError
-from lamina.arrow.prefetching import RangeToFetch
+from lamina.arrow.prefetching import RangeToFetch, ReadFiles
 from lamina.arrow.properties import BOOTSTRAP_SERVERS, ClientProperties, parse_properties
 from lamina.arrow.reading import DEFAULT_BATCH_BYTES, read_range, schema_of
 from lamina.peer.listing import EARLIEST, LATEST
@@ -37,19 +38,34 @@ def read(
     partitions: Sequence[int] | None = None,
     properties: Mapping[str, str] | None = None,
     max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+    read_files: str = ReadFiles.AUTO,
 ) -> pa.RecordBatchReader:
     """The records of ``topic`` from ``start`` up to, and without, ``end``: places for all partitions, or by partition.
 
     Partitions that a mapping does not name begin at the earliest and end at the latest offset; the end is fixed when
-    this is called. ``properties`` are Kafka's, for instance ``{"isolation.level": "read_committed"}``. Nothing is read
-    before the reader is; what fails then raises there. Raises `ReadError`, or `lamina.errors.KafkaError`.
+    this is called. ``read_files`` says whether a broker's segment files are read in place of Fetch: ``auto`` where it
+    lends them and this machine sees them, ``never``, or ``require``. ``properties`` are Kafka's,
+    for instance ``{"isolation.level": "read_committed"}``. Nothing is read before the reader is; what fails then raises
+    there. Raises `ReadError`, or `lamina.errors.KafkaError`.
     """
     client = parse_properties({**(properties or {}), BOOTSTRAP_SERVERS: bootstrap_servers})
     schema = schema_of(columns)
+    files = _read_files(read_files)
     with LoopThread() as loop:
         ranges = loop.run(_ranges(client, topic, partitions, start, end))
-    batches = (batch for asked in ranges for batch in read_range(client, asked, columns, max_batch_bytes))
+    batches = (
+        batch
+        for asked in ranges
+        for batch in read_range(client, replace(asked, read_files=files), columns, max_batch_bytes)
+    )
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _read_files(given: str) -> ReadFiles:
+    try:
+        return ReadFiles(given)
+    except ValueError:
+        raise ReadError(f"read_files: {given!r} is none of {', '.join(ReadFiles)}") from None
 
 
 async def _ranges(

@@ -56,6 +56,8 @@ class RecordBatches(Iterator[pa.RecordBatch]):
 
     def __next__(self) -> pa.RecordBatch:
         filled = next(self._filled)
+        if "batch_position" in self._columns and self._reader.first_position:
+            filled.arrays[f.BATCH_POSITIONS] += self._reader.first_position
         return pa.RecordBatch.from_arrays([_array(column, filled) for column in self._columns], schema=self._schema)
 
     @property
@@ -76,19 +78,21 @@ def record_batches(
     aborted: Sequence[tuple[int, int]] | None,
     max_batch_bytes: int,
     name: str,
+    first_position: int = 0,
 ) -> RecordBatches:
     """The records in ``[start_offset, end_offset)`` of a buffer of batches; what is cut off at its end is left out.
 
     Control batches are never given. With ``aborted``, (producer id, first offset) of the aborted transactions that
     reach into the buffer, their batches are left out too (read_committed). CRCs are checked. ``name`` is what a person
-    calls the buffer: :class:`CorruptMessage` is one sentence with it, a position and an offset. ``columns`` is at least
-    one of :data:`TYPES`.
+    calls the buffer, or the file of which it is a part that begins at ``first_position``: :class:`CorruptMessage` is
+    one sentence with it, a position and an offset. ``columns`` is at least one of :data:`TYPES`.
     """
     if not columns or (unknown := [column for column in columns if column not in TYPES]):
         raise ValueError(f"no such columns: {', '.join(unknown)}" if columns else "no columns were asked for")
     limit_bytes = min(max(max_batch_bytes, MIN_BATCH_BYTES), MAX_BATCH_BYTES)
     return RecordBatches(
-        ColumnReader(data, columns, (start_offset, end_offset), aborted, limit_bytes, name), tuple(columns)
+        ColumnReader(data, columns, (start_offset, end_offset), aborted, limit_bytes, name, first_position),
+        tuple(columns),
     )
 
 

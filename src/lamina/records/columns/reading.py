@@ -47,6 +47,18 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
+def end_of_batches(data: Buffer, due: int) -> tuple[int, int]:
+    """Where the batches end that are whole, and the offset behind them, or ``due`` without one; CRCs are left alone."""
+    array: Bytes = np.frombuffer(data, np.uint8)
+    rows = np.empty((_SLICE_ROWS, BATCH_COLUMNS), np.int64)
+    position, is_bad = 0, False
+    while position < len(array) and not is_bad:
+        count, position, is_bad = read_headers(array, position, due, False, len(array), rows)
+        if count:
+            due = int(rows[count - 1, LAST_OFFSET]) + 1
+    return position, due
+
+
 class ColumnReader:
     """Reads one buffer of whole batches; a part of a batch at its end is left out."""
 
@@ -58,12 +70,15 @@ class ColumnReader:
         aborted: Sequence[tuple[int, int]] | None,
         max_batch_bytes: int,
         name: str,
+        first_position: int = 0,
     ) -> None:
+        """``first_position`` is where the buffer begins in what ``name`` is the name of."""
         self._data: Bytes = np.frombuffer(data, np.uint8)
         self._start_offset, self._end_offset = offsets
         self._aborted = AbortedTransactions([AbortedTransaction(*entry) for entry in aborted or ()])
         self._buffers = ColumnBuffers(columns, max_batch_bytes)
         self._name = name
+        self.first_position = first_position
         self.next_offset = self._start_offset
         """Where what follows this buffer begins, once all of it was read."""
 
@@ -80,7 +95,8 @@ class ColumnReader:
             if self.next_offset == self._end_offset or (is_bad and is_cut_off(self._data.data, position, due)):
                 break
             if is_bad:
-                raise self._damage(position, due, describe_batch(self._data.data, position, due))
+                reason = describe_batch(self._data.data, position, due)
+                raise self._damage(position, max(due, self._start_offset), reason)
         if self._buffers.count:
             yield self._buffers.take()
 
@@ -159,4 +175,4 @@ class ColumnReader:
         )
 
     def _damage(self, position: int, offset: int, reason: str) -> CorruptMessage:
-        return CorruptMessage(damage(self._name, position, offset, reason))
+        return CorruptMessage(damage(self._name, self.first_position + position, offset, reason))
