@@ -43,8 +43,9 @@ FORBIDDEN = {
 }
 """By contract, who may not import whom."""
 
-ALSO_BROKEN = {"http": {"http-start"}}
-"""What one forbidden import cannot but break besides: the broker starts with the store, so it starts with Starlette."""
+ALSO_BROKEN = {"http": {"http-start"}, "kernel": {"job"}}
+"""What one forbidden import cannot but break besides: the broker starts with the store, so it starts with Starlette;
+the kernel is made of the native reader, so a broker's start would have that too."""
 
 
 @cache

@@ -17,8 +17,11 @@ from tests.records.test_validate import BAD_BATCHES, NOW_MS, RULES
 
 pytest.importorskip("numba")
 
+from numba import njit
+
 from lamina.records import kernel
-from tests.records.guarded import WALK_SOURCE, Guarded
+from lamina.records.columns import memory, numbers
+from tests.records.guarded import WALK_SOURCE, Guarded, interpreted
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -144,6 +147,16 @@ def test_what_follows_the_last_fault_that_is_named_is_not_looked_at(walk: Walk) 
     found = walk(bytes(faulty) + b"noise", 2 * MAX_RECORD_ERRORS, 0, needs_keys=True, earliest_ms=0, latest_ms=5000)
     last = MAX_RECORD_ERRORS - 1
     assert found == (last, last, [(index, RecordFault.NO_KEY) for index in range(MAX_RECORD_ERRORS)])
+
+
+@njit()
+def read_behind(data: Any) -> Any:
+    return numbers.read_varint(memory.address_of(data), len(data), len(data) + 2)
+
+
+def test_the_guard_notices_a_read_behind_the_end() -> None:
+    with pytest.raises(AssertionError, match="read at 3 of 3 bytes"):
+        interpreted(read_behind, memory, numbers)(Guarded(b"abc"))
 
 
 @given(payloads, st.booleans())

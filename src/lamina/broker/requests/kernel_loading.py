@@ -29,7 +29,7 @@ WORTH_RECORDS = 100_000
 
 _QUICK_PLAINLY = 2_000
 _QUICK_NATIVELY = 50_000
-"""How many records take a walk about two milliseconds: more of them are no work for the loop."""
+"""How many records take a walk two milliseconds at most: more of them are no work for the loop."""
 
 _KERNEL = "lamina.records.kernel"
 
