@@ -18,6 +18,7 @@ from lamina.log.leftovers import segment_logs
 from lamina.log.names import parse_partition_directory
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
 from lamina.log.verify.partition import AT_START, Extent, PartitionCheck
+from lamina.log.verify.records import load_screen
 from lamina.topic_partition import TopicPartition
 
 _METADATA = "__cluster_metadata-0"
@@ -98,9 +99,11 @@ class DirectoryCheck:
     def run(self, progress: Callable[[int], None]) -> None:
         verification = self._verification
         offsets = {name: self._checkpoint(name) for name in _CHECKPOINTS}
+        screen = load_screen(verification.total_bytes)
         extents = {}
         for key, path in sorted(verification.partitions.items(), key=lambda item: item[1]):
-            check = PartitionCheck(self._disk, path, self._standing(key, offsets), self._findings, verification.counts)
+            standing = self._standing(key, offsets)
+            check = PartitionCheck(self._disk, path, standing, self._findings, verification.counts, screen)
             try:
                 extents[key] = check.run(progress)
             except OSError as error:

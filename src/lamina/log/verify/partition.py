@@ -18,6 +18,7 @@ from lamina.log.producer import Producer
 from lamina.log.segment import ABORTED_INDEX, LOG
 from lamina.log.snapshots import SNAPSHOT, unpack_snapshot
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
+from lamina.log.verify.records import Screen
 from lamina.log.verify.segment import AT_RECOVERY, REBUILT_AT_START, RESTORE, Course, SegmentCheck
 
 AT_START = "nothing: the next start finishes or removes it"
@@ -33,8 +34,17 @@ class Extent:
 
 
 class PartitionCheck:
-    def __init__(self, disk: Disk, path: str, standing: Standing, findings: Findings, counts: Counts) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        standing: Standing,
+        findings: Findings,
+        counts: Counts,
+        screen: Screen | None = None,
+    ) -> None:
         self.path = path
+        self._screen = screen
         self._disk = disk
         self._standing = standing
         self._findings = findings
@@ -87,6 +97,7 @@ class PartitionCheck:
             self._counts,
             end_offset=end_offset,
             is_recovered=int(entry.name[:20]) >= self._recovered_from,
+            screen=self._screen,
         )
         try:
             check.run(names, entry.size_bytes, progress)

@@ -19,9 +19,9 @@ from lamina.log.segment import ABORTED_INDEX, LOG
 from lamina.log.transaction_index import AbortedTransaction, unpack_aborted
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
 from lamina.log.verify.indexes import Fault, OffsetIndexCheck, Tail, TimeIndexCheck
-from lamina.log.verify.records import record_fault
+from lamina.log.verify.records import Screen, record_fault
 from lamina.log.verify.transactions import AbortedIndexCheck, ProducerHistory
-from lamina.log.verify.walk import Walked, records_of, walk_batches
+from lamina.log.verify.walk import MAX_RECORDS_BYTES, Walked, records_of, walk_batches, whole_batch
 from lamina.records.batch import MAX_RELATIVE_OFFSET, NO_LEADER_EPOCH
 from lamina.records.marker import read_marker
 
@@ -57,6 +57,7 @@ class SegmentCheck:
         *,
         end_offset: int | None,
         is_recovered: bool,
+        screen: Screen | None = None,
     ) -> None:
         """``end_offset`` is where the next segment begins, ``None`` for the active one; ``is_recovered`` says that
         the next start goes through this segment and makes its indexes again."""
@@ -70,6 +71,7 @@ class SegmentCheck:
         self._counts = counts
         self._end_offset = end_offset
         self._is_recovered = is_recovered
+        self._screen = screen
         self._torn: Walked | BadBatch | None = None
         self._is_readable = True
 
@@ -122,7 +124,7 @@ class SegmentCheck:
         in_place = self._check_place(batch)
         self._check_epoch(batch)
         try:
-            fault = record_fault(header, records_of(file, batch))
+            fault = self._record_fault(file, batch)
             marker = read_marker(batch.data, 0, header) if header.is_control else None
         except MessageTooLarge as error:
             self._warn(f"{error}: its records were not looked at", "nothing: only its CRC was verified", batch)
@@ -140,6 +142,11 @@ class SegmentCheck:
             wrong = aborted.batch(header, marker, expected, is_whole=history.is_whole)
             if wrong is not None:
                 self._index_fault(ABORTED_INDEX, Fault(wrong, 0, header.base_offset))
+
+    def _record_fault(self, file: File, batch: Walked) -> str | None:
+        if self._screen is not None and self._screen(whole_batch(file, batch), batch.header, MAX_RECORDS_BYTES):
+            return None
+        return record_fault(batch.header, records_of(file, batch))
 
     def _check_place(self, batch: Walked) -> bool:
         """Offsets grow within and across segments, and stay where the index can say them."""

@@ -55,7 +55,12 @@ def _framed_header(file: File, position: int, end: int) -> BatchHeader | None:
 
 
 def records_of(file: File, batch: Walked) -> list[Record]:
-    """The records of a good batch, read again from the file where the buffer did not hold all of it."""
+    """The records of a good batch."""
+    return read_records(whole_batch(file, batch), 0, batch.header, MAX_RECORDS_BYTES)
+
+
+def whole_batch(file: File, batch: Walked) -> memoryview:
+    """The bytes of a good batch, read again from the file where the buffer did not hold all of it."""
     header, data = batch.header, batch.data
     if header.size_bytes > MAX_RECORDS_BYTES:
         raise MessageTooLarge(f"a batch of {header.size_bytes} bytes is too large to be looked into")
@@ -63,4 +68,4 @@ def records_of(file: File, batch: Walked) -> list[Record]:
         data = memoryview(bytearray(header.size_bytes))
         if file.pread_into(data, batch.position) < header.size_bytes:
             raise CorruptMessage("the file became shorter while it was read")
-    return read_records(data, 0, header, MAX_RECORDS_BYTES)
+    return data
