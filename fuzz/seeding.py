@@ -51,6 +51,7 @@ from lamina.image.topic import Topic, new_partition
 from lamina.log.transaction_index import AbortedTransaction, pack_aborted
 from lamina.records.batch import HEADER_BYTES, Codec
 from lamina.records.codecs import compress
+from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
 from lamina.settings.listeners import Listener
 from lamina.store.metadata import MetadataStore
@@ -89,6 +90,7 @@ def main() -> None:
         ("responses", _responses()),
         ("batches", _batches()),
         ("record_walks", _record_walks()),
+        ("columns", _columns()),
         ("codecs", _codecs()),
         ("indexes", _indexes()),
         ("snapshots", _snapshots()),
@@ -245,6 +247,26 @@ def _batches() -> Seeds:
 def _record_walks() -> Seeds:
     for name, batch, count in (("two", vectors.V1, 1), ("three", vectors.V3, 2)):
         yield name, bytes([1, count]) + struct.pack(">qqq", 0, -5, 300_000) + batch[HEADER_BYTES:]
+
+
+def _columns() -> Seeds:
+    everything = bytes([1, 0, 0, 0, 0, 2, 0, 0, 0, 0])
+    for name in ("java-gzip", "java-lz4", "java-zstd"):
+        yield name, everything + (_CAPTURED / f"{name}.bin").read_bytes()
+    log = bytearray()
+    for number in range(3):
+        records = [Record(number * 5 + at, NOW_MS, b"k", b"v" * 9, ((b"h", b"1"), (b"n", None))) for at in range(3)]
+        log += build_batch(records, codec=(Codec.NONE, Codec.SNAPPY, Codec.ZSTD)[number])
+    yield "three-batches", everything + log
+    yield "cut-off", everything + log[:-7]
+    yield "from-the-middle", bytes([1, 0, 6, 0, 12, 0, 0, 0, 0, 0]) + log
+    yield "offsets-alone", bytes([1, 0, 0, 0, 0, 1, 0xFF, 0xF7, 0, 3]) + log
+    aborted = build_batch(
+        [Record(0, NOW_MS, b"k", b"no")], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    kinds = {"offset": 1, "timestamp_ms": NOW_MS, "producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 0}
+    ended = aborted + build_marker(ControlType.ABORT, **kinds)
+    yield "aborted", bytes([1, 0, 0, 0, 0, 2, 0, 0, 1, 1, 7, 0, 0]) + ended
 
 
 def _codecs() -> Seeds:

@@ -5,8 +5,8 @@ from lamina.errors import CorruptMessage
 from lamina.records.record_walk import RecordWalk, Walk, walk_records
 
 try:
-    from lamina.records.kernel import _NO_FAULTS, walk_natively
-    from tests.records.guarded import WALK_SOURCE, Guarded
+    from lamina.records.kernel import walk_natively
+    from tests.records.guarded import walk_guarded
 except ImportError:
     _HAS_KERNEL = False
 else:
@@ -25,7 +25,7 @@ def one(data: bytes) -> None:
     if _HAS_KERNEL:
         native = _outcome(walk_natively, records, count, base_timestamp, needs_keys, earliest_ms, latest_ms)
         assert native == plain
-        WALK_SOURCE(Guarded(records), count, base_timestamp, needs_keys, earliest_ms, latest_ms, _NO_FAULTS)
+        walk_guarded(records, count, base_timestamp, needs_keys, earliest_ms, latest_ms)
 
 
 def _outcome(

@@ -11,6 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lamina.arrow
 from lamina.arrow import DataLoss, ReadError, segment_files, sourcing
@@ -31,6 +33,7 @@ from tests.arrow.topics import client, create, delete, numbered, produce, transa
 from tests.broker.process import BrokerProcess, eventually
 from tests.broker.test_compaction import QUICKLY
 from tests.log.building import a_log
+from tests.records.columns.test_arrow import logs, plain_rows
 
 Start = Callable[..., BrokerProcess]
 COLUMNS = ("partition", "offset", "key", "value", "timestamp", "headers")
@@ -313,6 +316,22 @@ def test_a_corrupt_segment_is_one_sentence_with_file_and_position(
     assert "\n" not in str(raised.value)
     assert found == list(range(len(found)))
     assert second.base_offset <= len(found) <= second.base_offset + 2
+
+
+@given(logs(), st.integers(61, 2000), st.data())
+def test_windows_of_any_size_give_the_records_of_the_plain_reader(
+    tmp_path_factory: pytest.TempPathFactory, data: bytearray, window_bytes: int, choices: st.DataObject
+) -> None:
+    lease_id = uuid4()
+    folder = tmp_path_factory.getbasetemp() / READING_FOLDER / lease_id.hex
+    folder.mkdir(parents=True)
+    path = folder / f"{0:020d}.log"
+    path.write_bytes(data)
+    ends = [header.next_offset for _, header in walk(bytes(data))]
+    start, end = sorted(choices.draw(st.sampled_from([0, *ends])) for _ in range(2))
+    lent = Lent(1, lease_id, 1000, str(folder), end, [LentSegment(0, 0, len(data), path.stat().st_ino)], [])
+    found = list(read(lent, RangeToFetch("topic", 0, start, end), "offset", window_bytes))
+    assert found == [row["offset"] for row in plain_rows(data, (start, end))]
 
 
 def test_positions_are_those_in_the_file(tmp_path: Path) -> None:

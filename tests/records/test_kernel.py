@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +21,9 @@ pytest.importorskip("numba")
 from numba import njit
 
 from lamina.records import kernel
-from lamina.records.columns import memory, numbers
-from tests.records.guarded import WALK_SOURCE, Guarded, interpreted
+from lamina.records.columns.memory import address_of
+from lamina.records.columns.numbers import read_varint
+from tests.records.guarded import GuardedMemory, interpreted, walk_guarded
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -151,15 +153,17 @@ def test_what_follows_the_last_fault_that_is_named_is_not_looked_at(walk: Walk) 
 
 @njit()
 def read_behind(data: Any) -> Any:
-    return numbers.read_varint(memory.address_of(data), len(data), len(data) + 2)
+    return read_varint(address_of(data), len(data), len(data) + 2)
 
 
 def test_the_guard_notices_a_read_behind_the_end() -> None:
-    with pytest.raises(AssertionError, match="read at 3 of 3 bytes"):
-        interpreted(read_behind, memory, numbers)(Guarded(b"abc"))
+    guarded = GuardedMemory()
+    data = guarded.lend(np.frombuffer(b"abc", np.uint8))
+    with pytest.raises(AssertionError, match="1 bytes at 3 are outside"):
+        interpreted(guarded, read_behind)(data)
 
 
 @given(payloads, st.booleans())
 def test_the_kernel_reads_nothing_outside_the_records(payload: tuple[bytes, int], needs_keys: bool) -> None:
     data, count = payload
-    WALK_SOURCE(Guarded(data), count, 0, needs_keys, 0, 0, kernel._NO_FAULTS)
+    walk_guarded(data, count, 0, needs_keys, 0, 0)
