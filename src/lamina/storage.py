@@ -84,6 +84,16 @@ class MemberStorage(_Opened):
     remember: Callable[[MemberRecord], None]
     """Writes it down; may raise OSError."""
 
+    def was_clean_after(self, broker_epoch: int | None) -> bool:
+        """Whether every directory was left by the clean stop of the run with this epoch, the last one (KIP-966).
+
+        An older copy of a directory may have a mark too, and lacks what came after it. Without an epoch the mark
+        counts: nobody knows of a later run.
+        """
+        if broker_epoch is None:
+            return self.was_clean
+        return self.was_clean and all(directory.broker_epoch == broker_epoch for directory in self.directories)
+
 
 def open_storage(settings: BrokerSettings) -> Storage:
     """Lock and open everything. When that fails, all is as it was: a mark of a clean stop is still there."""

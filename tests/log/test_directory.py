@@ -151,6 +151,15 @@ def test_a_clean_stop_leaves_a_mark_that_the_next_start_takes_away(tmp_path: Pat
     again.release()
 
 
+def test_the_mark_tells_the_epoch_of_the_run_that_ends(tmp_path: Path) -> None:
+    """KIP-966. Who opens the directory without being registered, as offline commands do, leaves what was told."""
+    opened(tmp_path).close(broker_epoch=7)
+    for _ in range(2):
+        again = opened(tmp_path)
+        assert again.broker_epoch == 7
+        again.close()
+
+
 def test_a_stop_that_is_not_to_count_as_clean_leaves_no_mark_and_nothing_to_recover(tmp_path: Path) -> None:
     directory, _ = with_partition(tmp_path)
     directory.close(is_marked=False)

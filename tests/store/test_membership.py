@@ -89,6 +89,17 @@ def test_who_registers_again_has_a_higher_epoch(ensemble: Ensemble) -> None:
     assert membership.brokers()[1][0].timestamp_ms == 2
 
 
+def test_the_epoch_of_the_last_registration_is_known_after_it_has_ended(ensemble: Ensemble) -> None:
+    """KIP-966: by it a clean stop is told from one of an earlier run."""
+    membership = Membership(ensemble.connect(), 1)
+    assert membership.last_epoch() is None
+    membership.try_register(registration())
+    epoch = membership.try_register(registration(timestamp_ms=2))
+    registered(ensemble.connect(), 2)
+    membership.leave()
+    assert membership.last_epoch() == epoch
+
+
 def test_a_second_broker_with_the_same_id_is_refused_with_a_sentence(ensemble: Ensemble) -> None:
     first = registered(ensemble.connect(), 1, "dir-1")
     second = Membership(ensemble.connect(), 1)

@@ -6,6 +6,7 @@ sooner without all this. Must not listen.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +59,8 @@ from lamina.topic_partition import TopicPartition
 
 _FOLLOW, _REPORT, _FORWARD, _IN_SYNC, _CREATE = "follow", "report", "forward", "in-sync", "create"
 """Lanes to the controller."""
+
+logger = logging.getLogger(__name__)
 
 
 class SessionLease:
@@ -253,13 +256,20 @@ def build_cluster_parts(
     )
 
 
-def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker) -> Registration:
+def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker, last_epoch: int | None) -> Registration:
+    is_clean = storage.was_clean_after(last_epoch)
+    if storage.was_clean and not is_clean:
+        logger.warning(
+            "the log directories are not those of the last run of this broker, which had epoch %s: "
+            "they count as left by an unclean stop",
+            last_epoch,
+        )
     ids = (directory.identity.directory_id for directory in storage.directories)
     return Registration(
         tuple(broker.endpoints.values()),
         broker.rack,
         __version__,
-        storage.was_clean,
+        is_clean,
         tuple(directory_id for directory_id in ids if directory_id is not None),
         clocks.now_ms(),
         SUPPORTED,

@@ -160,13 +160,15 @@ class Parts:
         count = closing_threads(self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR])
         # Else the next start would not tell that an unclean stop may have cost committed records.
         is_marked = self.cluster is None or self.cluster.following.facts.ends is None
+        epoch = None if self.cluster is None else self.cluster.member.broker_epoch
         failures = []
         await self.upkeep.note_high_watermarks()
         for directory in self.directories:
             try:
                 if directory.failure is None:
                     await self.upkeep.write_noted_high_watermarks(directory)
-                await self.threads.run(lambda d=directory: d.close(count, is_marked=is_marked))  # type: ignore[misc]
+                close = partial(directory.close, count, is_marked=is_marked, broker_epoch=epoch)
+                await self.threads.run(close)
             except StorageError as error:
                 failures.append(f"the stop was not clean: {error}")
         self.storage.database.close()

@@ -1,7 +1,7 @@
 """The mark of a clean stop: ``.kafka_cleanshutdown`` in a log directory (formats.md §2.5).
 
-Owns the file. Its presence is what counts: nothing in the directory has to be recovered. Must not know when
-that is true.
+Owns the file. Its presence says that nothing in the directory has to be recovered; its epoch, after which run of a
+member of a cluster (KIP-966). Must not know when that is true.
 """
 
 import json

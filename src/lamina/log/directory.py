@@ -68,8 +68,8 @@ class LogDirectory:
         self.identity = identity
         self.was_clean = broker_epoch is not None
         """Whether the last stop was clean, so that nothing has to be recovered."""
-        self._broker_epoch = NO_BROKER_EPOCH if broker_epoch is None else broker_epoch
-        """Kept for Kafka: its controller takes a mark with another epoch for an unclean stop."""
+        self.broker_epoch = NO_BROKER_EPOCH if broker_epoch is None else broker_epoch
+        """That of the run which ended with the mark (KIP-966), NO_BROKER_EPOCH where it tells none."""
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.failure = failure
         self.on_failure: Callable[[LogDirectory], None] | None = None
@@ -448,13 +448,18 @@ class LogDirectory:
                 self.on_failure(self)
         return StorageError(self.failure)
 
-    def close(self, threads: int = 1, *, is_marked: bool = True) -> None:
+    def close(self, threads: int = 1, *, is_marked: bool = True, broker_epoch: int | None = None) -> None:
         """Stop cleanly: every log flushed, the checkpoints written, and last of all the mark that says so.
 
         Logs are flushed several at a time: what takes long is waiting for the disk. After an unclean stop a
         partition that was not opened is still unproven, as is one that failed, and there is no mark. Nor is there one
         unless it ``is_marked``: then the next start counts as one after an unclean stop, with nothing to recover.
+
+        The mark tells the ``broker_epoch`` of the run that ends. Who was not registered leaves the one that was there:
+        Kafka's controller takes a mark with another epoch for an unclean stop, and so do members of a cluster.
         """
+        if broker_epoch is not None:
+            self.broker_epoch = broker_epoch
         try:
             for _ in _several_at_a_time(close_cleanly, list(self.logs.values()), threads, "lamina-closing"):
                 pass
@@ -470,7 +475,7 @@ class LogDirectory:
         try:
             is_proven = self.was_clean or self.logs.keys() >= set(self.partitions())
             if is_proven and not any(log.failure for log in self.logs.values()):
-                write_clean_shutdown(self.disk, self.path, self._broker_epoch)
+                write_clean_shutdown(self.disk, self.path, self.broker_epoch)
         except OSError as error:
             raise self.fail(error) from error
 

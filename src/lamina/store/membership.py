@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 BROKER_IDS = "/brokers/ids"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
+LAST_REGISTRATIONS = "/lamina/registrations"
+"""By broker an entry that stays, made anew together with each registration: its zxid is the epoch of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class Membership:
         Raises :class:`IdTaken` where another broker has the id, :class:`StoreError` in a Kafka cluster, and
         :class:`WrongCluster` in an ensemble that counts its transactions anew.
         """
-        create_path(self._store, BROKER_IDS)
+        for above in (BROKER_IDS, LAST_REGISTRATIONS):
+            create_path(self._store, above)
         self._check_is_not_kafka()
         path, value = f"{BROKER_IDS}/{self._node_id}", registrations.dump(registration)
         found = self._store.get(path)
@@ -115,6 +118,10 @@ class Membership:
             if found.owner != self._store.session_id:
                 self._check_is_ghost(found, registration)
             operations.insert(0, Delete(path, found.version))
+        last = self._store.get(self._last_path)
+        if last is not None:
+            operations.append(Delete(self._last_path, last.version))
+        operations.append(Create(self._last_path, b""))
         try:
             self._store.transact(operations)
         except OutcomeUnknown as error:
@@ -131,6 +138,15 @@ class Membership:
                 "the ensemble was restored from an old copy, or is another one"
             )
         return self._epoch
+
+    def last_epoch(self) -> int | None:
+        """The epoch with which this broker was registered last, however long ago; ``None`` if it never was."""
+        last = self._store.get(self._last_path)
+        return None if last is None else last.created_zxid
+
+    @property
+    def _last_path(self) -> str:
+        return f"{LAST_REGISTRATIONS}/{self._node_id}"
 
     def brokers(self) -> dict[int, tuple[Registration, int]]:
         """Every registered broker of Lamina with its epoch."""

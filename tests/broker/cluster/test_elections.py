@@ -122,6 +122,26 @@ def test_a_cleanly_stopped_member_leads_at_once(new_members: NewMembers) -> None
     members.run_until(lambda: members.leads(1, "t"))
 
 
+def test_an_older_copy_of_a_cleanly_stopped_member_does_not_lead_at_once(new_members: NewMembers) -> None:
+    """KIP-966: its mark tells the epoch of an earlier run than the last one: it may lack what was committed since."""
+    members = two_in_sync(new_members, lamina_unclean_recovery_wait_ms="60000")
+    members.stop(2)
+    directory, copy = members.directory / "broker-2", members.directory / "copy"
+    shutil.copytree(directory, copy)
+    members.start(2)
+    members.run_until(lambda: members.state("t").isr == (1, 2))
+    assert members.produce(1, "t") == ErrorCode.NONE
+    kill_all(members, 1, 2, 3)
+    shutil.rmtree(directory)
+    copy.rename(directory)
+    members.start(3)
+    members.start(2)
+    members.run_for(0.2)
+    assert members.state("t").leader == NO_LEADER, "broker 1 may have more"
+    members.start(1)
+    members.run_until(lambda: members.leads(1, "t"))
+
+
 def test_a_wiped_last_member_leaves_its_partition_offline(new_members: NewMembers) -> None:
     """Design decision 7: an empty log never stands for one that had what was committed."""
     members = two_in_sync(new_members)

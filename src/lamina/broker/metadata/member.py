@@ -51,14 +51,14 @@ class Member:
         election: ControllerElection,
         following: Following,
         ask_controller: AskController,
-        registration_of: Callable[[Broker], Registration],
+        registration_of: Callable[[Broker, int | None], Registration],
         on_fatal: Callable[[str], None],
         on_unregistered: Callable[[], None],
     ) -> None:
         """``following`` asks through :meth:`ask`.
 
-        ``registration_of`` is what this broker tells of itself, with the addresses that it has. ``on_unregistered`` is
-        told when the cluster goes on without this broker: it is to stop.
+        ``registration_of`` is what this broker tells of itself, with the addresses that it has and the epoch of its
+        last registration. ``on_unregistered`` is told when the cluster goes on without this broker: it is to stop.
         """
         self._node_id = node_id
         self._loop = loop
@@ -106,8 +106,9 @@ class Member:
 
         Until ``serve`` this broker leads and follows nothing, and clients are not told of it.
         """
-        self._registration = self._registration_of(broker)
         await self.election.check_cluster()
+        last_epoch = await self._thread.run(self._membership.last_epoch)
+        self._registration = self._registration_of(broker, last_epoch)
         await self._register(self._session.negotiated_timeout_ms)
         self._membership.watch(self._look_again)
         self._spawn(self._watch())
