@@ -18,9 +18,10 @@ from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.controller.election import ElectionFacts, LogEnd
-from lamina.errors import PolicyViolation
+from lamina.errors import NotController, PolicyViolation
 from lamina.image.changes import create_topic, set_configs, set_partitions
 from lamina.image.image import Broker, ConfigResource, Image, ResourceType
+from lamina.store import znodes
 from lamina.store.cluster_identity import cluster_id
 from lamina.store.interface import LARGEST_BYTES
 from lamina.store.znodes import ZnodeMetadata
@@ -29,7 +30,7 @@ from tests.store.memory_zookeeper import MemoryZooKeeper
 from tests.store.test_membership import registered
 
 
-def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]]) -> None:
+def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]], *, is_begun: bool = True) -> None:
     async def main() -> None:
         store = MemoryZooKeeper().connect()
         tenure = registered(store, 1).elect()
@@ -40,7 +41,8 @@ def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]]) 
         image, facts = metadata.load(), ElectionFacts()
         controller = Controller(1, loop, tenure, image, metadata, threads, 0, facts, counters, lambda: None)
         try:
-            await controller.begin({}, frozenset())
+            if is_begun:
+                await controller.begin({}, frozenset())
             await scenario(controller, counters)
         finally:
             threads.close()
@@ -87,6 +89,24 @@ def test_a_change_too_large_for_the_store_is_refused_and_the_controller_stays_in
         assert controller.stream.image.configs_of(topic) == {"a": "1"}
 
     run(scenario)
+
+
+def test_a_controller_whose_take_over_is_too_large_for_the_store_resigns_and_nobody_waits_for_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(znodes, "LARGEST_BYTES", 10)
+
+    async def scenario(controller: Controller, _: ReplicationCounters) -> None:
+        waiting = asyncio.ensure_future(controller.change(lambda image: image))
+        with pytest.raises(NotController, match="this change is too large"):
+            await controller.begin({}, frozenset())
+        assert not controller.is_active
+        with pytest.raises(NotController):
+            await asyncio.wait_for(waiting, 5)
+
+    run(scenario, is_begun=False)
+    [told] = caplog.messages
+    assert told.startswith("no longer the controller of epoch 1: it cannot take over from the one before: this change")
 
 
 def test_what_a_report_means_for_many_partitions_is_found_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

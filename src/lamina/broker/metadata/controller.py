@@ -193,7 +193,7 @@ class Controller:
         return ready - self._reports.keys() if self.is_active else frozenset()
 
     async def begin(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> None:
-        """Take over from the controller before, with who is registered now."""
+        """Take over from the controller before, with who is registered now. Raises NOT_CONTROLLER if it cannot."""
         self._note_registered(registered)
         there = ready | {one for one, report in self._reports.items() if report.is_ready}
         arrivals = [self._arrival(registered[one]) for one in sorted(there & registered.keys())]
@@ -202,7 +202,12 @@ class Controller:
         def taken_over(image: Image) -> Image:
             return finalize_new(take_over(image, self._node_id, epoch, arrivals, facts))
 
-        await self._change(partial(self._on_thread, taken_over))
+        try:
+            await self._change(partial(self._on_thread, taken_over))
+        except PolicyViolation as error:
+            # Else every change would wait for ever for this controller to take over.
+            self.resign(f"it cannot take over from the one before: {error}")
+            raise NotController(f"this broker cannot be the controller: {error}") from error
         self._is_in_office.set()
 
     def _decided(self, decide: Callable[[Image], Image], image: Image) -> Image | Awaitable[Image]:

@@ -281,8 +281,10 @@ class Member:
                 self._on_fatal(str(error))
                 return
             except (StoreError, KafkaError) as error:
-                # Again and again until it passes, and once in the log. An outage is told by whoever probes the session.
-                level = logging.DEBUG if isinstance(error, StoreAway) or str(error) == told else logging.WARNING
+                # Again and again until it passes, and once in the log. An outage is told by whoever probes the session,
+                # the end of a tenure by the controller.
+                is_told = isinstance(error, StoreAway | NotController) or str(error) == told
+                level = logging.DEBUG if is_told else logging.WARNING
                 logger.log(level, "cannot read the cluster's membership, retrying: %s", error)
                 told = str(error)
                 if isinstance(error, StoreError):
