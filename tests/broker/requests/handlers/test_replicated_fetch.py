@@ -213,6 +213,18 @@ def test_r26_who_has_what_this_log_lacks_is_told_where_they_part(broker: Replica
     assert broker.fetch(3, replica_id=replica_id, last_epoch=epoch).diverging_epoch.epoch == -1
 
 
+def test_r86_the_offset_of_a_diverging_follower_commits_nothing_that_it_lacks(broker: ReplicatedBroker) -> None:
+    before = broker.epoch
+    broker.place(isr=(ME, OTHER))
+    for _ in range(2):
+        broker.produced(broker.begin_produce(acks=1))
+    told = broker.fetch(5, replica_id=OTHER, last_epoch=before)
+    assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (before, 3)
+    assert (progress(broker), broker.partition.high_watermark) == (-1, 0)
+    broker.fetch(3, replica_id=OTHER, last_epoch=before)
+    assert (progress(broker), broker.partition.high_watermark) == (3, 3), "cut off, it has what both have"
+
+
 def test_r26_an_epoch_that_this_log_never_had_ends_with_the_one_below(broker: ReplicatedBroker) -> None:
     first = broker.epoch
     for _ in range(2):

@@ -75,6 +75,27 @@ def test_r38_r88_a_new_leader_does_not_tell_offsets_that_go_back(
     assert broker.list_offset(far_ms, version=version).offset == -1
 
 
+@pytest.mark.parametrize("replica_id", [OTHER, -1])
+def test_r90_who_knows_of_an_election_is_told_nothing_by_who_led_before_it_nor_the_other_way_round(
+    broker: ReplicatedBroker, replica_id: int
+) -> None:
+    """KIP-320: this broker does not know yet that another leads, and later whoever asks does not."""
+
+    def answers(epoch: int) -> set[int]:
+        fetched = broker.fetch(3, replica_id=replica_id, leader_epoch=epoch)
+        assert not fetched.records
+        listed = broker.list_offset(LATEST, replica_id=replica_id, leader_epoch=epoch)
+        ended, _, _ = ends(broker, 1, current=epoch)
+        return {int(fetched.error_code), int(listed.error_code), ended}
+
+    led = broker.epoch
+    assert answers(led) == {ErrorCode.NONE}
+    assert answers(led + 1) == {ErrorCode.UNKNOWN_LEADER_EPOCH}
+    broker.place(leader=OTHER)
+    assert broker.epoch == led + 1
+    assert answers(led) == {ErrorCode.FENCED_LEADER_EPOCH}
+
+
 # OffsetForLeaderEpoch
 
 
