@@ -105,7 +105,7 @@ class ClusterParts:
         """Also serves other brokers, and has the controller decide what only that one may."""
         envelope = Envelope(lambda: self.member.is_controller, FORWARDABLE)
         router = Router(
-            [*table(handlers), *cluster_table(self.member, envelope, self.clocks)],
+            [*table(handlers), *cluster_table(self.member, envelope, handlers.message_thread, self.clocks)],
             self.counters,
             request_watch,
             handlers.message_thread,

@@ -11,6 +11,7 @@ from lamina.broker.requests.api_table import APIS
 from lamina.broker.requests.handlers import alter_partition, follow_metadata
 from lamina.broker.requests.handlers import envelope as envelope_api
 from lamina.broker.requests.handlers.envelope import Envelope
+from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 
 APIS_FOR_CLIENTS = tuple(api for api in APIS if not api.is_for_brokers)
@@ -24,10 +25,12 @@ def apis_on(broker_listener: str, listener_name: str) -> tuple[Api, ...]:
     return APIS_BETWEEN_BROKERS if listener_name == broker_listener else APIS_FOR_CLIENTS
 
 
-def cluster_table(member: Member, envelope: Envelope, clocks: Clocks) -> list[tuple[Api, Handler]]:
+def cluster_table(
+    member: Member, envelope: Envelope, message_thread: Threads, clocks: Clocks
+) -> list[tuple[Api, Handler]]:
     """What the brokers of a cluster ask each other beside what clients ask them."""
     return [
         (alter_partition.API, partial(alter_partition.handle, member)),
-        (follow_metadata.API, partial(follow_metadata.handle, member, clocks)),
+        (follow_metadata.API, partial(follow_metadata.handle, member, message_thread, clocks)),
         (envelope_api.API, envelope.handle),
     ]

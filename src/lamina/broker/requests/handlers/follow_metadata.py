@@ -13,6 +13,7 @@ from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.reports import encode_report, parse_report
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
+from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
@@ -20,11 +21,15 @@ from lamina.wire.building import response_shape
 
 FOLLOW_METADATA = 10_000
 _LINE_END = b"\n"
+_LARGE_BYTES = 32 * 1024
+"""Of a report that tells of so many replicas that the loop would be held up for more than a millisecond."""
 
 
-async def handle(member: Member, clocks: Clocks, request: Request, message: Any) -> Any:
+async def handle(member: Member, message_thread: Threads, clocks: Clocks, request: Request, message: Any) -> Any:
+    data = bytes(message.report)
     try:
-        report = parse_report(bytes(message.report))
+        is_large = len(data) > _LARGE_BYTES
+        report = await message_thread.compute(lambda: parse_report(data)) if is_large else parse_report(data)
     except ValueError as error:
         raise InvalidRequest(f"a report cannot be read: {error}") from None
     max_wait_ms = min(int(message.max_wait / timedelta(milliseconds=1)), LONGEST_WAIT_MS)
