@@ -19,7 +19,7 @@ from lamina.broker.admin.listening import AdminListening, advertised_admin, bind
 from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
 from lamina.broker.cycle_collector import short_collections
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.change_stream import ChangeStream, Told
 from lamina.broker.metadata.following import Answer, Asked
 from lamina.broker.metadata.member import Member
-from lamina.broker.metadata.publisher import Applied
 from lamina.errors import NotController
 from lamina.image.image import Image
 from lamina.log.directory import LogDirectory

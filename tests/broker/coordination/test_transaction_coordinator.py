@@ -9,7 +9,7 @@ import pytest
 
 from lamina.broker.coordination import transaction_markers
 from lamina.broker.coordination.shard_log import ShardLog
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.records.transaction_records import Status, TransactionRecord

@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from lamina.broker.metadata import alone, publisher
+from lamina.broker.metadata import alone, applied, publisher
 from lamina.errors import ErrorCode
 from lamina.image.changes import begin_leader_epochs
 from lamina.store.sqlite import SqliteStore
@@ -30,18 +31,20 @@ def create(broker: InProcessBroker, name: str) -> int:
     return answer.error_code
 
 
-@pytest.mark.parametrize("compute", ["diff", "mark_made", "remove_topic"])
+@pytest.mark.parametrize(
+    ("module", "compute"), [(publisher, "diff"), (applied, "mark_made"), (applied, "remove_topic")]
+)
 def test_what_looks_at_every_topic_is_done_on_a_thread(
-    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, compute: str
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, module: ModuleType, compute: str
 ) -> None:
     done_on = set()
-    computed = getattr(publisher, compute)
+    computed = getattr(module, compute)
 
     def spied(*given: Any) -> Any:
         done_on.add(threading.current_thread())
         return computed(*given)
 
-    monkeypatch.setattr(publisher, compute, spied)
+    monkeypatch.setattr(module, compute, spied)
     broker.create("t")
     broker.delete("t")
     assert done_on

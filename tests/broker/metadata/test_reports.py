@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.broker.metadata.publisher import Applied
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.reports import OwnFacts, Report, encode_report, parse_report
 from lamina.controller.election import LogEnd
 from lamina.image.changes import (

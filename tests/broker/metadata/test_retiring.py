@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.metadata.publisher import Applied
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.partitions.truncations import Truncations
 from lamina.errors import NotLeaderOrFollower
 from lamina.image.changes import set_partitions

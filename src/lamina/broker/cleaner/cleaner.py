@@ -24,8 +24,8 @@ from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses
 from lamina.broker.cleaner.passes import Pass, Passes
 from lamina.broker.cleaner.retention import Retention
 from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions

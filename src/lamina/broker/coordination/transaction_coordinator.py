@@ -18,8 +18,8 @@ from lamina.broker.coordination.runtime import Runtime
 from lamina.broker.coordination.shard_log import RecordFormat
 from lamina.broker.coordination.transaction_markers import TransactionMarkers, TransactionShardOnLog
 from lamina.broker.counters import Counters
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.publisher import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.threads import Threads

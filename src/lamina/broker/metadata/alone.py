@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from lamina.broker.counters import Counters, Place
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.metadata import Change
-from lamina.broker.metadata.publisher import Applied, Publisher
+from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, LogEnd
 from lamina.errors import BrokerIdNotRegistered, InvalidRequest, StorageError

@@ -12,8 +12,9 @@ from functools import reduce
 from typing import NamedTuple
 
 from lamina.broker.backoff import RetryWait
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.change_messages import patched
-from lamina.broker.metadata.publisher import Applied, Publisher
+from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
 from lamina.broker.threads import Threads, giving_way
 from lamina.errors import KafkaError, UnknownServerError

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.controller_election import ControllerElection, Registered
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.metadata import Change
-from lamina.broker.metadata.publisher import Applied
 from lamina.broker.metadata.registering import register
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd

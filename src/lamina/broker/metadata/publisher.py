@@ -7,10 +7,11 @@ metadata is.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
+from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.found_partitions import FoundPartitions, find_partitions, is_retired
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metadata.replicas import Replica, Replicas
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.follower import Follower
@@ -23,7 +24,6 @@ from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
-from lamina.image.changes import mark_made, remove_topic
 from lamina.image.diff import Changes, PartitionChanged, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import NO_LEADER, Topic
@@ -37,60 +37,6 @@ from lamina.settings.values import BrokerSettings
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-
-class MetadataListener:
-    """Is told when the metadata changes, and acts on it; each method is a turn of the loop."""
-
-    def settings_changed(self, settings: BrokerSettings) -> None:
-        """The broker's settings are others from now on."""
-
-    def partition_led(self, partition: Partition) -> None:
-        """This broker leads the partition from now on, or leads it in another epoch."""
-
-    def partition_resigned(self, partition: Partition) -> None:
-        """This broker does not lead the partition any more."""
-
-    def partition_followed(self, partition: Partition) -> None:
-        """This broker follows another one from now on, or in another epoch, or nobody any more."""
-
-    def partition_configured(self, partition: Partition) -> None:
-        """The topic's settings are others from now on."""
-
-    def partition_removed(self, topic: str, index: int) -> None:
-        """The partition is out of service for good."""
-
-    def topics_gone(self, topics: frozenset[str]) -> None:
-        """Clients know these topics no more. Said before a new one is led that has the name of one of them."""
-
-    def image_changed(self, changes: Changes) -> None:
-        """Everything else has been done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What the cluster's metadata has to be told after a change was applied here."""
-
-    made: Sequence[TopicPartition] = ()
-    """Replicas that this broker has made: from now on a missing one is a loss."""
-    lost: Sequence[TopicPartition] = ()
-    """Replicas that this broker had made, and whose directories are gone."""
-    deleted: Sequence[Topic] = ()
-    """Topics that are out of service and off the disk, so that their names are free."""
-    unknown: Sequence[str] = field(default_factory=list)
-    """Partition directories that the metadata does not know."""
-    deleted_before: Sequence[bytes] = ()
-    """Ids of topics that were deleted while this broker was away, and of which it has nothing any more."""
-    removed: Sequence[TopicPartition] = ()
-    """Replicas that this broker kept before, and of which it has nothing any more."""
-    left: Sequence[tuple[TopicPartition, bytes]] = ()
-    """Replicas of deleted topics, with the topic's id, of which a failed directory may still have something."""
-
-    def reported(self, image: Image, node_id: int) -> Image:
-        """The image in which this stands."""
-        if self.made:
-            image = mark_made(image, node_id, self.made)
-        return remove_topic(image, *(topic.name for topic in self.deleted)) if self.deleted else image
 
 
 class Publisher:

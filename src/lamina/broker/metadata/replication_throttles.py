@@ -6,7 +6,7 @@ in sync stays so. Must not know requests or fetchers.
 """
 
 from lamina.broker.counters import ReplicationCounters
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.quota import Quota
 from lamina.clocks import Clocks

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamina.broker.metadata.publisher import Applied
+from lamina.broker.metadata.applied import Applied
 from lamina.controller.election import LogEnd
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER

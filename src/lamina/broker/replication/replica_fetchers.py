@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lamina.broker.counters import Counters
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.follower import FollowerState
 from lamina.broker.partitions.partition import Partition

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.partitions.follower_progress import FollowerProgress
 from lamina.broker.partitions.leader import Leader
 from lamina.broker.partitions.parked_fetch import Parked

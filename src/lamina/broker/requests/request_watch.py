@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lamina.broker.counters import QUICK_NS, RequestTimes
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode
