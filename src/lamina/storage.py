@@ -22,7 +22,6 @@ from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import RESERVED_BROKER_MAX_ID
 from lamina.settings.zookeeper_options import NO_ID, given_id
 from lamina.store.cluster_identity import cluster_id, generated_id
-from lamina.store.founding import check_may_start
 from lamina.store.interface import ClusterStore, Store, StoreError
 from lamina.store.member_file import FILE_NAME as MEMBER_FILE
 from lamina.store.member_file import MemberRecord, read_member_file, write_member_file
@@ -121,6 +120,9 @@ def open_storage(settings: BrokerSettings) -> Storage:
 
 def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> MemberStorage:
     """As ``open_storage``, for a member of the cluster in ``store``, which this closes when it fails."""
+    # With it comes how a cluster's metadata is stored, which a broker by itself never needs.
+    from lamina.store.founding import check_may_start
+
     data_directory, log_directories = storage_paths(settings)
     with _refusals(data_directory), ExitStack() as undo:
         undo.callback(store.close)

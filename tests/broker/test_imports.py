@@ -8,6 +8,9 @@ OF_MEMBERS = (
     "lamina.broker.metadata.member",
     "lamina.broker.replication",
     "lamina.peer.connection",
+    "lamina.store.membership",
+    "lamina.store.registration",
+    "lamina.store.znodes",
     "lamina.store.zookeeper",
     "kazoo",
 )
