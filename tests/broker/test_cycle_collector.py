@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.cycle_collector import short_collections
+from lamina.broker.cycle_collector import loading, short_collections
 from tests.broker.in_process import InProcessBroker
 from tests.driven_clock import DrivenClock
 
@@ -34,6 +34,13 @@ def clock_of(collection_ms: int) -> DrivenClock:
     clock, times = DrivenClock(), count(0, collection_ms)
     clock.monotonic_ms = lambda: next(times)
     return clock
+
+
+def test_nothing_is_walked_while_modules_are_loaded_nor_are_they_afterwards(freezes: list[bool]) -> None:
+    gc.enable()
+    with loading():
+        assert (gc.isenabled(), freezes) == (False, [])
+    assert (gc.isenabled(), freezes) == (True, [True])
 
 
 def test_what_survives_a_long_collection_is_not_walked_again(freezes: list[bool]) -> None:

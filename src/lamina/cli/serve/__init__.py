@@ -71,10 +71,13 @@ def command(
 
 
 def _run(settings: BrokerSettings, *, quiet: bool) -> int:
-    from lamina.broker.server import Server
-    from lamina.cli.printing.progress import bar
-    from lamina.cli.serve.start_lines import print_start, warn
-    from lamina.storage import StartError
+    from lamina.broker.cycle_collector import loading
+
+    with loading():
+        from lamina.broker.server import Server
+        from lamina.cli.printing.progress import bar
+        from lamina.cli.serve.start_lines import print_start, warn
+        from lamina.storage import StartError
 
     try:
         _check_directories(settings)
