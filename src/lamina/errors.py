@@ -103,6 +103,7 @@ class ErrorCode(IntEnum):
     STALE_MEMBER_EPOCH = 113
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
+    INVALID_REGISTRATION = 119
     TRANSACTION_ABORTABLE = 120
     INVALID_REGULAR_EXPRESSION = 128
 
@@ -513,6 +514,12 @@ class StaleBrokerEpoch(KafkaError):
     """The broker has registered again since, or is not registered."""
 
     code = ErrorCode.STALE_BROKER_EPOCH
+
+
+class InvalidRegistration(KafkaError):
+    """A broker that cannot take part in this cluster, because it does not support a level that is finalized."""
+
+    code = ErrorCode.INVALID_REGISTRATION
 
 
 class BrokerIdNotRegistered(KafkaError):

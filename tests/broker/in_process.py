@@ -15,6 +15,7 @@ from lamina.broker.requests.request import ANONYMOUS, Request, Response
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError
 from lamina.image.changes import set_partitions
+from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, Image
 from lamina.log.lease import Lease
 from lamina.records.record import Record, build_batch
@@ -71,7 +72,7 @@ class InProcessBroker:
             parts = build_parts(self._loop, settings, storage, self._fatal, self._clocks, ask_broker=self._ask_broker)
             self._prepare(parts)
             endpoint = Listener("PLAINTEXT", "PLAINTEXT", "broker.test", 9092)
-            broker = Broker(parts.metadata.node_id, {"PLAINTEXT": endpoint}, "here")
+            broker = Broker(parts.metadata.node_id, {"PLAINTEXT": endpoint}, "here", features=SUPPORTED)
             try:
                 self._loop.run_until_complete(parts.start(broker))
             except BaseException:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from lamina.image.features import LAMINA_VERSION
 from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
 
@@ -13,7 +14,8 @@ def test_features_are_described_lowered_and_raised(lamina: Lamina, own_broker: S
     where = ("--bootstrap-server", own_broker().address)
 
     def described() -> tuple[int, int]:
-        (found,) = lamina("features", "describe", "--json", *where).objects
+        others, found = lamina("features", "describe", "--json", *where).objects
+        assert others["feature"] == LAMINA_VERSION
         bounds = {"type": "feature", "feature": NAME, "min_level": 0, "max_level": 2}
         assert found == bounds | {"level": found["level"], "epoch": found["epoch"]}
         return found["level"], found["epoch"]
@@ -22,7 +24,7 @@ def test_features_are_described_lowered_and_raised(lamina: Lamina, own_broker: S
     assert level == 2
     lines = lamina("features", "describe", *where).out.splitlines()
     assert lines[0].split() == ["feature", "min", "level", "max", "level", "level", "epoch"]
-    assert lines[1].split() == [NAME, "0", "2", "2", str(epoch)]
+    assert lines[2].split() == [NAME, "0", "2", "2", str(epoch)]
     outcome = lamina("features", "downgrade", f"{NAME}=1", "--dry-run", *where)
     assert (outcome.status, outcome.out) == (0, f"{NAME} could be set to 1\n")
     assert described() == (2, epoch)
@@ -37,7 +39,7 @@ def test_features_are_described_lowered_and_raised(lamina: Lamina, own_broker: S
 def test_what_cannot_be_changed_is_one_sentence(lamina: Lamina, broker: BrokerProcess) -> None:
     where = ("--bootstrap-server", broker.address)
     for arguments, words in (
-        (("upgrade", f"{NAME}=3"), "its levels are 0 to 2"),
+        (("upgrade", f"{NAME}=3"), "supported are levels 0 to 2"),
         (("upgrade", f"{NAME}=1"), "only a downgrade may lower it"),
         (("downgrade", "no.such.feature=1"), "this cluster has no such feature"),
         (("downgrade", "no.such.feature=1", "--unsafe", "--yes"), "this cluster has no such feature"),

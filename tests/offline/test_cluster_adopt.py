@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from lamina.cluster.zookeeper_server import ZooKeeperServer
+from lamina.image.features import LAMINA_VERSION, SUPPORTED
 from lamina.image.image import Image
 from lamina.log.files import Disk
 from lamina.offline import cluster_adopt
@@ -238,6 +239,11 @@ def test_what_is_no_stopped_broker_is_refused(trial: Trial, tmp_path: Path) -> N
     assert "is not a broker's log directory" in refusal(empty)
     (tmp_path / "empty/logs").mkdir(parents=True)
     assert "no broker has used it" in refusal(empty)
+
+
+def test_the_metadata_of_a_newer_version_is_refused(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(SUPPORTED, LAMINA_VERSION)
+    assert refusal(trial).endswith("does not know that feature: use the version that the brokers run")
 
 
 def test_an_ensemble_that_holds_another_cluster_is_refused(trial: Trial, tmp_path: Path) -> None:

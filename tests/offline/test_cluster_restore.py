@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lamina.image.changes import create_topic, mark_made, set_configs, set_leader_epochs
-from lamina.image.features import finalize_new
-from lamina.image.image import ConfigResource, Image, ResourceType
+from lamina.image.features import LAMINA_VERSION, SUPPORTED, finalize_new
+from lamina.image.image import Broker, ConfigResource, Image, ResourceType
 from lamina.log.backup import MANIFEST
 from lamina.log.backup.copier import BackupError, Copier
 from lamina.log.backup.directory import LOGS
@@ -45,7 +45,7 @@ def backed_up_image() -> Image:
     image = create_topic(image, "lost", LOST_ID, [(2, 1)])
     image = set_leader_epochs(image, {("orders", index): 7 + index for index in range(3)})
     image = mark_made(image, 1, [("orders", 0), ("orders", 1), ("orders", 2)])
-    return finalize_new(set_configs(image, RETENTION, {"retention.ms": "5"}))
+    return finalize_new(set_configs(image, RETENTION, {"retention.ms": "5"}), [Broker(1, {}, features=SUPPORTED)])
 
 
 @pytest.fixture
@@ -202,6 +202,13 @@ def test_what_cannot_be_restored_is_refused_and_nothing_is_touched(trial: Trial,
     assert "broker 1 was restored already" in refusal(lambda: Trial.restore(_moved(trial, tmp_path), 1))
     trial.restore(2)
     assert "choose another chroot" in refusal(lambda: Trial.restore(_moved(trial, tmp_path), 1))
+
+
+def test_the_backup_of_a_newer_version_is_refused(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(SUPPORTED, LAMINA_VERSION)
+    told = refusal(lambda: trial.restore(1))
+    assert told.endswith("does not know that feature: use the version that the brokers run")
+    assert trial.zookeeper.zxid == 0
 
 
 def _moved(trial: Trial, tmp_path: Path) -> Trial:

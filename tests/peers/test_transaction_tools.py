@@ -28,23 +28,29 @@ def features(lamina: Lamina, *arguments: str) -> str:
     return run_tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", lamina.bootstrap, *arguments)
 
 
+def transaction_version(lamina: Lamina) -> str:
+    """What is told of it."""
+    (line,) = [line for line in features(lamina, "describe").splitlines() if "transaction.version" in line]
+    return line
+
+
 def transactions(lamina: Lamina, *arguments: str) -> str:
     return run_tool("org.apache.kafka.tools.TransactionsCommand", "--bootstrap-server", lamina.bootstrap, *arguments)
 
 
 def test_kafka_features_describes_downgrades_and_upgrades(lamina: Lamina) -> None:
-    (line,) = [line for line in features(lamina, "describe").splitlines() if "transaction.version" in line]
+    line = transaction_version(lamina)
     assert "SupportedMinVersion: 0" in line
     assert "SupportedMaxVersion: 2" in line
     assert "FinalizedVersionLevel: 2" in line
     with pytest.raises(KafkaFailedError, match="only a downgrade may lower it"):
         features(lamina, "upgrade", "--feature", "transaction.version=1")
     features(lamina, "downgrade", "--feature", "transaction.version=1", "--dry-run")
-    assert "FinalizedVersionLevel: 2" in features(lamina, "describe")
+    assert "FinalizedVersionLevel: 2" in transaction_version(lamina)
     features(lamina, "downgrade", "--feature", "transaction.version=1")
-    assert "FinalizedVersionLevel: 1" in features(lamina, "describe")
+    assert "FinalizedVersionLevel: 1" in transaction_version(lamina)
     features(lamina, "upgrade", "--feature", "transaction.version=2")
-    assert "FinalizedVersionLevel: 2" in features(lamina, "describe")
+    assert "FinalizedVersionLevel: 2" in transaction_version(lamina)
 
 
 def test_kafka_transactions_finds_and_aborts_a_transaction_that_hangs(lamina: Lamina) -> None:

@@ -13,6 +13,7 @@ from random import Random
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.periodic_work import start_periodic_work
 from lamina.broker.timers import Timers
+from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker
 from lamina.peer.addresses import Address
 from lamina.settings.listeners import Listener as Endpoint
@@ -67,6 +68,8 @@ class Node:
         self.parts: Parts | None = None
         """Of a broker that is there, also while it starts."""
         self.is_serving = False
+        self.features = SUPPORTED
+        """Of the version of Lamina that is installed."""
         self._loop = loop
         self._rng = rng
         self._network = network
@@ -140,7 +143,8 @@ class Node:
         for endpoint in for_brokers:
             self._listen(process, endpoint)
         self._begin(parts)
-        await parts.start(Broker(self.id, {endpoint.name: endpoint for endpoint in (for_clients, *for_brokers)}))
+        endpoints = {endpoint.name: endpoint for endpoint in (for_clients, *for_brokers)}
+        await parts.start(Broker(self.id, endpoints, features=self.features))
         self._listen(process, for_clients)
         self._timers = Timers(parts.counters)
         start_periodic_work(parts, self._timers)

@@ -78,7 +78,7 @@ def test_brokers_are_found_with_their_epochs_in_the_order_of_registration(ensemb
     told, epoch = found[7]
     assert told == registration("dir-7")
     endpoints = {"EXTERNAL": EXTERNAL, "INTERNAL": INTERNAL}
-    assert told.broker(7, epoch) == Broker(7, endpoints, "rack-a", epochs[7])
+    assert told.broker(7, epoch) == Broker(7, endpoints, "rack-a", epochs[7], features=told.features)
 
 
 def test_who_registers_again_has_a_higher_epoch(ensemble: Ensemble) -> None:

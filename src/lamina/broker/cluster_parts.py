@@ -41,7 +41,6 @@ from lamina.broker.requests.router import Router
 from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.controller.election import ElectionFacts
-from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, Image
 from lamina.log.partition_log import PartitionLog
 from lamina.peer.connector import Connector, PlainConnector
@@ -272,7 +271,7 @@ def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker, last_e
         is_clean,
         tuple(directory_id for directory_id in ids if directory_id is not None),
         clocks.now_ms(),
-        SUPPORTED,
+        broker.features,
     )
 
 

@@ -32,6 +32,7 @@ from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.timers import Timers
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker
 from lamina.log.descriptors import RESERVE
 from lamina.log.directory import LogDirectory
@@ -247,7 +248,7 @@ class Server:
 
     def _broker(self, parts: Parts, bound: list[Bound]) -> Broker:
         endpoints = {listener.name: listener for listener in self._advertised(bound)}
-        return Broker(parts.metadata.node_id, endpoints, self._settings.get(BROKER_RACK))
+        return Broker(parts.metadata.node_id, endpoints, self._settings.get(BROKER_RACK), features=SUPPORTED)
 
     def _watch_directories(self, loop: asyncio.AbstractEventLoop, parts: Parts) -> None:
         def failed(directory: LogDirectory) -> None:

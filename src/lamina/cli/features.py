@@ -23,7 +23,7 @@ Examples:
 @as_json_option
 @cluster_options
 def describe(cluster: Cluster, as_json: bool) -> int:
-    """Show the features, the levels that the brokers support, and the finalized level; 0 is none."""
+    """Show the features, the levels that the broker asked supports, and the finalized level; 0 is none."""
     from lamina.client.features import Features
 
     found = Features(cluster).described()

@@ -46,6 +46,8 @@ class Broker:
     """Whether it is about to stop: it leads nothing and is in no in-sync set that has other members."""
     offline: frozenset[TopicPartition] = frozenset()
     """Its replicas that it cannot use, because their log directory has failed or is not there."""
+    features: Mapping[str, range] = field(default_factory=dict)
+    """The levels of each feature that it supports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
+from lamina.image.features import SUPPORTED, why_unsupported
 from lamina.image.image import Image
 from lamina.log.clean_shutdown import read_clean_shutdown
 from lamina.log.directory import LOCK
@@ -163,6 +164,9 @@ def _read(source: _Source) -> Inheritance:
             )
     with closing(SqliteStore(source.metadata)) as database:
         image = MetadataStore(database, new_id()).image
+        unsupported = why_unsupported(image.features, SUPPORTED)
+        if unsupported is not None:
+            raise ClusterAdoptionError(unsupported)
         return Inheritance(image, 0, ProducerIds(database).next_id())
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from lamina import __version__
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.errors import KafkaError, OffsetOutOfRange
+from lamina.image.features import SUPPORTED, why_unsupported
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
 from lamina.log.backup import MANIFEST
@@ -134,7 +135,11 @@ class _Taking:
     def _read_metadata(self) -> Image:
         """As the store has it now: a server may be behind the others."""
         self._store.sync()
-        return ZnodeMetadata(self._store).load()
+        image = ZnodeMetadata(self._store).load()
+        unsupported = why_unsupported(image.features, SUPPORTED)
+        if unsupported is not None:
+            raise BackupError(unsupported)
+        return image
 
     async def _each(self, keys: Iterable[TopicPartition], work: Callable[[TopicPartition], Awaitable[None]]) -> None:
         """Some at a time. A partition that cannot be read is missing, and the others are taken all the same."""

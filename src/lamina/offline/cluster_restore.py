@@ -16,6 +16,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 
+from lamina.image.features import SUPPORTED, why_unsupported
 from lamina.image.image import Image
 from lamina.image.topic import Partition
 from lamina.log.backup.copier import BackupError, Step
@@ -170,6 +171,9 @@ def _read_metadata(disk: Disk, backup: str, manifest: Manifest, facts: ClusterFa
             raise BackupError(f"{backup}/{METADATA_DB} cannot be read: {error.strerror}") from error
         with closing(SqliteStore(copy)) as database:
             image = MetadataStore(database, new_id()).image
+            unsupported = why_unsupported(image.features, SUPPORTED)
+            if unsupported is not None:
+                raise BackupError(unsupported)
             return Inheritance(_seeded(image), facts.controller_epoch, ProducerIds(database).next_id())
 
 

@@ -60,6 +60,10 @@ class WrongCluster(StoreError):
     """It holds another cluster than this broker's, or none, or what that was in the past: it must not be believed."""
 
 
+class UnsupportedLevel(WrongCluster):
+    """It holds a cluster at a level of a feature that this broker does not support."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     value: bytes

@@ -35,7 +35,8 @@ class Registration:
     """Whether a controller has taken it in: the next one counts it as there before it reports."""
 
     def broker(self, broker_id: int, epoch: int) -> Broker:
-        return Broker(broker_id, {endpoint.name: endpoint for endpoint in self.endpoints}, self.rack, epoch)
+        endpoints = {endpoint.name: endpoint for endpoint in self.endpoints}
+        return Broker(broker_id, endpoints, self.rack, epoch, features=self.features)
 
     @property
     def addresses(self) -> str:

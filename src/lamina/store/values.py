@@ -134,7 +134,8 @@ def dump_broker(broker: Broker) -> bytes:
         {"name": endpoint.name, "protocol": endpoint.protocol, "host": endpoint.host, "port": endpoint.port}
         for endpoint in broker.endpoints.values()
     ]
-    return dump({"endpoints": endpoints, "rack": broker.rack})
+    features = {name: [levels[0], levels[-1]] for name, levels in broker.features.items()}
+    return dump({"endpoints": endpoints, "rack": broker.rack, "features": features})
 
 
 def load_broker(broker_id: str, data: bytes) -> Broker:
@@ -144,7 +145,13 @@ def load_broker(broker_id: str, data: bytes) -> Broker:
         raise ValueError("a broker has no endpoints")
     rack = value["rack"]
     return Broker(
-        int(broker_id), {endpoint.name: endpoint for endpoint in endpoints}, None if rack is None else text(rack)
+        int(broker_id),
+        {endpoint.name: endpoint for endpoint in endpoints},
+        None if rack is None else text(rack),
+        # What was written before there were these has none.
+        features={
+            name: range(number(low), number(high) + 1) for name, (low, high) in value.get("features", {}).items()
+        },
     )
 
 

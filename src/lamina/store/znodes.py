@@ -152,6 +152,11 @@ class ZnodeMetadata:
             for path, entry in self._below(DELETIONS)
         }
 
+    def features(self) -> Features:
+        """Alone; nothing is to be written by them."""
+        found = self._store.get(FEATURES)
+        return Features() if found is None else parsed(FEATURES, values.load_features, found.value)
+
     def _load_features(self) -> Features:
         found = dict(self._get_many([FEATURES]))
         return parsed(FEATURES, values.load_features, found[FEATURES].value) if found else Features()

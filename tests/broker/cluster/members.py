@@ -17,6 +17,7 @@ from lamina.broker.metadata.member import Member
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.requests.request import CloseConnection
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition as PartitionState
 from lamina.peer.addresses import Address
@@ -84,6 +85,8 @@ class Members:
         self.loop.set_task_factory(_counted_task)
         self.zookeeper = MemoryZooKeeper(self._deliver_soon)
         self.boottime_ms = 1_000_000
+        self.features = SUPPORTED
+        """What a broker supports that is started."""
         self.up: dict[int, MemberProcess] = {}
         self.ended: dict[int, MemberProcess] = {}
         """The last of each that was killed."""
@@ -121,7 +124,7 @@ class Members:
         process = MemberProcess(storage.node_id, session, parts, fatal)
         self.up[process.id] = process
         endpoints = {name: Listener(name, CLIENTS, f"broker-{process.id}", port) for name, port in PORTS.items()}
-        self._spawn(process, parts.start(Broker(process.id, endpoints)))
+        self._spawn(process, parts.start(Broker(process.id, endpoints, features=self.features)))
         return process
 
     def finish_start(self, process: MemberProcess) -> MemberProcess:

@@ -31,7 +31,9 @@ def test_the_whole_image_is_what_differs_from_nothing(steps: list[Step]) -> None
 
 def test_what_a_cluster_adds_travels_too() -> None:
     old = Image(CLUSTER_ID)
-    draining: Broker = replace(broker(1), epoch=7, is_draining=True, offline=frozenset({("a", 0)}))
+    draining: Broker = replace(
+        broker(1), epoch=7, is_draining=True, offline=frozenset({("a", 0)}), features={"lamina.version": range(1, 3)}
+    )
     new = replace(old, brokers={1: draining}, controller_id=1, controller_epoch=3, deletions={bytes(16): (2, 3)})
     assert patched(old, encode_changes(diff(old, new))) == new
     assert patched(new, encode_changes(diff(new, old))) == old

@@ -18,7 +18,7 @@ from lamina.controller.election import NO_FACTS, LogEnd
 from lamina.errors import BrokerIdNotRegistered, InvalidRequest, StorageError
 from lamina.image.changes import begin_leader_epochs, register_broker, set_controller
 from lamina.image.diff import Changes
-from lamina.image.features import finalize_new
+from lamina.image.features import finalize_new, why_unsupported
 from lamina.image.image import Broker, Image
 from lamina.store.interface import StoreError
 from lamina.store.metadata import MetadataStore
@@ -51,7 +51,13 @@ class Alone:
         self._changes: set[asyncio.Task[Image]] = set()
 
     async def start(self, broker: Broker, opened: Callable[[int, int], None] | None = None) -> Applied:
-        """Apply what is stored to a broker that has nothing yet. It leads nothing before ``serve``."""
+        """Apply what is stored to a broker that has nothing yet. It leads nothing before ``serve``.
+
+        Raises :class:`StoreError` for what another version of Lamina has stored, and this one does not support.
+        """
+        unsupported = why_unsupported(self.decided.features, broker.features)
+        if unsupported is not None:
+            raise StoreError(unsupported)
         self._broker = broker
         applied = await self._publisher.apply(None, self.decided, opened)
         await self._report(applied)
@@ -65,7 +71,7 @@ class Alone:
 
         def elect(image: Image) -> Image:
             image = set_controller(register_broker(image, broker), broker.id)
-            return finalize_new(begin_leader_epochs(image, epochs))
+            return finalize_new(begin_leader_epochs(image, epochs), [broker])
 
         # It looks at every partition.
         await self.change(lambda image: self._threads.compute(partial(elect, image)))

@@ -156,11 +156,13 @@ def _dump_broker(broker: Broker | None) -> list[Any] | None:
     if broker is None:
         return None
     endpoints = [[one.name, one.protocol, one.host, one.port] for one in broker.endpoints.values()]
-    return [endpoints, broker.rack, broker.epoch, broker.is_draining, sorted(broker.offline)]
+    features = {name: [levels[0], levels[-1]] for name, levels in broker.features.items()}
+    return [endpoints, broker.rack, broker.epoch, broker.is_draining, sorted(broker.offline), features]
 
 
 def _load_broker(broker_id: int, value: list[Any]) -> Broker:
     endpoints, rack, epoch, is_draining, offline = value[:5]
+    features = value[5] if len(value) > 5 else {}
     listeners = [Listener(*endpoint) for endpoint in endpoints]
     return Broker(
         broker_id,
@@ -169,4 +171,5 @@ def _load_broker(broker_id: int, value: list[Any]) -> Broker:
         epoch,
         is_draining,
         frozenset[TopicPartition]((name, index) for name, index in offline),
+        {name: range(lowest, highest + 1) for name, (lowest, highest) in features.items()},
     )

@@ -33,10 +33,10 @@ from lamina.controller.brokers import (
 from lamina.controller.elect_leaders import balance_leaders
 from lamina.controller.election import ElectionFacts
 from lamina.controller.in_sync import InSyncRequests, alter_partitions
-from lamina.errors import KafkaError, NotController, PolicyViolation, StaleBrokerEpoch
+from lamina.errors import InvalidRegistration, KafkaError, NotController, PolicyViolation, StaleBrokerEpoch
 from lamina.image.changes import set_partitions
 from lamina.image.diff import Changes
-from lamina.image.features import finalize_new
+from lamina.image.features import finalize_new, why_unsupported
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
 from lamina.store.interface import StoreError, TooLarge
@@ -200,7 +200,7 @@ class Controller:
         epoch, facts = self.tenure.controller_epoch, self.facts
 
         def taken_over(image: Image) -> Image:
-            return finalize_new(take_over(image, self._node_id, epoch, arrivals, facts))
+            return finalize_new(take_over(image, self._node_id, epoch, arrivals, facts), registered.values())
 
         try:
             await self._change(partial(self._on_thread, taken_over))
@@ -333,6 +333,7 @@ class Controller:
         broker = self._registered.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
             raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {broker_epoch}")
+        self._check_supports(broker)
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
         await self._hear(broker_id, asked.report, asked.version if is_mine else None)
@@ -343,6 +344,12 @@ class Controller:
         self._require_active()
         told = stream.since(asked.controller_epoch, asked.version)
         return Answer(stream.controller_epoch, told.version, told.is_full, told.lines)
+
+    def _check_supports(self, broker: Broker) -> None:
+        """Raise INVALID_REGISTRATION for a broker that could not read what is written at the finalized levels."""
+        unsupported = why_unsupported(self.stream.image.features, broker.features)
+        if unsupported is not None:
+            raise InvalidRegistration(unsupported)
 
     async def _hear(self, broker_id: int, report: Report, applied: int | None) -> None:
         known = self._reports.get(broker_id)
@@ -379,5 +386,7 @@ class Controller:
         if registered is None or registered.epoch != broker.epoch:
             # It went while its report waited for its turn.
             return image
+        # Levels may have been finalized meanwhile.
+        self._check_supports(broker)
         arrival, facts = self._arrival(broker), self.facts
         return self._decided(lambda image: with_report(image, arrival, report, facts), image)

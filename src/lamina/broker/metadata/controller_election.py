@@ -15,8 +15,9 @@ from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.following import Following, check_is_later
 from lamina.broker.threads import Threads
 from lamina.controller.election import ElectionFacts
-from lamina.image.image import Broker
-from lamina.store.interface import StoreError
+from lamina.image.features import why_unsupported
+from lamina.image.image import Broker, Features
+from lamina.store.interface import StoreError, UnsupportedLevel
 from lamina.store.member_file import MemberRecord
 from lamina.store.membership import Membership, Tenure
 from lamina.store.registration import Registration
@@ -80,6 +81,10 @@ class ControllerElection:
         known = self._remembered
         await self._thread.run(lambda: self._membership.check_cluster(known.cluster_id, known.controller_epoch))
 
+    async def check_levels(self, supported: Mapping[str, range]) -> None:
+        """Raise :class:`UnsupportedLevel` in a cluster that has finalized what this broker does not support."""
+        check_supported(await self._thread.run(self._store.features), supported)
+
     async def look(self, registered: Registered, timeout_ms: int) -> None:
         """See who is elected, and campaign where nobody is. ``timeout_ms`` is that of sessions."""
         elected = await self._thread.run(self._membership.controller)
@@ -133,6 +138,8 @@ class ControllerElection:
             logger.info("elected controller with epoch %d", tenure.controller_epoch)
         stored = await self._thread.run(self._store.load)
         check_is_later(self._following.decided, stored)
+        if self._node_id in registered:
+            check_supported(stored.features, registered[self._node_id][0].features)
         self._tenure = None
         self.controller = controller = Controller(
             self._node_id,
@@ -199,6 +206,12 @@ class ControllerElection:
         except StoreError as error:
             logger.debug("the controller's office ends with its session: %s", error)
         self.changed.set()
+
+
+def check_supported(features: Features, supported: Mapping[str, range]) -> None:
+    unsupported = why_unsupported(features, supported)
+    if unsupported is not None:
+        raise UnsupportedLevel(unsupported)
 
 
 def _brokers(registered: Registered) -> dict[int, Broker]:

@@ -21,10 +21,10 @@ from lamina.broker.metadata.registering import register
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequests
-from lamina.errors import KafkaError, NotController
+from lamina.errors import InvalidRegistration, KafkaError, NotController
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
-from lamina.store.interface import StoreAway, StoreError, WrongCluster
+from lamina.store.interface import StoreAway, StoreError, UnsupportedLevel, WrongCluster
 from lamina.store.membership import IdTaken, Membership
 from lamina.store.registration import Registration
 from lamina.store.session import Session
@@ -107,6 +107,7 @@ class Member:
         Until ``serve`` this broker leads and follows nothing, and clients are not told of it.
         """
         await self.election.check_cluster()
+        await self.election.check_levels(broker.features)
         last_epoch = await self._thread.run(self._membership.last_epoch)
         self._registration = self._registration_of(broker, last_epoch)
         await self._register(self._session.negotiated_timeout_ms)
@@ -237,10 +238,13 @@ class Member:
         return self.controller
 
     async def ask(self, asked: Asked) -> Answer:
-        """Ask the controller, wherever it is."""
+        """Ask the controller, wherever it is. Raises :class:`UnsupportedLevel` where it refuses this broker."""
         if self.controller is not None:
             return await self.controller.follow(self._node_id, self._epoch, asked)
-        return await self._ask_controller(self._epoch, asked)
+        try:
+            return await self._ask_controller(self._epoch, asked)
+        except InvalidRegistration as error:
+            raise UnsupportedLevel(str(error)) from error
 
     # Membership
 
