@@ -14,6 +14,7 @@ from lamina.broker.metadata.following import NOTHING_YET, Asked
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, LogEnd
+from lamina.errors import NotController
 from lamina.image.changes import create_topic
 from lamina.image.image import Broker
 from lamina.image.topic import NO_LEADER, Partition
@@ -154,5 +155,20 @@ def test_a_lost_replica_is_made_again_once_it_is_out_of_the_in_sync_set() -> Non
         assert (office.partition.leader, office.partition.isr) == (1, (1,))
         await office.report(2, lost)
         assert office.partition.made_on == (1,)
+
+    live(script)
+
+
+def test_a_controller_that_is_about_to_stop_sends_away_who_has_followed_it_all() -> None:
+    """Whoever were answered with nothing would ask again at once, this broker itself above all."""
+
+    async def script(office: Office) -> None:
+        stream = office.controller.stream
+        up_to_date = Asked(stream.controller_epoch, stream.version, 2000, Report(is_ready=True, made=frozenset([KEY])))
+        stream.release()
+        with pytest.raises(NotController, match="about to stop"):
+            await office.controller.follow(1, 1, up_to_date)
+        told = await office.controller.follow(1, 1, up_to_date._replace(version=stream.version - 1))
+        assert (told.version, len(told.lines)) == (stream.version, 1)
 
     live(script)

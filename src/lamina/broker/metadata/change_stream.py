@@ -36,7 +36,7 @@ class ChangeStream:
         self._waiting: dict[asyncio.Future[None], None] = {}
         """In the order in which they came."""
         self._is_ended = False
-        self._is_released = False
+        self.is_released = False
 
     def append(self, new: Image, line: bytes) -> None:
         """The image is another from now on, by the changes in this line: wake all who wait for it."""
@@ -62,7 +62,7 @@ class ChangeStream:
     async def wait_above(self, version: int, deadline: float) -> None:
         """Return when there is a newer version, when the loop's time is over, or when nobody shall wait."""
         loop = asyncio.get_running_loop()
-        while self.version <= version and not (self._is_ended or self._is_released) and loop.time() < deadline:
+        while self.version <= version and not (self._is_ended or self.is_released) and loop.time() < deadline:
             waiter: asyncio.Future[None] = loop.create_future()
             self._waiting[waiter] = None
             timer = loop.call_at(deadline, _wake_one, waiter)
@@ -74,7 +74,7 @@ class ChangeStream:
 
     def release(self) -> None:
         """Let nobody wait from now on: this broker is about to close its connections."""
-        self._is_released = True
+        self.is_released = True
         self._wake()
 
     def end(self) -> None:

@@ -343,6 +343,9 @@ class Controller:
             await stream.wait_above(asked.version, self._loop.time() + asked.max_wait_ms / 1000)
         self._require_active()
         told = stream.since(asked.controller_epoch, asked.version)
+        if stream.is_released and not told.lines:
+            # Answered with nothing, it would ask again at once.
+            raise NotController("the controller is about to stop")
         return Answer(stream.controller_epoch, told.version, told.is_full, told.lines)
 
     def _check_supports(self, broker: Broker) -> None:
