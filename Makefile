@@ -55,7 +55,7 @@ faults-cluster: venv
 	@for run in $$(seq $(RUNS)); do $(PYTEST) -m faults_cluster tests/cluster/faults || exit 1; done
 
 # Lives SEEDS simulated worlds with single brokers and as many with a cluster: kills, power cuts, pauses, partitions, wrong
-# clocks, ZooKeeper away. Prints the story of the first that fails, and how to see it again. About six minutes on two cores.
+# clocks, ZooKeeper away, while replicas move, settings change and brokers are upgraded. Prints the story of the first that fails, and how to see it again. About six minutes on two cores.
 SEEDS ?= 2000
 WORLDS = $(BIN)/python -m tests.simulation --seeds 0-$$(( $(SEEDS) - 1 )) --processes $$(getconf _NPROCESSORS_ONLN)
 

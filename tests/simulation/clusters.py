@@ -12,12 +12,17 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from lamina.image.features import LAMINA_VERSION
+from lamina.image.image import ConfigResource, ResourceType
 from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
+from lamina.store.znodes import ZnodeMetadata
 from tests.simulation.clients import Admin, IdempotentProducer, PlainProducer, Reader, SimulatedClient, Surroundings
 from tests.simulation.clocks import NodeClocks
+from tests.simulation.configuring_client import DOUBTFUL, Configs, Configurer, DoubtfulProducer
 from tests.simulation.electing_client import Elector
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.faults import Faults
+from tests.simulation.finalizing_client import Finalizer
 from tests.simulation.judge import Judge, TopicPartition
 from tests.simulation.lone_node import LoneNode
 from tests.simulation.loop import VirtualLoop
@@ -31,6 +36,7 @@ from tests.simulation.story import Story
 from tests.simulation.surveying_client import Surveyor
 from tests.simulation.transactional_clients import Copier, TransactionalProducer
 from tests.simulation.trimming_client import Trimmer
+from tests.simulation.upgrades import NEWEST_LEVEL, Upgrades
 from tests.simulation.watch import Watch
 
 C = TypeVar("C", bound=SimulatedClient)
@@ -173,6 +179,10 @@ class SingleNode(SimulatedCluster):
 _FACTOR = 3
 _REASSIGNING = 0.5
 """In how many worlds partitions are reassigned."""
+_CONFIGURING = 0.4
+"""In how many worlds topics get other settings."""
+_UPGRADING = 0.3
+"""In how many worlds brokers begin with an older version."""
 _REPLICATED = {
     "default.replication.factor": str(_FACTOR),
     "min.insync.replicas": "2",
@@ -182,6 +192,7 @@ _REPLICATED = {
     "replica.lag.time.max.ms": "800",
     "replica.socket.timeout.ms": "800",
     "replica.fetch.backoff.ms": "120",
+    "log.retention.check.interval.ms": "900",
     # Longer than any broker is away.
     "lamina.unclean.recovery.wait.ms": "10000",
 }
@@ -211,9 +222,15 @@ class Members(SimulatedCluster):
         super().__init__(universe, 1, self.members, Judge(universe.fail, has_one_leader=False))
         self.watch = MemberWatch(self.judge, self.members, self.ensemble)
         self._reassigners: list[Reassigner] = []
+        self._configurers: list[Configurer] = []
+        self._upgrades: Upgrades | None = None
+        if rng.random() < _UPGRADING:
+            self._upgrades = Upgrades(rng, self.members, self.judge)
 
     def look(self) -> None:
         self.watch.look()
+        if self._upgrades is not None:
+            self._upgrades.look()
 
     def _new_clients(self) -> list[SimulatedClient]:
         trimmers = [self._new(Trimmer, "trimmer", ("plain", 1))] if self._rng.random() < 0.3 else []
@@ -221,7 +238,18 @@ class Members(SimulatedCluster):
         if self._rng.random() < _REASSIGNING:
             ids = [node.id for node in self.members]
             self._reassigners = [self._new(Reassigner, "reassigner", ids, self.watch.assigned)]
+        doubted: list[SimulatedClient] = []
+        if self._rng.random() < _CONFIGURING:
+            self.watch.doubt(DOUBTFUL)
+            self._configurers = [self._new(Configurer, "configurer", sorted(TOPICS))]
+            doubted = [self._new(DoubtfulProducer, "doubted", (DOUBTFUL, 0), -1, is_promised=False)]
+        finalizers = []
+        if self._upgrades is not None:
+            finalizers = [self._new(Finalizer, "finalizer", LAMINA_VERSION, NEWEST_LEVEL)]
         return [
+            *self._configurers,
+            *doubted,
+            *finalizers,
             *trimmers,
             *electors,
             *self._reassigners,
@@ -244,6 +272,7 @@ class Members(SimulatedCluster):
             self.ensemble,
             self.watch,
             cuts_all_power=self._cuts_all_power,
+            upgrades=self._upgrades,
         )
         await faults.happen(self._rng.randint(2, 5))
 
@@ -264,6 +293,10 @@ class Members(SimulatedCluster):
         self.watch.check_logs_agree()
         for reassigner in self._reassigners:
             reassigner.check()
+        for configurer in self._configurers:
+            configurer.check(self._stored_configs(), {node.id: _configs_of(node) for node in self.members})
+        if self._upgrades is not None:
+            self._upgrades.check()
         await self._wait_while(self.watch.why_not_tidy)
         if self._brings_leaders_back:
             while not self.watch.is_balanced():
@@ -271,12 +304,16 @@ class Members(SimulatedCluster):
         if self._rng.random() < 0.25:
             await self._commit_without(admin, self._rng.choice(_PARTITIONS))
 
+    def _stored_configs(self) -> Configs:
+        return _of_topics(ZnodeMetadata(self.ensemble.zookeeper.connect()).load().configs)
+
     async def _commit_without(self, admin: Admin, key: TopicPartition) -> None:
         """One record is committed although a follower cannot be reached, and nothing else happens."""
         leader, followers = self.watch.leader_of(key), self.watch.followers_of(key)
         assert leader is not None
         follower = next((one for one in followers if not one.is_controller), None)
-        if follower is None or len(followers) < _FACTOR - 1:
+        needed = int(self._stored_configs().get(key[0], {}).get("min.insync.replicas", "2"))
+        if follower is None or len(followers) < max(needed, _FACTOR - 1):
             return
         self._story.tell("network", f"{leader.machine} and {follower.machine} are apart")
         links = [self.network.link(*ends) for ends in permutations((leader.machine, follower.machine))]
@@ -288,3 +325,13 @@ class Members(SimulatedCluster):
             raise self.judge.violated(f"a record of {key} was not committed within {_COMMITTED_S:g} s")
         for link in links:
             link.heal()
+
+
+def _configs_of(node: MemberNode) -> Configs:
+    """What a broker goes by."""
+    assert node.parts is not None
+    return _of_topics(node.parts.metadata.image.configs)
+
+
+def _of_topics(configs: Mapping[ConfigResource, Mapping[str, str]]) -> Configs:
+    return {one.name: set_ for one, set_ in configs.items() if one.type is ResourceType.TOPIC}

@@ -4,6 +4,7 @@ Owns the one history that all replicas must have: the first that commits a batch
 must have the same, and so must the leader of every later epoch. Must not know roles.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -28,6 +29,8 @@ class CommittedLogs:
         self._judge = judge
         self._histories: dict[PartitionId, dict[int, _Batch]] = {}
         """Of each partition the batches, by base offset."""
+        self.doubtful: frozenset[str] = frozenset()
+        """Topics of which committed records may be lost."""
 
     def forget(self) -> None:
         """What was not synced anywhere is gone."""
@@ -35,6 +38,8 @@ class CommittedLogs:
 
     def commit(self, key: PartitionId, log: PartitionLog, start: int, end: int, epoch: int, who: str) -> None:
         """A replica's high watermark went from one offset to another, in a leader epoch."""
+        if log.topic in self.doubtful:
+            return
         history = self._histories.setdefault(key, {})
         for base_offset, batch_end, data in _batches(log, max(start, log.log_start_offset), end):
             known = history.setdefault(base_offset, _Batch(data, batch_end, epoch))
@@ -60,6 +65,14 @@ class CommittedLogs:
         """Of all that was committed before a leader epoch."""
         batches = self._histories.get(key, {}).values()
         return max((batch.end for batch in batches if batch.epoch < before_epoch), default=0)
+
+
+def check_same(judge: Judge, leader: PartitionLog, followers: Iterable[PartitionLog]) -> None:
+    """Whatever was lost: all have the same from where all begin, once all are in sync."""
+    for log in followers:
+        start, end = max(log.log_start_offset, leader.log_start_offset), leader.log_end_offset
+        if log.log_end_offset != end or _batches(log, start, end) != _batches(leader, start, end):
+            raise judge.violated(f"two replicas of {log.name} differ between {start} and {end}")
 
 
 def _batches(log: PartitionLog, start: int, end: int) -> list[tuple[int, int, bytes]]:

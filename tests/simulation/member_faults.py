@@ -16,6 +16,7 @@ from tests.simulation.member_node import MemberNode
 from tests.simulation.member_watch import MemberWatch
 from tests.simulation.network import Network
 from tests.simulation.story import Story
+from tests.simulation.upgrades import Upgrades
 
 _SLOW_MS = (10.0, 160.0)
 _JUMP_MS = 20 * 60_000
@@ -38,6 +39,7 @@ class MemberFaults:
         watch: MemberWatch,
         *,
         cuts_all_power: bool,
+        upgrades: Upgrades | None,
     ) -> None:
         """``machines`` are those of clients."""
         self._rng = rng
@@ -58,6 +60,7 @@ class MemberFaults:
             lives.wipe,
             lives.lose_session,
         )
+        self._upgrades = upgrades
         self._troubles: dict[Trouble, int] = self._drawn(
             self._isolate,
             self._cut_link,
@@ -91,10 +94,15 @@ class MemberFaults:
                     self._network.link(node.machine, other.machine).place(distance_ms)
 
     async def happen(self, count: int) -> None:
-        """So many, in two lines at the same time; then all is whole."""
-        await asyncio.gather(self._one_by_one(count - count // 2), self._one_by_one(count // 2))
+        """So many, in two lines at the same time, perhaps while brokers are upgraded; then all is whole."""
+        lines = [self._one_by_one(count - count // 2), self._one_by_one(count // 2)]
+        if self._upgrades is not None:
+            lines.append(self._upgrades.roll(self._lives))
+        await asyncio.gather(*lines)
         await self._lives.finish()
         self._network.heal()
+        if self._upgrades is not None:
+            self._upgrades.finish()
         for node in self._nodes:
             node.start()
 

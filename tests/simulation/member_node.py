@@ -10,6 +10,7 @@ from random import Random
 
 from lamina.broker.metadata.member import Member
 from lamina.broker.parts import Parts
+from lamina.image.features import why_unsupported
 from lamina.log.directory import LogDirectory
 from lamina.log.identity import new_id
 from lamina.settings.listeners import OWN_BROKER_LISTENER
@@ -19,11 +20,12 @@ from lamina.store.cluster_identity import cluster_id
 from lamina.store.interface import StoreError
 from lamina.store.member_file import MemberRecord
 from lamina.store.session import PROBES_PER_TIMEOUT
+from lamina.store.znodes import ZnodeMetadata
 from tests.simulation.ensemble import TIMEOUT_MS, Ensemble
-from tests.simulation.loop import VirtualLoop
+from tests.simulation.loop import Process, VirtualLoop
 from tests.simulation.memory_disk import MemoryDisk
 from tests.simulation.network import Network
-from tests.simulation.node import CLIENTS, Node
+from tests.simulation.node import CLIENTS, RESTART_SECONDS, Node
 from tests.simulation.story import Story
 
 _BROKER_PORT = 9093
@@ -43,7 +45,8 @@ class MemberNode(Node):
         ensemble: Ensemble,
     ) -> None:
         member = {"zookeeper.connect": "zookeeper:2181", **settings}
-        super().__init__(loop, rng, network, story, node_id, member, on_fatal)
+        super().__init__(loop, rng, network, story, node_id, member, self._could_not_go_on)
+        self._on_could_not_go_on = on_fatal
         self._ensemble = ensemble
         self._remembered: MemberRecord | None = None
         """Is written and synced in one step, so a power cut leaves it."""
@@ -57,6 +60,21 @@ class MemberNode(Node):
         assert self.parts is not None
         self._tell(f"takes node-{broker_id} out of the cluster")
         return self._loop.spawn(self.process, self.parts.metadata.unregister_broker(broker_id))
+
+    def _could_not_go_on(self, reason: str) -> None:
+        """One whose version is refused ends, and is started again and again until it has another one."""
+        finalized = ZnodeMetadata(self._ensemble.zookeeper.connect()).features()
+        if why_unsupported(finalized, self.running) is None:
+            self._on_could_not_go_on(reason)
+            return
+        self._tell(f"is refused: {reason}")
+        self._loop.call_later(0.0, self._end_refused, self.process, context=self._loop.world.context)
+
+    def _end_refused(self, process: Process) -> None:
+        is_stopping = not self.is_serving and self._timers is not None
+        if self._process is process and not is_stopping:
+            self.kill()
+        self._loop.call_later(RESTART_SECONDS, self.start, context=self._loop.world.context)
 
     def wipe(self) -> None:
         """Give the machine an empty disk. It must not be up."""

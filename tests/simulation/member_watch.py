@@ -13,7 +13,7 @@ from lamina.broker.partitions.leader import Leader
 from lamina.broker.partitions.partition import Partition
 from lamina.image.topic import NO_LEADER
 from lamina.image.topic import Partition as PartitionState
-from tests.simulation.committed_logs import CommittedLogs
+from tests.simulation.committed_logs import CommittedLogs, check_same
 from tests.simulation.ensemble import Ensemble
 from tests.simulation.judge import Judge, TopicPartition
 from tests.simulation.loop import Process
@@ -38,6 +38,10 @@ class MemberWatch:
         """Where each broker's log ended when it was last seen."""
         self._moved: list[tuple[Partition, Leader]] = []
         """Whose high watermark has moved since the last look."""
+
+    def doubt(self, topic: str) -> None:
+        """Committed records of this topic may be lost: its replicas have to agree in the end, and that is all."""
+        self._committed.doubtful |= {topic}
 
     def look(self) -> None:
         for key, before, after in self._states.look(self._wanted_in_sync):
@@ -243,7 +247,12 @@ class MemberWatch:
         return self._committed.end((UUID(bytes=self._states.of[key].topic_id), key[1]), before_epoch)
 
     def check_logs_agree(self) -> None:
-        """In the end: every replica has all that was committed."""
+        """In the end: every replica has all that was committed, and of what could be lost all have the same."""
+        for topic, index in self._states.of:
+            if topic in self._committed.doubtful:
+                leader, followers = self.replicas_of((topic, index))
+                if leader is not None:
+                    check_same(self._judge, leader.log, [follower.log for follower in followers])
         for node in self._nodes:
             assert node.parts is not None
             for partition in node.parts.partitions:

@@ -31,7 +31,7 @@ from tests.simulation.story import Story
 CLIENTS = "PLAINTEXT"
 _PORT = 9092
 _DRAIN_SECONDS = 1.5
-_RESTART_SECONDS = 0.7
+RESTART_SECONDS = 0.7
 _SMALL = {
     "log.dirs": "/logs",
     "lamina.data.dir": "/data",
@@ -68,8 +68,10 @@ class Node:
         self.parts: Parts | None = None
         """Of a broker that is there, also while it starts."""
         self.is_serving = False
-        self.features = SUPPORTED
-        """Of the version of Lamina that is installed."""
+        self.features: Mapping[str, range] = SUPPORTED
+        """Of the version of Lamina that is installed: the next process has them."""
+        self.running: Mapping[str, range] = {}
+        """Of the version that runs."""
         self._loop = loop
         self._rng = rng
         self._network = network
@@ -78,6 +80,11 @@ class Node:
         self._on_fatal = on_fatal
         self._process: Process | None = None
         self._timers: Timers | None = None
+
+    def install(self, features: Mapping[str, range]) -> None:
+        """Another version of Lamina, by what it supports."""
+        self._tell(f"gets another version: {dict(features)}")
+        self.features = features
 
     @property
     def is_up(self) -> bool:
@@ -113,6 +120,7 @@ class Node:
         """Unless it is up already."""
         if self._process is None:
             self._process = self._loop.new_process(self.machine)
+            self.running = self.features
             self._loop.spawn(self._process, self._start(self._process))
 
     async def _start(self, process: Process) -> None:
@@ -125,7 +133,7 @@ class Node:
             self._tell(f"cannot start: {error}")
             if storage is not None:
                 storage.release()
-            self._loop.call_later(_RESTART_SECONDS, self.start, context=self._loop.world.context)
+            self._loop.call_later(RESTART_SECONDS, self.start, context=self._loop.world.context)
             self.kill()
 
     async def _serve(self, process: Process, storage: Storage | MemberStorage) -> None:
@@ -144,7 +152,7 @@ class Node:
             self._listen(process, endpoint)
         self._begin(parts)
         endpoints = {endpoint.name: endpoint for endpoint in (for_clients, *for_brokers)}
-        await parts.start(Broker(self.id, endpoints, features=self.features))
+        await parts.start(Broker(self.id, endpoints, features=self.running))
         self._listen(process, for_clients)
         self._timers = Timers(parts.counters)
         start_periodic_work(parts, self._timers)

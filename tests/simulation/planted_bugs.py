@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
+from lamina.broker.metadata import controller_election
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.leader import InSyncProposal, Leader
@@ -29,6 +30,7 @@ from lamina.broker.requests.handlers import fetch, list_offsets
 from lamina.broker.requests.handlers.fetch import Fetch
 from lamina.controller import brokers as controller_brokers
 from lamina.controller import in_sync
+from lamina.image import features
 from lamina.image.image import Image
 from lamina.log.epochs import EpochStart
 from lamina.log.partition_log import PartitionLog
@@ -281,6 +283,21 @@ def writes_after_tenure() -> AbstractContextManager[Any]:
     return mock.patch.object(ZnodeMetadata, "_transact", transact)
 
 
+@contextmanager
+def takes_older_brokers_in() -> Iterator[None]:
+    """Neither they nor the controller look at finalized levels."""
+    with (
+        mock.patch.object(Controller, "_check_supports", does_nothing),
+        mock.patch.object(controller_election, "check_supported", does_nothing),
+    ):
+        yield
+
+
+def finalizes_too_early() -> AbstractContextManager[Any]:
+    """A level that only some brokers support."""
+    return mock.patch.object(features, "_levels", return_value=range(100))
+
+
 class Bug(NamedTuple):
     plant: Callable[[], AbstractContextManager[Any]]
     seed: int
@@ -289,23 +306,25 @@ class Bug(NamedTuple):
 
 PLANTED = {
     "R82: a follower truncates to its high watermark": Bug(truncates_to_high_watermark, 0),
-    "R83: a follower keeps the tail of an epoch that its leader lacks": Bug(keeps_foreign_tail, 1),
-    "R84: epochs without records stay when a log is truncated": Bug(keeps_empty_epochs, 40),
+    "R83: a follower keeps the tail of an epoch that its leader lacks": Bug(keeps_foreign_tail, 265),
+    "R84: epochs without records stay when a log is truncated": Bug(keeps_empty_epochs, 20),
     "R85: a follower takes the high watermark of a diverging answer": Bug(takes_watermark_of_divergence, 1),
-    "R86: a leader counts the fetch of a diverging follower": Bug(counts_diverging_fetches, 1),
-    "R87: a follower joins below the start of the epoch": Bug(expands_below_epoch_start, 23),
-    "R88: a new leader tells the end of a partition too early": Bug(tells_offsets_too_early, 9),
-    "R89: a truncation leaves the high watermark": Bug(keeps_high_watermark_when_truncated, 7),
-    "R90: leader epochs are not compared": Bug(ignores_leader_epochs, 0),
-    "R91: brokers that stop are taken into in-sync sets": Bug(takes_draining_brokers_in, 133),
-    "R92: broker epochs are not compared": Bug(ignores_broker_epochs, 19),
-    "R93: a shrink is taken for stored before the answer": Bug(assumes_shrink_is_stored, 0),
-    "R93: the high watermark stands still after an in-sync change": Bug(stands_still_after_change, 1),
+    "R86: a leader counts the fetch of a diverging follower": Bug(counts_diverging_fetches, 3),
+    "R87: a follower joins below the start of the epoch": Bug(expands_below_epoch_start, 40),
+    "R88: a new leader tells the end of a partition too early": Bug(tells_offsets_too_early, 16),
+    "R89: a truncation leaves the high watermark": Bug(keeps_high_watermark_when_truncated, 18),
+    "R90: leader epochs are not compared": Bug(ignores_leader_epochs, 2),
+    "R91: brokers that stop are taken into in-sync sets": Bug(takes_draining_brokers_in, 1),
+    "R92: broker epochs are not compared": Bug(ignores_broker_epochs, 137),
+    "R93: a shrink is taken for stored before the answer": Bug(assumes_shrink_is_stored, 1),
+    "R93: the high watermark stands still after an in-sync change": Bug(stands_still_after_change, 4),
     "R97: a bounce is not seen": Bug(misses_bounces, 0),
-    "R98: a fetch below the log start is told where it diverges": Bug(diverges_below_log_start, 7),
-    "R99: commit waiters are bound to no epoch": Bug(binds_waiters_to_nothing, 32),
-    "R10: the high watermark goes by the committed set": Bug(commits_with_committed_set, 9),
-    "R11: the high watermark moves below the minimum": Bug(commits_below_minimum, 1),
-    "own: a broker takes the roles of its former life": Bug(takes_roles_of_former_life, 137),
-    "own: a replaced controller writes": Bug(writes_after_tenure, 4),
+    "R98: a fetch below the log start is told where it diverges": Bug(diverges_below_log_start, 26),
+    "R99: commit waiters are bound to no epoch": Bug(binds_waiters_to_nothing, 57),
+    "R10: the high watermark goes by the committed set": Bug(commits_with_committed_set, 27),
+    "R11: the high watermark moves below the minimum": Bug(commits_below_minimum, 0),
+    "own: a broker takes the roles of its former life": Bug(takes_roles_of_former_life, 72),
+    "own: a replaced controller writes": Bug(writes_after_tenure, 6),
+    "own: a broker of an older version is taken in": Bug(takes_older_brokers_in, 4),
+    "own: a level is finalized that a broker lacks": Bug(finalizes_too_early, 0),
 }
