@@ -34,6 +34,7 @@ CHECKS = (
     Check("peers"),
     Check("peers-spark"),
     Check("soak-cleaner", ("ARGS=--keys 2000000 --gigabytes 1",)),
+    Check("soak-cluster", ("ARGS=--quick",)),
 )
 
 

@@ -1,0 +1,20 @@
+"""Groups that commit until they are stopped, against a broker."""
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from bench.committing_groups import CommittingGroups, is_lost
+from tests.broker.process import BrokerProcess, eventually
+
+
+def test_groups_commit_until_they_are_stopped_and_find_what_they_committed(broker: BrokerProcess, topic: str) -> None:
+    AdminClient({"bootstrap.servers": broker.address}).list_topics(topic, 30)
+    with CommittingGroups(broker.address, 5, [topic]) as groups:
+        eventually(lambda: groups.told.commits >= 5)
+    assert groups.told.failures == []
+    assert groups.told.longest_wait_seconds > 0
+
+
+@pytest.mark.parametrize(("found", "lost"), [(6, True), (7, False), (9, False), (10, True), (-1, True)])
+def test_what_was_acknowledged_or_tried_later_is_found(found: int, lost: bool) -> None:
+    assert is_lost(acked=7, tried=9, found=found) is lost
