@@ -135,6 +135,11 @@ class ThreeBrokers:
         """The in-sync sets of all partitions."""
         return [set(one.isrs) for one in self.admin.list_topics(topic, WAIT_SECONDS).topics[topic].partitions.values()]
 
+    def replicas(self, topic: str) -> list[tuple[int, ...]]:
+        """Of all partitions, the preferred leader first."""
+        found = self.admin.list_topics(topic, WAIT_SECONDS).topics[topic].partitions
+        return [tuple(one.replicas) for _, one in sorted(found.items())]
+
     def await_in_sync(self, topic: str, brokers: Collection[int] = ALL) -> None:
         def is_so() -> bool:
             found = self.in_sync(topic)

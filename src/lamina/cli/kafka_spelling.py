@@ -20,6 +20,7 @@ KAFKA_TOOLS = {
     "leader-election": "topics elect",
     "list": "topics list",
     "producer-perf-test": "bench produce",
+    "reassign-partitions": "topics reassign",
     "run": "serve",
     "server-start": "serve",
     "start": "serve",
@@ -48,6 +49,9 @@ _ADVICE: Mapping[tuple[str, str], str] = {
     ("lamina topics elect", "--election-type"): "give --unclean for an unclean election, nothing for a preferred one",
     ("lamina topics elect", "--all-topic-partitions"): "give --all",
     ("lamina topics elect", "--path-to-json-file"): "give --file FILE",
+    ("lamina topics reassign", "--reassignment-json-file"): "give --file FILE",
+    ("lamina topics reassign", "--topics-to-move-json-file"): "give --topics-file FILE, or the topics themselves",
+    ("lamina topics reassign", "--broker-list"): "give --brokers 1,2,3",
     ("lamina consume", "--offset"): "give --from WHERE: an offset, earliest or latest",
 }
 """By the command's path and what was typed."""

@@ -26,6 +26,11 @@ class Progress:
         return self.completed == self.partitions
 
 
+def leader_sizes(leaders: Mapping[TopicPartition, int], sizes: SizesByBroker) -> dict[TopicPartition, int]:
+    """How large each partition is at its leader, as far as that is known."""
+    return {key: sizes[leader, key] for key, leader in leaders.items() if (leader, key) in sizes}
+
+
 def progress_of(
     moves: Iterable[Move],
     under_way: Collection[TopicPartition],

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from lamina.cli.kafka_file import KafkaFileError
 from lamina.cli.topics.elections_file import read_partitions
-from lamina.cli.topics.kafka_file import KafkaFileError
 
 GOOD = {"topic": "orders", "partition": 0}
 

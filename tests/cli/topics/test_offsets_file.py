@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamina.cli.topics.kafka_file import KafkaFileError
+from lamina.cli.kafka_file import KafkaFileError
 from lamina.cli.topics.offsets_file import Mark, read_marks
 
 GOOD = {"topic": "orders", "partition": 0, "offset": 7}

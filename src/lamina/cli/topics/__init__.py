@@ -10,6 +10,7 @@ from lamina.cli.topics.describe import describe
 from lamina.cli.topics.elect import elect
 from lamina.cli.topics.list import list_topics
 from lamina.cli.topics.offsets import offsets
+from lamina.cli.topics.reassign import reassign
 from lamina.cli.usage import CommandGroup
 
 
@@ -26,5 +27,5 @@ def command() -> None:
     """Create, describe, change and delete topics."""
 
 
-for subcommand in (add_partitions, create, delete, delete_records, describe, elect, list_topics, offsets):
+for subcommand in (add_partitions, create, delete, delete_records, describe, elect, list_topics, offsets, reassign):
     command.add_command(subcommand)

@@ -3,12 +3,12 @@
 import click
 
 from lamina.cli.confirmation import confirm, yes_option
+from lamina.cli.kafka_file import KafkaFileError
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import topic_argument
 from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import print_table
-from lamina.cli.topics.kafka_file import KafkaFileError
 from lamina.cli.topics.lookup import describe_all
 from lamina.cli.topics.offsets_file import ALL_RECORDS, Mark, read_marks
 from lamina.client.cluster import Cluster

@@ -1,11 +1,11 @@
 """``lamina topics elect``."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import click
 
 from lamina.cli.confirmation import confirm, yes_option
+from lamina.cli.kafka_file import KafkaFileError
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topics_argument
 from lamina.cli.options.numbers import PARTITION_MAX, whole
@@ -13,16 +13,11 @@ from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import cell
 from lamina.cli.topics.elections_file import read_partitions
-from lamina.cli.topics.kafka_file import KafkaFileError
 from lamina.cli.topics.lookup import current_leaders, describe_all
 from lamina.client.cluster import Cluster
+from lamina.client.elections import NOT_NEEDED, elect_leaders
 from lamina.client.errors import Refused
 from lamina.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-
-_NOT_NEEDED = "ELECTION_NOT_NEEDED"
 
 
 @click.command(
@@ -85,7 +80,7 @@ def elect(
         return attempts.status
     if unclean:
         confirm(f"Elect leaders of {_named(wanted)} that may lack records? What they lack is lost.", yes)
-    errors = _elect(cluster, wanted, unclean)
+    errors = elect_leaders(cluster, wanted, unclean=unclean)
     _show(cluster, _told(attempts, errors), unclean, as_json)
     if everything and not errors:
         warn("no partition needs an election")
@@ -117,24 +112,11 @@ def _named(wanted: Sequence[TopicPartition] | None) -> str:
     return f"{wanted[0][0]}-{wanted[0][1]}"
 
 
-def _elect(
-    cluster: Cluster, wanted: Iterable[TopicPartition] | None, unclean: bool
-) -> "dict[TopicPartition, KafkaError | None]":
-    from confluent_kafka import ElectionType
-    from confluent_kafka import TopicPartition as Asked
-
-    election_type = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-    partitions = None if wanted is None else [Asked(*key) for key in wanted]
-    answer = cluster.answer(cluster.admin().elect_leaders(election_type, partitions))
-    return {(str(one.topic), int(one.partition)): error for one, error in answer.items()}
-
-
-def _told(attempts: Attempts, errors: "Mapping[TopicPartition, KafkaError | None]") -> Mapping[TopicPartition, bool]:
+def _told(attempts: Attempts, errors: Mapping[TopicPartition, Refused | None]) -> Mapping[TopicPartition, bool]:
     """Whether somebody was elected, by partition; of errors the attempts tell."""
     elected = {}
-    for key, error in sorted(errors.items(), key=lambda one: one[0]):
-        refused = None if error is None else Refused(error)
-        if refused is None or refused.name == _NOT_NEEDED:
+    for key, refused in errors.items():
+        if refused is None or refused.name == NOT_NEEDED:
             elected[key] = refused is None
         else:
             attempts.fail(f"{key[0]}-{key[1]}", refused)

@@ -5,7 +5,7 @@ Must not know files: bytes in, partitions out.
 
 from typing import Any
 
-from lamina.cli.topics.kafka_file import check_different, entries_of, is_name, is_number, misshapen
+from lamina.cli.kafka_file import check_different, entries_of, is_name, is_number, misshapen
 from lamina.topic_partition import TopicPartition
 
 

@@ -6,7 +6,7 @@ Must not know files: bytes in, marks out.
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.cli.topics.kafka_file import check_different, entries_of, is_name, is_number, misshapen
+from lamina.cli.kafka_file import check_different, entries_of, is_name, is_number, misshapen
 
 ALL_RECORDS = -1
 
