@@ -32,6 +32,41 @@ def test_as_json(lamina: Lamina, broker: BrokerProcess) -> None:
     ]
 
 
+def test_options_in_front_of_a_command_are_not_lost_silently(lamina: Lamina) -> None:
+    outcome = lamina("brokers", "--bootstrap-server", "127.0.0.1:1", "rebalance")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "put the options behind `rebalance`" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("drain",), "missing argument 'ID'"),
+        (("drain", "two"), "is not a whole number"),
+        (("drain", "2", "--throttle", "1"), "no such option"),
+        (("decommission", "2", "--unregister", "--no-wait"), "--unregister has to wait"),
+        (("rebalance", "--throttle", "0"), "is not bytes per second"),
+        (("balance",), "did you mean `lamina brokers rebalance`?"),
+    ],
+)
+def test_a_wrong_command_line_never_reaches_a_broker(lamina: Lamina, args: tuple[str, ...], says: str) -> None:
+    outcome = lamina("brokers", *args, *(("--bootstrap-server", "127.0.0.1:1") if args != ("balance",) else ()))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert says in outcome.err
+
+
+def test_one_broker_has_nothing_to_rebalance_and_nobody_to_hand_over_to(
+    lamina: Lamina, broker: BrokerProcess, topic: str
+) -> None:
+    where = ("--yes", "--bootstrap-server", broker.address)
+    lamina("topics", "create", topic, *where[1:])
+    assert "spread evenly already" in lamina("brokers", "rebalance", *where).err
+    for command, says in (("drain", "nobody else keeps"), ("decommission", "the other brokers keep all")):
+        refused = lamina("brokers", command, "1", *where)
+        assert (refused.status, refused.out) == (1, "")
+        assert says in refused.err
+
+
 def test_the_environment_names_the_cluster(
     lamina: Lamina, broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,20 +103,26 @@ def test_leaders_can_be_evened_out_without_copying(cluster: Cluster) -> None:
 
 @given(clusters(racks=3, leaving=2))
 def test_brokers_are_emptied_and_nothing_else_moves(cluster: Cluster) -> None:
-    plan = decommission(cluster.before, cluster.racks)
+    leaving = {one for replicas in cluster.before.values() for one in replicas} - cluster.racks.keys()
+    plan = decommission(cluster.before, cluster.racks, leaving)
     assert_is_sound(cluster, plan)
     for key, before in cluster.before.items():
-        leaving = set(before) - cluster.racks.keys()
-        assert set(plan[key]) >= set(before) - leaving
-        if not leaving:
+        going = leaving.intersection(before)
+        assert set(plan[key]) >= set(before) - going
+        if not going:
             assert plan[key] == before
-        staying = {cluster.racks[one] for one in before if one not in leaving}
-        assert len({cluster.racks[one] for one in plan[key]}) == len(staying) + len(leaving)
+        staying = {cluster.racks[one] for one in before if one not in going}
+        assert len({cluster.racks[one] for one in plan[key]}) == len(staying) + len(going)
+
+
+def test_a_broker_that_is_away_for_a_while_keeps_what_it_has() -> None:
+    before = {("t", 0): (3, 9), ("t", 1): (9, 1)}
+    assert decommission(before, {1: None, 2: None}, {3}) == {("t", 0): (2, 9), ("t", 1): (9, 1)}
 
 
 def test_more_replicas_than_brokers_cannot_be_kept() -> None:
     before = {("t", 0): (1, 2, 3), ("t", 1): (1, 2), ("a", 0): (3, 1, 2)}
-    for plan in (decommission, partial(rebalance, sizes={})):
+    for plan in (partial(decommission, leaving={3}), partial(rebalance, sizes={})):
         with pytest.raises(NotEnoughBrokers) as refused:
             plan(before, {1: None, 2: None})
         assert refused.value.keys == [("a", 0), ("t", 0)]

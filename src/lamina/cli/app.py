@@ -30,7 +30,7 @@ SECTIONS = {
         "transactions": "Show transactions, find those that hang, and abort them.",
     },
     "Look inside": {
-        "brokers": "Show the brokers of a cluster.",
+        "brokers": "Show the brokers of a cluster, rebalance it, and empty a broker.",
         "cleaner": "Show what is compacted and when, and why a record is still there.",
         "watch": "Show connections and slow requests, and change log levels.",
         "dump": "Show what is in the files of a log directory.",

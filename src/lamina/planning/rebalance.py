@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from lamina.planning.leaders import even_leaders
 from lamina.planning.moves import Assignments, Replicas
-from lamina.planning.replicas import check_factors, evacuate, even_replicas, separate_racks
+from lamina.planning.replicas import evacuate, even_replicas, separate_racks
 from lamina.planning.spread import Racks, Spread
 from lamina.topic_partition import TopicPartition
 
@@ -20,9 +20,8 @@ def rebalance(before: Assignments, racks: Racks, sizes: Mapping[TopicPartition, 
 
     Brokers that are not among ``racks`` keep nothing. Raises `NotEnoughBrokers`.
     """
-    check_factors(before, racks)
     spread = Spread(before, racks, sizes)
-    evacuate(spread)
+    evacuate(spread, {one for replicas in before.values() for one in replicas} - racks.keys())
     separate_racks(spread)
     even_replicas(spread)
     return even_leaders(before, spread.after, racks)
@@ -33,10 +32,12 @@ def rebalance_leaders(before: Assignments, brokers: Collection[int]) -> Plan:
     return even_leaders(before, before, brokers)
 
 
-def decommission(before: Assignments, racks: Racks) -> Plan:
-    """Nothing on brokers that are not among ``racks``; no other replica moves. Raises `NotEnoughBrokers`."""
-    moving = {key for key, replicas in before.items() if not racks.keys() >= set(replicas)}
-    check_factors({key: before[key] for key in moving}, racks)
+def decommission(before: Assignments, racks: Racks, leaving: Collection[int]) -> Plan:
+    """Nothing on the brokers ``leaving``, and all of it on those of ``racks``; no other replica moves.
+
+    Raises `NotEnoughBrokers`.
+    """
     spread = Spread(before, racks, {})
-    evacuate(spread)
-    return even_leaders(before, spread.after, racks, moving)
+    evacuate(spread, leaving)
+    moved = [key for key, replicas in before.items() if not set(replicas).isdisjoint(leaving)]
+    return even_leaders(before, spread.after, racks, moved)

@@ -3,37 +3,32 @@
 Must not know leaders.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from lamina.planning.levelling import level
-from lamina.planning.moves import Assignments
-from lamina.planning.spread import Racks, Spread
+from lamina.planning.spread import Spread
 from lamina.topic_partition import TopicPartition
 
 
 class NotEnoughBrokers(ValueError):
-    """Partitions have more replicas than there are brokers to keep them."""
+    """Replicas have nowhere to go: every broker that could take them keeps the partition already."""
 
     def __init__(self, keys: Iterable[TopicPartition], broker_count: int) -> None:
         self.keys = sorted(keys)
         self.broker_count = broker_count
-        super().__init__(f"{len(self.keys)} partitions have more than {broker_count} replicas")
+        super().__init__(f"{len(self.keys)} partitions have more replicas than {broker_count} brokers can keep")
 
 
-def check_factors(assignments: Assignments, racks: Racks) -> None:
-    """Raises `NotEnoughBrokers`."""
-    too_many = [key for key, replicas in assignments.items() if len(replicas) > len(racks)]
+def evacuate(spread: Spread, leaving: Collection[int]) -> None:
+    """Move every replica away from the brokers ``leaving``. Raises `NotEnoughBrokers`."""
+    moving = {key: found for key, ids in spread.before.items() if (found := [one for one in ids if one in leaving])}
+    takers = frozenset(spread.brokers)
+    too_many = [key for key, going in moving.items() if len(takers - set(spread.before[key])) < len(going)]
     if too_many:
-        raise NotEnoughBrokers(too_many, len(racks))
-
-
-def evacuate(spread: Spread) -> None:
-    """Move every replica away that is on a broker which may keep none."""
-    allowed = frozenset(spread.brokers)
-    for key, before in sorted(spread.before.items()):
-        for broker_id in before:
-            if broker_id not in allowed:
-                spread.move(key, broker_id, spread.lightest(key, broker_id, spread.brokers))
+        raise NotEnoughBrokers(too_many, len(takers))
+    for key, going in sorted(moving.items()):
+        for broker_id in going:
+            spread.move(key, broker_id, spread.lightest(key, broker_id, takers))
 
 
 def separate_racks(spread: Spread) -> None:

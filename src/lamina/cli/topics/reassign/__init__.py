@@ -10,7 +10,7 @@ from lamina.cli.reassignment.execution import throttle_option
 from lamina.cli.topics.reassign.cancel import cancel
 from lamina.cli.topics.reassign.execute import execute
 from lamina.cli.topics.reassign.generate import broker_ids, generate
-from lamina.cli.topics.reassign.list import list_under_way
+from lamina.cli.topics.reassign.under_way import list_under_way
 from lamina.cli.topics.reassign.verify import verify
 from lamina.client.cluster import Cluster
 

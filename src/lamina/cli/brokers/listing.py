@@ -1,24 +1,13 @@
-"""``lamina brokers``: who is in the cluster."""
+"""``lamina brokers`` without more: who is in the cluster."""
 
 import click
 
-from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.outcome import FINE
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.client.cluster import Cluster
 
 
-@click.command(
-    "brokers",
-    epilog="""\b
-Examples:
-  lamina brokers
-  lamina brokers --bootstrap-server kafka1:9092 --json""",
-)
-@as_json_option
-@cluster_options
-def command(cluster: Cluster, as_json: bool) -> int:
-    """Show the brokers of a cluster."""
+def list_brokers(cluster: Cluster, *, as_json: bool) -> int:
     admin = cluster.admin()
     answer = cluster.answer(admin.describe_cluster())
     rows: list[Row] = [

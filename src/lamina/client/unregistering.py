@@ -1,0 +1,25 @@
+"""Taking a broker out of the cluster, which librdkafka has no call for.
+
+Must not know any command.
+"""
+
+from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
+from lamina.client.layout import REFUSAL
+from lamina.errors import ErrorCode, error_from_code
+from lamina.peer.call import MessageCall
+from lamina.peer.target import Controller
+
+_UNREGISTER_BROKER, _UNREGISTER_VERSIONS = 64, range(1)
+
+
+def unregister(cluster: Cluster, broker_id: int) -> bool:
+    """Whether the cluster still knew it. One of Lamina that runs stops."""
+    call = MessageCall(_UNREGISTER_BROKER, _UNREGISTER_VERSIONS, broker_id=broker_id)
+    told = cluster.ask(lambda peers: peers.request(Controller(), call), REFUSAL)
+    if told.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED:
+        return False
+    if told.error_code:
+        reason = told.error_message or str(error_from_code(told.error_code, "the controller refused"))
+        raise ClientError(f"broker {broker_id} cannot be unregistered: {reason.rstrip('.')}")
+    return True
