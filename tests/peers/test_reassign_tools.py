@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions of Kafka 4.1 against three Lamina brokers: generate, execute, list, verify, cancel."""
+"""kafka-reassign-partitions of Kafka 4.1 against three Lamina brokers, and its files beside ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ConfigSource
 
 from tests.broker.process import eventually
+from tests.cli.running import Outcome, run_process
 from tests.cluster.three_brokers import ALL, WAIT_SECONDS, ThreeBrokers
 from tests.peers.driver import Record
 from tests.peers.kafka import KafkaFailedError, driver_of, run_tool
@@ -126,6 +127,46 @@ def test_replicas_are_added_under_a_throttle_that_verify_takes_away(
 
     eventually(is_complete, WAIT_SECONDS)
     assert describe(brokers, topic)[0].replicas == ALL
+    assert not any("throttled" in name for name in topic_configs(brokers, topic))
+    assert not any("throttled.rate" in name for broker_id in ALL for name in broker_configs(brokers, broker_id))
+
+
+def test_a_plan_of_lamina_is_verified_by_the_tool_and_one_of_the_tool_by_lamina(
+    brokers: ThreeBrokers, topic: str, tmp_path: Path
+) -> None:
+    """Each executes what the other has generated."""
+    create(brokers, topic, "1,1,1,1")
+
+    def lamina(*arguments: str | Path) -> Outcome:
+        return run_process("topics", "reassign", *arguments, LAMINA_BOOTSTRAP_SERVERS=brokers.bootstrap)
+
+    ours = tmp_path / "ours.json"
+    ours.write_text(lamina("--generate", "--brokers", "2,3", topic).out)
+    assert "Successfully started" in reassign(brokers, "--reassignment-json-file", str(ours), "--execute")
+    assert lamina("--verify", "--wait", "--file", ours).status == 0
+    assert reassign(brokers, "--reassignment-json-file", str(ours), "--verify").count("is completed.") == 4
+    assert sorted(row.replicas for row in describe(brokers, topic).values()) == [(2,), (2,), (3,), (3,)]
+    chosen = tmp_path / "topics.json"
+    chosen.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
+    told = reassign(brokers, "--topics-to-move-json-file", str(chosen), "--broker-list", "1", "--generate")
+    theirs = tmp_path / "theirs.json"
+    theirs.write_text(told.split("Proposed partition reassignment configuration\n")[1])
+    assert lamina("--execute", "--wait", "--throttle", "50MB", "--file", theirs).status == 0
+    assert reassign(brokers, "--reassignment-json-file", str(theirs), "--verify").count("is completed.") == 4
+    assert {row.replicas for row in describe(brokers, topic).values()} == {(1,)}
+    assert lamina("--generate", "--brokers", "3", "--topics-file", chosen, "--json").objects[0]["new_replicas"] == [3]
+
+
+def test_what_lamina_throttles_the_tool_releases(brokers: ThreeBrokers, topic: str, tmp_path: Path) -> None:
+    create(brokers, topic, "1")
+    plan = written(tmp_path / "plan.json", topic, {0: [1, 2]})
+    arguments = ("topics", "reassign", "--execute", "--throttle", "50MB", "--file", plan)
+    assert run_process(*arguments, LAMINA_BOOTSTRAP_SERVERS=brokers.bootstrap).status == 0
+
+    def is_complete() -> bool:
+        return "is completed." in reassign(brokers, "--reassignment-json-file", plan, "--verify")
+
+    eventually(is_complete, WAIT_SECONDS)
     assert not any("throttled" in name for name in topic_configs(brokers, topic))
     assert not any("throttled.rate" in name for broker_id in ALL for name in broker_configs(brokers, broker_id))
 
