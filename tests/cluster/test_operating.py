@@ -1,5 +1,6 @@
 """``lamina brokers rebalance``, ``drain`` and ``decommission`` with three real brokers."""
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 
 from lamina.cli.reassignment.plan_file import read_plan
 from tests.broker.process import eventually
-from tests.cli.running import Lamina, Outcome
-from tests.cluster.test_reassigning import RECORD_BYTES, create, fill, throttles
+from tests.cli.running import Lamina, Outcome, started
+from tests.cluster.test_reassigning import create, fill, throttles
 from tests.cluster.three_brokers import WAIT_SECONDS, ThreeBrokers
 
 pytestmark = pytest.mark.timeout(180)
@@ -118,17 +119,25 @@ def test_what_a_dead_broker_alone_kept_is_named_and_nothing_begins(
 
 
 def test_a_broker_is_emptied_and_leaves(operate: Run, brokers: ThreeBrokers, topic: str) -> None:
-    """Begun under a throttle that lets nothing pass, then run again with another one."""
+    """Interrupted under a throttle that lets nothing pass, then run again with another one."""
     create(brokers, topic, (3,))
     create(brokers, other := f"{topic}-other", (3, 1), (1, 2))
     fill(brokers, topic, 3)
-    begun = operate("decommission", "3", "--yes", "--throttle", "1000", "--no-wait")
-    assert (begun.status, "run `lamina brokers decommission 3` again" in begun.err) == (0, True)
+    assert operate("decommission", "3", "--dry-run", "--throttle", "1").status == 0
+    assert throttles(brokers, topic) == {}
+    arguments = ("decommission", "3", "--yes", "--throttle", "1000", "--json", "--bootstrap-server", brokers.bootstrap)
+    with started("brokers", *arguments) as process:
+        assert process.stdout is not None
+        assert any(b"move_progress" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 130
+    assert b"the cluster goes on; run `lamina brokers decommission 3` again" in err
     assert not brokers.in_sync(topic)[0] - {3}
-    ended = operate("decommission", "3", "--yes", "--throttle", "50MB", "--json")
-    assert ended.status == 0
-    progress = [row for row in ended.objects if row["type"] == "move_progress"][-1]
-    assert progress["copied_bytes"] == progress["total_bytes"] > 3 * RECORD_BYTES
+    ended = operate("decommission", "3", "--yes", "--throttle", "50MB", "--json", "--no-wait")
+    assert (ended.status, "run `lamina brokers decommission 3` again" in ended.err) == (0, True)
+    ended = operate("decommission", "3", "--yes", "--json")
+    assert (ended.status, ended.err.count("removed the throttle")) == (0, 1)
     assert ended.objects[-1] == {"type": "decommission", "broker": 3, "unregistered": False}
     first, second = brokers.replicas(other)
     assert ({*first}, second) == ({1, 2}, (1, 2))

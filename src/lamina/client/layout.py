@@ -74,6 +74,7 @@ async def ask_layout(peers: ClusterClient) -> Layout:
                 frozenset(map(int, one.isr_nodes)),
             )
             for topic in told.topics
+            if not topic.error_code
             for one in topic.partitions
         },
     )

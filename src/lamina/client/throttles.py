@@ -4,22 +4,18 @@ The rates are settings of brokers, the replicas that they hold back are settings
 cannot be told anything, and has nothing to copy. Must not know any command.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import Refused
 from lamina.planning.throttled_replicas import ThrottledReplicas
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from confluent_kafka.admin import ConfigEntry, ConfigResource
+    from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
-T = TypeVar("T")
-
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _TOPIC, _BROKER = "topic", "broker"
 
@@ -36,29 +32,45 @@ def set_throttles(
 
 
 def remove_throttles(cluster: Cluster, broker_ids: Iterable[int], topics: Collection[str]) -> bool:
-    """Of these brokers and topics. Whether there were any."""
+    """From these brokers and topics. Whether there were any."""
     from confluent_kafka.admin import ConfigSource
 
-    were_any = False
-    own_topic, own_broker = ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG
-    places = [(_BROKER, str(one), (LEADER_RATE, FOLLOWER_RATE), own_broker) for one in sorted(broker_ids)]
-    places += [(_TOPIC, topic, (LEADERS, FOLLOWERS), own_topic) for topic in sorted(topics)]
-    for kind, name, settings, own in places:
+    brokers = [_resource(_BROKER, str(one)) for one in sorted(broker_ids)]
+    rates = _set_on(cluster, brokers, (LEADER_RATE, FOLLOWER_RATE), ConfigSource.DYNAMIC_BROKER_CONFIG)
+    replicas = _set_on(
+        cluster,
+        [_resource(_TOPIC, topic) for topic in sorted(topics)],
+        (LEADERS, FOLLOWERS),
+        ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    )
+    for kind, found in ((_BROKER, rates), (_TOPIC, replicas)):
+        for name, settings in found.items():
+            _alter(cluster, kind, name, dict.fromkeys(settings))
+    return bool(rates or replicas)
+
+
+def _set_on(
+    cluster: Cluster, resources: "Sequence[ConfigResource]", settings: Collection[str], own: "ConfigSource"
+) -> dict[str, list[str]]:
+    """Which of these settings are set on each resource itself; without those that have none, and topics that are gone.
+
+    Each is asked on its own: librdkafka takes one broker at a time.
+    """
+    from confluent_kafka.admin import ConfigSource
+
+    found: dict[str, list[str]] = {}
+    for resource, future in [(one, cluster.admin().describe_configs([one])[one]) for one in resources]:
         try:
-            known = _described(cluster, kind, name)
-            # librdkafka gives a source as a plain number.
-            is_set = [one for one in settings if one in known and ConfigSource(known[one].source) is own]
-            if is_set:
-                _alter(cluster, kind, name, dict.fromkeys(is_set))
-                were_any = True
+            entries = cluster.answer(future)
         except Refused as error:
             if error.name != _GONE:
                 raise
-    return were_any
-
-
-def _described(cluster: Cluster, kind: str, name: str) -> "Mapping[str, ConfigEntry]":
-    return _only(cluster, cluster.admin().describe_configs([_resource(kind, name)]))
+            continue
+        # librdkafka gives a source as a plain number.
+        is_set = [one for one in settings if one in entries and ConfigSource(entries[one].source) is own]
+        if is_set:
+            found[resource.name] = is_set
+    return found
 
 
 def _alter(cluster: Cluster, kind: str, name: str, wanted: Mapping[str, str | None]) -> None:
@@ -69,15 +81,11 @@ def _alter(cluster: Cluster, kind: str, name: str, wanted: Mapping[str, str | No
         ConfigEntry(setting, value, incremental_operation=delete if value is None else set_)
         for setting, value in wanted.items()
     ]
-    _only(cluster, cluster.admin().incremental_alter_configs([_resource(kind, name, changes)]))
+    (future,) = cluster.admin().incremental_alter_configs([_resource(kind, name, changes)]).values()
+    cluster.answer(future)
 
 
 def _resource(kind: str, name: str, changes: "list[ConfigEntry] | None" = None) -> "ConfigResource":
     from confluent_kafka.admin import ConfigResource
 
     return ConfigResource(kind, name, incremental_configs=changes)
-
-
-def _only(cluster: Cluster, asked: "Mapping[ConfigResource, Future[T]]") -> "T":
-    (future,) = asked.values()
-    return cluster.answer(future)

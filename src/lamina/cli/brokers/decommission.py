@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import click
 
+from lamina.cli.confirmation import confirm
 from lamina.cli.options.numbers import PARTITION_MAX, whole
 from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json
@@ -52,19 +53,19 @@ def decommission(cluster: Cluster, options: Options, broker_id: int, is_leaving:
             "them fewer replicas first with `lamina topics reassign`"
         ) from error
     moving = {key for key, placed in layout.partitions.items() if broker_id in placed.replicas}
-    status = FINE
-    if moving:
-        status = carry_out(
-            cluster,
-            situation,
-            plan,
-            options,
-            question=f"Move all replicas away from broker {broker_id}?",
-            again=f"lamina brokers decommission {broker_id}",
-            elect=lambda now, wanted: _led_elsewhere(now, wanted, moving),
-        )
+    status = carry_out(
+        cluster,
+        situation,
+        plan,
+        options,
+        question=f"Move all replicas away from broker {broker_id}{', and take it out of the cluster' * is_leaving}?",
+        again=f"lamina brokers decommission {broker_id}",
+        elect=lambda now, wanted: _led_elsewhere(now, wanted, moving),
+    )
     if options.dry_run or not options.wait or status != FINE:
         return status
+    if is_leaving and plan == situation.assignments:
+        confirm(f"Take broker {broker_id} out of the cluster?", options.yes)
     return _leave(cluster, broker_id, is_leaving, options)
 
 

@@ -14,7 +14,7 @@ from lamina.cli.confirmation import confirm, yes_option
 from lamina.cli.options.cluster import as_json_option, cluster_options, with_parameters
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, Attempts, warn
 from lamina.cli.printing.text import bytes_text, counted
-from lamina.cli.reassignment.execution import begin, elect_preferred, remove_throttle, throttle_option
+from lamina.cli.reassignment.execution import begin, elect_preferred, remove_every_throttle, throttle_option
 from lamina.cli.reassignment.following import COMPLETE, find_settled_states, follow, look
 from lamina.cli.reassignment.plan_file import save
 from lamina.cli.reassignment.showing import names_text, print_brokers, print_moves, print_states, sum_text
@@ -103,7 +103,11 @@ def carry_out(
         save(options.output, {move.key: move.after for move in moves})
     _show(situation, plan, moves, options)
     to_elect = elect(situation.layout, plan)
-    if options.dry_run or not (moves or before or to_elect):
+    if options.dry_run:
+        return FINE
+    if not (moves or before or to_elect):
+        # An earlier run may have begun what is complete by now, and not waited for it.
+        _remove_throttle(cluster, situation.layout)
         return FINE
     if moves or to_elect:
         confirm(question, options.yes)
@@ -125,6 +129,11 @@ def carry_out(
         copied = f", {bytes_text(progress.copied_bytes)} copied" if progress.total_bytes else ""
         warn(f"changed {counted(progress.partitions, 'partition')}{copied} in {took:.1f} s")
     return status
+
+
+def _remove_throttle(cluster: Cluster, layout: Layout) -> None:
+    if remove_every_throttle(cluster, layout):
+        warn("removed the throttle")
 
 
 def _check_leaders(situation: Situation, moves: Sequence[Move]) -> None:
@@ -160,7 +169,7 @@ def _end(
     states, layout, under_way = find_settled_states(cluster, wanted)
     elect_preferred(cluster, elect(layout, plan), attempts)
     if not under_way:
-        remove_throttle(cluster, layout, {key[0] for key in wanted})
+        _remove_throttle(cluster, layout)
     replicas = {key: one.replicas for key, one in layout.partitions.items()}
     if options.as_json:
         print_states(states, wanted, replicas, as_json=True)

@@ -52,7 +52,10 @@ def begin(
     refused = alter_reassignments(cluster, {move.key: move.after for move in moves})
     for key, error in sorted(refused.items(), key=lambda one: one[0]):
         attempts.fail(name(key), error)
-    return [move for move in moves if move.key not in refused]
+    begun = [move for move in moves if move.key not in refused]
+    if throttle is not None and not begun and not under_way:
+        remove_throttle(cluster, layout, {move.key[0] for move in moves})
+    return begun
 
 
 def elect_preferred(cluster: Cluster, keys: Iterable[TopicPartition], attempts: Attempts) -> int:
@@ -68,5 +71,13 @@ def elect_preferred(cluster: Cluster, keys: Iterable[TopicPartition], attempts: 
 
 
 def remove_throttle(cluster: Cluster, layout: Layout, topics: Iterable[str]) -> bool:
-    """From all brokers that are there, as Kafka's tool does. Whether there was one."""
+    """From all brokers that are there, as Kafka's tool does, and from these topics. Whether there was one."""
     return remove_throttles(cluster, layout.racks, set(topics))
+
+
+def remove_every_throttle(cluster: Cluster, layout: Layout) -> bool:
+    """From all topics too, where brokers have one: some may have been complete before. Whether there was one."""
+    if not remove_throttles(cluster, layout.racks, ()):
+        return False
+    remove_throttles(cluster, (), {topic for topic, _ in layout.partitions})
+    return True

@@ -23,17 +23,20 @@ _SETTLING_SECONDS = 10.0
 
 
 def follow(cluster: Cluster, moves: Sequence[Move], *, as_json: bool) -> Progress:
-    """Until none of these partitions is reassigned any more."""
+    """Until none of these partitions is reassigned any more. Brokers are not asked for more than half of the time."""
     first = last = _look(cluster, moves)
     began = SYSTEM_CLOCKS.monotonic_seconds()
     if as_json:
         print_progress(first, None)
     of_bytes = first.total_bytes > 0
+    look_seconds = 0.0
     with bar("copying" if of_bytes else "moving partitions", of_bytes=of_bytes) as advance:
         while not last.is_complete:
             advance(*_amounts(last, of_bytes))
-            pause(_POLL_SECONDS)
+            pause(max(_POLL_SECONDS, look_seconds))
+            asked = SYSTEM_CLOCKS.monotonic_seconds()
             progress = _look(cluster, moves)
+            look_seconds = SYSTEM_CLOCKS.monotonic_seconds() - asked
             if as_json and progress != last:
                 took = SYSTEM_CLOCKS.monotonic_seconds() - began
                 print_progress(progress, seconds_left(progress, first.copied_bytes, took))

@@ -46,7 +46,7 @@ def execute(
         shown = {move.key: move.after for move in begun}
         replicas = {key: one.replicas for key, one in layout.partitions.items()}
         print_states(states_of(shown, layout, under_way), shown, replicas, as_json=as_json)
-        warn(f"`lamina topics reassign --verify --wait --file {file}` shows how far it is, and removes the throttle")
+        warn(f"`lamina topics reassign --verify --wait --file {file}` shows how far it is, and removes throttles")
         return attempts.status
     try:
         follow(cluster, begun, as_json=as_json)
