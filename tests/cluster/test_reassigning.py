@@ -137,6 +137,10 @@ def test_a_plan_that_cannot_be_is_refused_before_anything_begins(
     reassign: Run, brokers: ThreeBrokers, topic: str, tmp_path: Path
 ) -> None:
     create(brokers, topic, (1,))
+    create(brokers, other := f"{topic}-other", (1, 2))
+    too_few = reassign("--generate", "--brokers", "3", other)
+    assert (too_few.status, too_few.out) == (1, "")
+    assert f"more replicas than brokers are named: {other}-0; name more --brokers" in too_few.err
     for replicas, says in (({0: (1, 9)}, "there is no broker 9"), ({0: (2,), 7: (2,)}, f"no partition {topic}-7")):
         refused = reassign("--execute", "--file", written(tmp_path / "plan.json", topic, replicas))
         assert refused.status == 1

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lamina.cli.reassignment.showing import names_text, print_brokers, sum_text
+from lamina.cli.reassignment.showing import names_text, print_brokers, sum_text, warn_of_racks
 from lamina.planning.moves import Move
 
 
@@ -21,6 +21,14 @@ def test_of_many_partitions_the_first_are_named() -> None:
     keys = [("t", index) for index in range(1200)]
     assert names_text(keys[:3]) == "t-0, t-1, t-2"
     assert names_text(keys) == "t-0, t-1, t-2 and 1,197 more"
+
+
+def test_racks_that_only_some_brokers_have_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    for racks in ({1: "a", 2: "b"}, {1: None, 2: None}, {}):
+        warn_of_racks(racks)
+    assert capsys.readouterr().err == ""
+    warn_of_racks({1: "a", 3: None, 2: None})
+    assert "broker 2 has no rack and others have one" in capsys.readouterr().err
 
 
 def test_brokers_are_shown_before_and_after_also_those_that_are_away(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,14 @@ from lamina.cli.printing.text import bytes_text, counted
 from lamina.cli.reassignment.execution import begin, elect_preferred, remove_every_throttle, throttle_option
 from lamina.cli.reassignment.following import COMPLETE, find_settled_states, follow, look
 from lamina.cli.reassignment.plan_file import save
-from lamina.cli.reassignment.showing import names_text, print_brokers, print_moves, print_states, sum_text
+from lamina.cli.reassignment.showing import (
+    names_text,
+    print_brokers,
+    print_moves,
+    print_states,
+    sum_text,
+    warn_of_racks,
+)
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.client.layout import Layout, find_sizes
@@ -148,6 +155,8 @@ def _check_leaders(situation: Situation, moves: Sequence[Move]) -> None:
 
 def _show(situation: Situation, plan: Assignments, moves: Sequence[Move], options: Options) -> None:
     print_moves(moves, situation.sizes, as_json=options.as_json)
+    if any(move.added for move in moves):
+        warn_of_racks(situation.layout.racks)
     if moves:
         if not options.as_json:
             click.echo()

@@ -6,6 +6,7 @@ Must not know how a plan is made or executed.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from lamina.cli.outcome import warn
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import bytes_text, cell, counted
 from lamina.planning.copying import Progress
@@ -99,6 +100,15 @@ def print_states(
         for key, state in states.items()
     ]
     print_table(("partition", "state", "replicas", "wanted"), table)
+
+
+def warn_of_racks(racks: Racks) -> None:
+    """Where some brokers have a rack and others have none; Kafka's tool refuses that."""
+    without = sorted(one for one, rack in racks.items() if rack is None)
+    if without and len(without) < len(racks):
+        warn(
+            f"broker {without[0]} has no rack and others have one: racks are not looked at; set broker.rack everywhere"
+        )
 
 
 def sum_text(moves: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> str:

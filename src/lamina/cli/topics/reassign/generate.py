@@ -7,7 +7,7 @@ import click
 from lamina.cli.outcome import FINE, warn
 from lamina.cli.reassignment.following import look
 from lamina.cli.reassignment.plan_file import plan_text, read_from, read_topics, save
-from lamina.cli.reassignment.showing import names_text, print_moves, sum_text
+from lamina.cli.reassignment.showing import names_text, print_moves, sum_text, warn_of_racks
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, no_topic
 from lamina.client.layout import find_sizes
@@ -57,8 +57,9 @@ def generate(
         plan = rebalance(before, {one: layout.racks[one] for one in brokers}, sizes)
     except NotEnoughBrokers as error:
         raise ClientError(
-            f"more replicas than the {error.broker_count} brokers named: {names_text(error.keys)}; name more --brokers"
+            f"more replicas than brokers are named: {names_text(error.keys)}; name more --brokers"
         ) from error
+    warn_of_racks({one: layout.racks[one] for one in brokers})
     moves = moves_between(before, plan)
     if output is not None:
         save(output, plan)
