@@ -23,28 +23,54 @@ def even_leaders(
     ``before`` says who led: nobody loses a leader for nothing. With ``only``, the leaders of other partitions stay.
     With ``candidates``, a partition in it is led by one of those.
     """
-    ordered = dict(after)
-    loads = Counter(replicas[0] for replicas in ordered.values())
-    led: defaultdict[int, set[TopicPartition]] = defaultdict(set)
-    for key in ordered if only is None else only:
-        led[ordered[key][0]].add(key)
+    choices = _Choices(before, after, after if only is None else only, candidates)
+    level(brokers, choices.loads, choices.find, choices.move)
+    return choices.ordered
 
-    def may_lead(key: TopicPartition, broker_id: int) -> bool:
-        return broker_id in ordered[key] and (candidates is None or broker_id in candidates[key])
 
-    def find(source: int, target: int, but: frozenset[TopicPartition]) -> TopicPartition | None:
-        found = (key for key in led[source] - but if may_lead(key, target))
-        return min(found, key=lambda key: (before[key][0] == source, before[key][0] != target, key), default=None)
+class _Choices:
+    """Which partitions a broker leads that another one could lead: the best ones first, found without a search."""
 
-    def move(key: TopicPartition, source: int, target: int) -> None:
-        ordered[key] = led_by(ordered[key], target)
-        led[source].discard(key)
-        led[target].add(key)
-        loads[source] -= 1
-        loads[target] += 1
+    def __init__(
+        self,
+        before: Assignments,
+        after: Assignments,
+        keys: Collection[TopicPartition],
+        candidates: Mapping[TopicPartition, Collection[int]] | None,
+    ) -> None:
+        self.ordered = dict(after)
+        self.loads = Counter(replicas[0] for replicas in after.values())
+        self._before = before
+        self._candidates = candidates
+        self._ranked: defaultdict[tuple[int, int], tuple[dict[TopicPartition, None], ...]] = defaultdict(
+            lambda: ({}, {}, {})
+        )
+        """By who leads and who could, in the order of `_rank`."""
+        for key in sorted(keys):
+            for target in self._could_lead(key):
+                self._ranked[after[key][0], target][self._rank(key, target)][key] = None
 
-    level(brokers, loads, find, move)
-    return ordered
+    def find(self, source: int, target: int, but: frozenset[TopicPartition]) -> TopicPartition | None:
+        ranked = self._ranked.get((source, target), ())
+        return next((key for keys in ranked for key in keys if key not in but), None)
+
+    def move(self, key: TopicPartition, source: int, target: int) -> None:
+        for other in self._could_lead(key):
+            del self._ranked[source, other][self._rank(key, other)][key]
+        self.ordered[key] = led_by(self.ordered[key], target)
+        for other in self._could_lead(key):
+            self._ranked[target, other][self._rank(key, other)][key] = None
+        self.loads[source] -= 1
+        self.loads[target] += 1
+
+    def _could_lead(self, key: TopicPartition) -> list[int]:
+        allowed = self.ordered[key] if self._candidates is None else self._candidates[key]
+        return [one for one in self.ordered[key][1:] if one in allowed]
+
+    def _rank(self, key: TopicPartition, target: int) -> int:
+        """Who led before leads again; one that has another leader already may get yet another."""
+        led_before = self._before[key][0]
+        return 0 if led_before == target else 2 if led_before == self.ordered[key][0] else 1
 
 
 def lead_elsewhere(
