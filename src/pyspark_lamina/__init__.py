@@ -3,7 +3,12 @@
 Spark finds `DefaultSource` by itself, because this package's name begins with ``pyspark_`` and it is on the path of the
 driver's Python; executors need it too. The words, defaults and errors are those of Spark's own Kafka source.
 
-- `columns`: a row's columns, and which of them are wanted.
+- `columns`: a row's columns, and which of them are wanted. `options`, with `topic_selection`, `places` and
+  `option_values`: what a person may say. `offsets`: their JSON.
+- `planning`: which ranges of offsets, and what is lost. `trigger_limits`: how far a micro-batch goes. Both pure.
+- `lookup`: what a plan asks a cluster. `group_offsets`: what it tells one.
+- `batch_reading`: a query that ends. `ranges`: one range of a partition as a task.
+- `sentences`: errors as Spark shows them.
 
 Spark imports every such package before it knows which one is asked for: what reads and writes is imported when it is
 needed. This package is a wheel of its own, ``pyspark-lamina``. Must not know a broker's insides.

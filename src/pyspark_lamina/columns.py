@@ -6,6 +6,8 @@ how a column is filled.
 
 from collections.abc import Sequence
 
+from lamina.arrow.errors import ReadError
+
 INCLUDE_HEADERS = "includeHeaders"
 
 _TYPES = {
@@ -28,15 +30,15 @@ def row_schema(*, with_headers: bool) -> str:
 
 
 def wanted_columns(fields: Sequence[tuple[str, str]]) -> list[str]:
-    """The names in a schema, given with their types. Raises ValueError, one sentence, for what is no column."""
+    """The names in a schema, given with their types. Raises `ReadError`, one sentence, for what is no column."""
     if not fields:
-        raise ValueError(f"the schema has no column; name some of {', '.join(_ALL)}")
+        raise ReadError(f"the schema has no column; name some of {', '.join(_ALL)}")
     for name, kind in fields:
         if name not in _ALL:
-            raise ValueError(f"the schema has a column {name!r}, and there are only {', '.join(_ALL)}")
+            raise ReadError(f"the schema has a column {name!r}, and there are only {', '.join(_ALL)}")
         if kind != _ALL[name]:
-            raise ValueError(f"column {name} is {_ALL[name]}, not {kind}; cast it after it was read")
+            raise ReadError(f"column {name} is {_ALL[name]}, not {kind}; cast it after it was read")
     names = [name for name, _ in fields]
     if len(set(names)) < len(names):
-        raise ValueError(f"the schema names a column twice: {', '.join(names)}")
+        raise ReadError(f"the schema names a column twice: {', '.join(names)}")
     return names

@@ -1,9 +1,16 @@
 """What Spark asks for first: the format's name, a row's columns, and who reads and writes.
 
-Owns nothing else: an instance is pickled from process to process, and readers and writers are made anew in each.
+Owns nothing else: an instance is pickled from process to process, and readers and writers are made anew in each. What
+these need is imported when they are made.
 """
 
-from pyspark.sql.datasource import DataSource
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark_lamina.ranges import Column
 
 
 class DefaultSource(DataSource):
@@ -15,5 +22,24 @@ class DefaultSource(DataSource):
 
     def schema(self) -> str:
         from pyspark_lamina.columns import INCLUDE_HEADERS, row_schema
+        from pyspark_lamina.option_values import boolean
+        from pyspark_lamina.sentences import in_one_sentence
 
-        return row_schema(with_headers=str(self.options.get(INCLUDE_HEADERS, "false")).strip().lower() == "true")
+        with in_one_sentence():
+            return row_schema(with_headers=boolean(INCLUDE_HEADERS, self.options.get(INCLUDE_HEADERS, "false")))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pyspark_lamina.batch_reading import TopicReader
+        from pyspark_lamina.options import parse_options
+        from pyspark_lamina.sentences import in_one_sentence
+
+        with in_one_sentence():
+            return TopicReader(parse_options(self.options, is_stream=False), _columns(schema))
+
+
+def _columns(schema: StructType) -> "list[Column]":
+    from pyspark_lamina.columns import wanted_columns
+    from pyspark_lamina.ranges import Column
+
+    names = wanted_columns([(field.name, field.dataType.simpleString()) for field in schema.fields])
+    return [Column(name, field.nullable) for name, field in zip(names, schema.fields, strict=True)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamina.arrow.errors import ReadError
 from pyspark_lamina.columns import row_schema, wanted_columns
 
 
@@ -28,5 +29,5 @@ def test_any_columns_may_be_wanted_in_any_order() -> None:
     ],
 )
 def test_what_is_no_column_is_told(fields: list[tuple[str, str]], sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"^{sentence}"):
+    with pytest.raises(ReadError, match=f"^{sentence}"):
         wanted_columns(fields)

@@ -1,0 +1,61 @@
+"""A query over what there is when it is planned: ``spark.read``.
+
+Owns the plan of a DataFrame: Spark asks for it once, when the DataFrame is first used, and keeps it. Filters are not
+pushed down: PySpark shares a reader among the uses of a DataFrame, and would apply the filter of one use to all.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from lamina.arrow.errors import ReadError
+from lamina.arrow.prefetching import RangeToFetch
+from pyspark_lamina.lookup import Lookup
+from pyspark_lamina.options import SourceOptions
+from pyspark_lamina.planning import ranges_within
+from pyspark_lamina.ranges import Column, TopicRange, read_rows
+from pyspark_lamina.sentences import in_one_sentence
+
+
+class TopicReader(DataSourceReader):
+    def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+
+    def partitions(self) -> list[InputPartition]:
+        with in_one_sentence(), Lookup(self._options) as lookup:
+            return plan(lookup, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with in_one_sentence():
+            yield from read_rows(self._options.client, partition, self._columns)
+
+
+def plan(lookup: Lookup, options: SourceOptions) -> list[InputPartition]:
+    topics = lookup.topics()
+    if missing := options.selection.missing(topics):
+        raise ReadError(f"there is no {missing[0]}")
+    partitions = options.selection.select(topics.values())
+    start_positions = options.start.positions(partitions)
+    end_positions = options.end.positions(partitions)
+    log_starts = lookup.starts(partitions)
+    ends = lookup.offsets(end_positions)
+    starts = lookup.offsets(start_positions)
+    high_watermarks = lookup.high_watermarks(partitions)
+    strict = options.fails_on_data_loss
+    ranges = ranges_within(starts, ends, log_starts, high_watermarks, fails_on_data_loss=strict)
+    return [
+        TopicRange(
+            RangeToFetch(
+                *where,
+                *one,
+                topic_id=topics[where[0]].topic_id if strict else None,
+                tolerates_loss=not strict,
+                poll_timeout_ms=options.poll_timeout_ms,
+            ),
+            is_table=options.is_table,
+        )
+        for where, parts in lookup.cut(ranges, options.bounds).items()
+        for one in parts
+    ]

@@ -1,0 +1,45 @@
+"""One range of a partition as a task of Spark: what is sent to an executor, and what it does.
+
+Owns nothing but the passing on: `lamina.arrow` reads. Must not know how ranges were planned.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from lamina.arrow.prefetching import RangeToFetch
+from lamina.arrow.properties import ClientProperties
+from lamina.arrow.reading import COLUMN_TYPES, read_range
+from lamina.arrow.table_view import read_latest
+
+
+@dataclass(frozen=True)
+class TopicRange(InputPartition):
+    asked: RangeToFetch
+    is_table: bool = False
+    keeps_tombstones: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    may_be_null: bool = True
+
+
+def read_rows(
+    client: ClientProperties, partition: InputPartition, columns: Sequence[Column]
+) -> Iterator[pa.RecordBatch]:
+    """Raises `DataLoss` or `KafkaError`."""
+    if not isinstance(partition, TopicRange):
+        return  # A query without any range: Spark makes a task of it all the same.
+    names = [column.name for column in columns]
+    # Spark compares the whole schema with its own, and may have been told that a column is never null.
+    schema = pa.schema([pa.field(column.name, COLUMN_TYPES[column.name], column.may_be_null) for column in columns])
+    if partition.is_table:
+        batches = read_latest(client, partition.asked, names, keeps_tombstones=partition.keeps_tombstones)
+    else:
+        batches = read_range(client, partition.asked, names)
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)

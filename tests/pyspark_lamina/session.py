@@ -1,0 +1,56 @@
+"""A local Spark for tests: started without its scripts, and with as little of Java's compiler as it takes."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from lamina.pipeline.gateway import await_door, begin_java, java_command
+from lamina.pipeline.java import find_java
+
+_SETTINGS = {
+    "spark.app.name": "tests",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.streaming.ui.enabled": "false",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
+}
+
+
+@contextmanager
+def spark_session(directory: Path, master: str = "local[2]") -> Iterator[SparkSession]:
+    temporary = directory / "tmp"
+    temporary.mkdir(parents=True)
+    conf = {
+        **_SETTINGS,
+        "spark.master": master,
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+    }
+    with patch.dict("os.environ", {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}):
+        java = begin_java(java_command(find_java().path, conf, (), str(temporary)), str(temporary))
+        try:
+            SparkContext._ensure_initialized(gateway=await_door(java).connect())
+            settings = SparkConf(_jvm=SparkContext._jvm)
+            for name, value in conf.items():
+                settings.set(name, value)
+            session = SparkSession(SparkContext(conf=settings))
+            yield session
+            session.stop()
+            SparkContext._gateway.shutdown()  # type: ignore[union-attr]
+        finally:
+            SparkContext._gateway = SparkContext._jvm = None  # Another session may be started in this process.
+            java.end()
+            for pipe in (java.process.stdin, java.process.stderr):
+                assert pipe is not None
+                pipe.close()
