@@ -7,7 +7,8 @@ driver's Python; executors need it too. The words, defaults and errors are those
   `option_values`: what a person may say. `offsets`: their JSON.
 - `planning`: which ranges of offsets, and what is lost. `trigger_limits`: how far a micro-batch goes. Both pure.
 - `lookup`: what a plan asks a cluster. `group_offsets`: what it tells one.
-- `batch_reading`: a query that ends. `ranges`: one range of a partition as a task.
+- `batch_reading`: a query that ends. `stream_reading`, with `stream_progress`: one that goes on. `ranges`: one range
+  of a partition as a task.
 - `sentences`: errors as Spark shows them.
 
 Spark imports every such package before it knows which one is asked for: what reads and writes is imported when it is

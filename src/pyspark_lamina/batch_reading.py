@@ -10,16 +10,16 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lamina.arrow.errors import ReadError
-from lamina.arrow.prefetching import RangeToFetch
+from pyspark_lamina.columns import Field
 from pyspark_lamina.lookup import Lookup
 from pyspark_lamina.options import SourceOptions
 from pyspark_lamina.planning import ranges_within
-from pyspark_lamina.ranges import Column, TopicRange, read_rows
+from pyspark_lamina.ranges import as_tasks, read_rows
 from pyspark_lamina.sentences import in_one_sentence
 
 
 class TopicReader(DataSourceReader):
-    def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
+    def __init__(self, options: SourceOptions, columns: Sequence[Field]) -> None:
         self._options = options
         self._columns = tuple(columns)
 
@@ -43,19 +43,5 @@ def plan(lookup: Lookup, options: SourceOptions) -> list[InputPartition]:
     ends = lookup.offsets(end_positions)
     starts = lookup.offsets(start_positions)
     high_watermarks = lookup.high_watermarks(partitions)
-    strict = options.fails_on_data_loss
-    ranges = ranges_within(starts, ends, log_starts, high_watermarks, fails_on_data_loss=strict)
-    return [
-        TopicRange(
-            RangeToFetch(
-                *where,
-                *one,
-                topic_id=topics[where[0]].topic_id if strict else None,
-                tolerates_loss=not strict,
-                poll_timeout_ms=options.poll_timeout_ms,
-            ),
-            is_table=options.is_table,
-        )
-        for where, parts in lookup.cut(ranges, options.bounds).items()
-        for one in parts
-    ]
+    ranges = ranges_within(starts, ends, log_starts, high_watermarks, fails_on_data_loss=options.fails_on_data_loss)
+    return as_tasks(lookup.cut(ranges, options.bounds), topics, options, is_stream=False)

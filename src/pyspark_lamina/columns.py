@@ -5,6 +5,7 @@ how a column is filled.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lamina.arrow.errors import ReadError
 
@@ -29,16 +30,24 @@ def row_schema(*, with_headers: bool) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in (_ALL if with_headers else _TYPES).items())
 
 
-def wanted_columns(fields: Sequence[tuple[str, str]]) -> list[str]:
-    """The names in a schema, given with their types. Raises `ReadError`, one sentence, for what is no column."""
+class Field(NamedTuple):
+    """Of the schema that a query is to have."""
+
+    name: str
+    kind: str
+    may_be_null: bool = True
+
+
+def wanted_columns(fields: Sequence[Field]) -> list[Field]:
+    """The fields, which are columns. Raises `ReadError`, one sentence, where they are not."""
     if not fields:
         raise ReadError(f"the schema has no column; name some of {', '.join(_ALL)}")
-    for name, kind in fields:
-        if name not in _ALL:
-            raise ReadError(f"the schema has a column {name!r}, and there are only {', '.join(_ALL)}")
-        if kind != _ALL[name]:
-            raise ReadError(f"column {name} is {_ALL[name]}, not {kind}; cast it after it was read")
-    names = [name for name, _ in fields]
+    for field in fields:
+        if field.name not in _ALL:
+            raise ReadError(f"the schema has a column {field.name!r}, and there are only {', '.join(_ALL)}")
+        if field.kind != _ALL[field.name]:
+            raise ReadError(f"column {field.name} is {_ALL[field.name]}, not {field.kind}; cast it after it was read")
+    names = [field.name for field in fields]
     if len(set(names)) < len(names):
         raise ReadError(f"the schema names a column twice: {', '.join(names)}")
-    return names
+    return list(fields)

@@ -6,11 +6,11 @@ these need is imported when they are made.
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from pyspark_lamina.ranges import Column
+    from pyspark_lamina.columns import Field
 
 
 class DefaultSource(DataSource):
@@ -30,16 +30,20 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from pyspark_lamina.batch_reading import TopicReader
+        from pyspark_lamina.columns import wanted_columns
         from pyspark_lamina.options import parse_options
         from pyspark_lamina.sentences import in_one_sentence
 
         with in_one_sentence():
-            return TopicReader(parse_options(self.options, is_stream=False), _columns(schema))
+            return TopicReader(parse_options(self.options, is_stream=False), wanted_columns(_fields(schema)))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pyspark_lamina.stream_reading import TopicStreamReader
+
+        return TopicStreamReader(self.options, _fields(schema))
 
 
-def _columns(schema: StructType) -> "list[Column]":
-    from pyspark_lamina.columns import wanted_columns
-    from pyspark_lamina.ranges import Column
+def _fields(schema: StructType) -> "list[Field]":
+    from pyspark_lamina.columns import Field
 
-    names = wanted_columns([(field.name, field.dataType.simpleString()) for field in schema.fields])
-    return [Column(name, field.nullable) for name, field in zip(names, schema.fields, strict=True)]
+    return [Field(field.name, field.dataType.simpleString(), field.nullable) for field in schema.fields]

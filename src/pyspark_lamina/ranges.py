@@ -1,18 +1,23 @@
 """One range of a partition as a task of Spark: what is sent to an executor, and what it does.
 
-Owns nothing but the passing on: `lamina.arrow` reads. Must not know how ranges were planned.
+Owns nothing but the passing on: `lamina.arrow` reads. Must not know how ranges were planned, nor ask a cluster.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from lamina.arrow.cluster import Topic
+from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.prefetching import RangeToFetch
 from lamina.arrow.properties import ClientProperties
 from lamina.arrow.reading import COLUMN_TYPES, read_range
 from lamina.arrow.table_view import read_latest
+from lamina.topic_partition import TopicPartition
+from pyspark_lamina.columns import Field
+from pyspark_lamina.options import SourceOptions
 
 
 @dataclass(frozen=True)
@@ -22,14 +27,34 @@ class TopicRange(InputPartition):
     keeps_tombstones: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    may_be_null: bool = True
+def as_tasks(
+    cut: Mapping[TopicPartition, Sequence[OffsetRange]],
+    topics: Mapping[str, Topic],
+    options: SourceOptions,
+    *,
+    is_stream: bool,
+) -> list[InputPartition]:
+    strict = options.fails_on_data_loss
+    return [
+        TopicRange(
+            RangeToFetch(
+                *where,
+                *one,
+                # Who tolerates loss goes on with another topic of the same name.
+                topic_id=topics[where[0]].topic_id if strict else None,
+                tolerates_loss=not strict,
+                poll_timeout_ms=options.poll_timeout_ms,
+            ),
+            is_table=options.is_table,
+            keeps_tombstones=is_stream,
+        )
+        for where, ranges in cut.items()
+        for one in ranges
+    ]
 
 
 def read_rows(
-    client: ClientProperties, partition: InputPartition, columns: Sequence[Column]
+    client: ClientProperties, partition: InputPartition, columns: Sequence[Field]
 ) -> Iterator[pa.RecordBatch]:
     """Raises `DataLoss` or `KafkaError`."""
     if not isinstance(partition, TopicRange):

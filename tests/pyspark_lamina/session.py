@@ -45,10 +45,13 @@ def spark_session(directory: Path, master: str = "local[2]") -> Iterator[SparkSe
             for name, value in conf.items():
                 settings.set(name, value)
             session = SparkSession(SparkContext(conf=settings))
-            yield session
-            session.stop()
-            SparkContext._gateway.shutdown()  # type: ignore[union-attr]
+            try:
+                yield session
+            finally:
+                session.stop()
         finally:
+            if SparkContext._gateway is not None:
+                SparkContext._gateway.shutdown()
             SparkContext._gateway = SparkContext._jvm = None  # Another session may be started in this process.
             java.end()
             for pipe in (java.process.stdin, java.process.stderr):

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.arrow.errors import ReadError
-from pyspark_lamina.columns import row_schema, wanted_columns
+from pyspark_lamina.columns import Field, row_schema, wanted_columns
 
 
 def test_a_row_has_the_columns_of_sparks_own_source() -> None:
@@ -15,8 +15,8 @@ def test_a_row_has_the_columns_of_sparks_own_source() -> None:
 
 
 def test_any_columns_may_be_wanted_in_any_order() -> None:
-    assert wanted_columns([("offset", "bigint"), ("key", "binary")]) == ["offset", "key"]
-    assert wanted_columns([("headers", "array<struct<key:string,value:binary>>")]) == ["headers"]
+    fields = [Field("offset", "bigint", False), Field("headers", "array<struct<key:string,value:binary>>")]
+    assert wanted_columns(fields) == fields
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_any_columns_may_be_wanted_in_any_order() -> None:
 )
 def test_what_is_no_column_is_told(fields: list[tuple[str, str]], sentence: str) -> None:
     with pytest.raises(ReadError, match=f"^{sentence}"):
-        wanted_columns(fields)
+        wanted_columns([Field(*field) for field in fields])

@@ -1,15 +1,19 @@
 """``format("lamina")`` in a real Spark, started once: everything that one session can show in short, in one test."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.arrow.topics import create, numbered, produce, transact
 from tests.broker.process import BrokerProcess
+from tests.pyspark_lamina.checkpoints import write_official_checkpoint
 from tests.pyspark_lamina.session import spark_session
 
 
@@ -21,10 +25,14 @@ def test_topics_are_dataframes(broker: BrokerProcess, tmp_path: Path) -> None:
         _a_schema_chooses_columns(topics)
         _a_view_is_made_in_sql(topics)
         _a_table_has_the_latest_of_each_key(topics)
+        _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics, tmp_path / "official")
+        _a_stream_of_a_table_gives_changes(topics, tmp_path / "changes")
         _what_is_wrong_is_told_first_and_in_one_sentence(topics)
 
 
 class Topics:
+    """Of a broker, as a session sees them."""
+
     def __init__(self, spark: SparkSession, servers: str) -> None:
         self.spark = spark
         self.servers = servers
@@ -32,6 +40,18 @@ class Topics:
     def load(self, options: Mapping[str, str], schema: str | None = None) -> DataFrame:
         reader = self.spark.read.format("lamina").option("kafka.bootstrap.servers", self.servers).options(**options)
         return (reader if schema is None else reader.schema(schema)).load()
+
+    def stream(
+        self, options: Mapping[str, str], checkpoint: Path, schema: str
+    ) -> tuple[list[list[tuple[Any, ...]]], StreamingQuery]:
+        """The batches that there are now, and the query, which has ended."""
+        reader = self.spark.readStream.format("lamina").option("kafka.bootstrap.servers", self.servers)
+        batches: list[list[tuple[Any, ...]]] = []
+        writer = reader.options(**options).schema(schema).load().writeStream
+        writer = writer.foreachBatch(lambda frame, _: batches.append(sorted(rows(frame))))
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query.awaitTermination(120)
+        return batches, query
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -86,6 +106,31 @@ def _a_table_has_the_latest_of_each_key(topics: Topics) -> None:
     assert rows(found) == [(b"a", b"3", 2)]
 
 
+def _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics: Topics, checkpoint: Path) -> None:
+    # As that writes it: its batch 0 had gone from offset 0 to 1 and to 0 of the two partitions.
+    write_official_checkpoint(checkpoint, [{"in-spark": {"1": 0, "0": 1}}])
+    options = {"subscribe": "in-spark", "maxOffsetsPerTrigger": "4", "startingOffsets": "latest"}
+    options |= {"kafka.isolation.level": "read_committed", "commitGroup": "in-spark-lag"}
+    batches, query = topics.stream(options, checkpoint, "partition int, offset long")
+    # Offsets 0 and 1 of the second partition are an aborted transaction.
+    assert [sorted(batch) for batch in batches] == [[(0, 1)], [(0, 2), (1, 2), (1, 3)]]
+    last = json.loads(query.lastProgress.json)["sources"][0]  # type: ignore[union-attr]
+    end = {"in-spark": {"0": 3, "1": 4}}
+    assert (last["endOffset"], last["latestOffset"]) == (end, end)
+    assert last["startOffset"]["in-spark"]["0"] == 2
+    consumer = Consumer({"bootstrap.servers": topics.servers, "group.id": "in-spark-lag"})
+    committed = consumer.committed([TopicPartition("in-spark", partition) for partition in range(2)], 30)
+    assert [one.offset for one in committed] == [3, 4]
+    produce(topics.servers, "in-spark", numbered(1))
+    assert topics.stream(options, checkpoint, "partition int, offset long")[0] == [[(0, 3)]]
+
+
+def _a_stream_of_a_table_gives_changes(topics: Topics, checkpoint: Path) -> None:
+    options = {"subscribe": "in-spark-table", "view": "table", "startingOffsets": "earliest"}
+    batches, _ = topics.stream(options, checkpoint, "offset long, key binary, value binary")
+    assert batches == [[(2, b"a", b"3"), (3, b"b", None)]]
+
+
 def _what_is_wrong_is_told_first_and_in_one_sentence(topics: Topics) -> None:
     known: dict[str, str] = {"subscribe": "in-spark"}
     for options, schema, sentence in (
@@ -93,7 +138,7 @@ def _what_is_wrong_is_told_first_and_in_one_sentence(topics: Topics) -> None:
         (known | {"startOffsets": "earliest"}, None, "there is no option 'startoffsets' for reading; startingOffsets"),
         (known | {"includeHeaders": "yes"}, None, "includeHeaders: 'yes' is neither true nor false"),
         (known, "key string", "column key is binary, not string; cast it after it was read"),
-        (known | {"endingOffsets": '{"in-spark":{"0":99,"1":0}}'}, None, "data loss: in-spark-0 ends at offset 3"),
+        (known | {"endingOffsets": '{"in-spark":{"0":99,"1":0}}'}, None, "data loss: in-spark-0 ends at offset 4"),
         (known | {"startingOffsets": '{"in-spark":{"0":1}}'}, None, "startingOffsets must name every partition"),
     ):
         with pytest.raises(AnalysisException) as raised:
