@@ -30,7 +30,7 @@ METADATA_TTL = "partition.metadata.cache.ttl.ms"
 _CHECKED_ONLY = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs")
 """Of Spark's own source; how often a question is asked again is the client's to know here (kafka.retry.backoff.ms)."""
 
-_KNOWN = (
+KNOWN = (
     *(SUBSCRIBE, PATTERN, ASSIGN, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, STRATEGY),
     *(START.timestamp, START.by_timestamp, START.offsets, END.timestamp, END.by_timestamp, END.offsets),
     *(MIN_PARTITIONS, MAX_RECORDS, MAX_BYTES, MAX_OFFSETS_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER),
@@ -41,7 +41,7 @@ _NEED_TRIGGERS = (MAX_RECORDS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, COMMIT_GROUP)
 """What Spark's own source has beside these is ignored by a query that is no stream, there as here."""
 _OF_KAFKA = "kafka."
 _OFTEN_FORGOTTEN = ("kafka.bootstrap.servers", "kafka.isolation.level", "kafka.security.protocol", "kafka.group.id")
-_REFUSED = {
+REFUSED = {
     "auto.offset.reset": f"say where to start by {START.offsets}",
     "key.deserializer": "keys are given as they are; cast or decode the column",
     "value.deserializer": "values are given as they are; cast or decode the column",
@@ -113,7 +113,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions
 
 
 def _refuse_unknown(given: Iterable[str]) -> None:
-    known = {name.lower(): name for name in (*_KNOWN, *_OFTEN_FORGOTTEN)}
+    known = {name.lower(): name for name in (*KNOWN, *_OFTEN_FORGOTTEN)}
     for name in given:
         lowered = name.lower()
         if lowered in known or lowered.startswith(_OF_KAFKA):
@@ -128,7 +128,7 @@ def _refuse_unknown(given: Iterable[str]) -> None:
 
 
 def _client(properties: Mapping[str, str]) -> ClientProperties:
-    for name, advice in _REFUSED.items():
+    for name, advice in REFUSED.items():
         if name in properties:
             raise ReadError(f"{_OF_KAFKA}{name} cannot be set: {advice}")
     try:

@@ -1,4 +1,4 @@
-"""docs/compaction.md and docs/spark.md speak of settings and limits that exist."""
+"""docs/compaction.md and docs/spark-engine.md speak of settings and limits that exist."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from bench.large_logs import LIMITS, MEBIBYTE
 from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMPACTION, SPARK = ((DOCS / name).read_text() for name in ("compaction.md", "spark.md"))
+COMPACTION, SPARK = ((DOCS / name).read_text() for name in ("compaction.md", "spark-engine.md"))
 _SETTING = re.compile(r"`((?:log|lamina|cleanup|delete|file|min|max|segment)\.[a-z.]+)(?:=[^`]*)?`")
 _OF_SPARK = "lamina.spark.conf."
 _SHOWN_ONLY = {"lamina.compaction"}

@@ -1,24 +1,29 @@
 """``format("lamina")`` in a real Spark, started once: everything that one session can show in short, in one test."""
 
+import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.arrow.topics import create, numbered, produce, transact
 from tests.broker.process import BrokerProcess
 from tests.pyspark_lamina.checkpoints import write_official_checkpoint
+from tests.pyspark_lamina.reading import Topics, rows
 from tests.pyspark_lamina.session import spark_session
+
+GUIDE = Path(__file__).parents[2] / "docs/spark.md"
+EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.timeout(300)
-def test_topics_are_dataframes(broker: BrokerProcess, tmp_path: Path) -> None:
+def test_topics_are_dataframes(own_broker: Callable[[], BrokerProcess], tmp_path: Path) -> None:
+    broker = own_broker()
     with spark_session(tmp_path / "spark") as spark:
         topics = Topics(spark, broker.address)
         _rows_have_kafkas_columns(topics)
@@ -27,35 +32,8 @@ def test_topics_are_dataframes(broker: BrokerProcess, tmp_path: Path) -> None:
         _a_table_has_the_latest_of_each_key(topics)
         _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics, tmp_path / "official")
         _a_stream_of_a_table_gives_changes(topics, tmp_path / "changes")
+        _the_examples_of_the_guide_run(topics, tmp_path / "guide")
         _what_is_wrong_is_told_first_and_in_one_sentence(topics)
-
-
-class Topics:
-    """Of a broker, as a session sees them."""
-
-    def __init__(self, spark: SparkSession, servers: str) -> None:
-        self.spark = spark
-        self.servers = servers
-
-    def load(self, options: Mapping[str, str], schema: str | None = None) -> DataFrame:
-        reader = self.spark.read.format("lamina").option("kafka.bootstrap.servers", self.servers).options(**options)
-        return (reader if schema is None else reader.schema(schema)).load()
-
-    def stream(
-        self, options: Mapping[str, str], checkpoint: Path, schema: str
-    ) -> tuple[list[list[tuple[Any, ...]]], StreamingQuery]:
-        """The batches that there are now, and the query, which has ended."""
-        reader = self.spark.readStream.format("lamina").option("kafka.bootstrap.servers", self.servers)
-        batches: list[list[tuple[Any, ...]]] = []
-        writer = reader.options(**options).schema(schema).load().writeStream
-        writer = writer.foreachBatch(lambda frame, _: batches.append(sorted(rows(frame))))
-        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-        query.awaitTermination(120)
-        return batches, query
-
-
-def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in frame.collect()]
 
 
 def _rows_have_kafkas_columns(topics: Topics) -> None:
@@ -146,3 +124,20 @@ def _what_is_wrong_is_told_first_and_in_one_sentence(topics: Topics) -> None:
         first, *_ = str(raised.value).splitlines()
         assert sentence in first
         assert "Traceback" not in str(raised.value)
+
+
+def _the_examples_of_the_guide_run(topics: Topics, checkpoints: Path) -> None:
+    create(topics.servers, "orders", 2)
+    create(topics.servers, "customers")
+    produce(topics.servers, "orders", numbered(3))
+    produce(topics.servers, "customers", [(b"ann", b"Rome"), (b"bob", b"Oslo"), (b"ann", b"Bern"), (b"bob", None)])
+    names = {"spark": topics.spark, "servers": topics.servers, "checkpoints": str(checkpoints)}
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        for example in EXAMPLE.findall(GUIDE.read_text()):
+            exec(example, names)
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in printed.getvalue().splitlines() if "|" in line
+    ]
+    assert [line for line in lines if line[0] in ("ann", "bob")] == [["ann", "Bern"]]
+    assert lines[-1] == ["3"]
