@@ -9,7 +9,7 @@ driver's Python; executors need it too. The words, defaults and errors are those
 - `lookup`: what a plan asks a cluster. `group_offsets`: what it tells one.
 - `batch_reading`: a query that ends. `stream_reading`, with `stream_progress`: one that goes on. `ranges`: one range
   of a partition as a task.
-- `sentences`: errors as Spark shows them.
+- `sentences`: errors as Spark shows them. `old_spark`: what a PySpark without limits of streams is told.
 
 Spark imports every such package before it knows which one is asked for: what reads and writes is imported when it is
 needed. This package is a wheel of its own, ``pyspark-lamina``. Must not know a broker's insides.

@@ -4,6 +4,7 @@ Owns nothing else: an instance is pickled from process to process, and readers a
 these need is imported when they are made.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
@@ -38,6 +39,10 @@ class DefaultSource(DataSource):
             return TopicReader(parse_options(self.options, is_stream=False), wanted_columns(_fields(schema)))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from pyspark_lamina.old_spark import NoStreams
+
+            return NoStreams()
         from pyspark_lamina.stream_reading import TopicStreamReader
 
         return TopicStreamReader(self.options, _fields(schema))

@@ -38,20 +38,17 @@ async def limit_content(
                 for where, share in zip(asked, shares, strict=True)
             )
         )
-        moved = [one.offset > at[where] for where, one in zip(asked, found, strict=True)]
-        at.update((where, one.offset) for where, one in zip(asked, found, strict=True))
         left = _left(left, shares, found)
-        is_open = {where for where, one in zip(asked, found, strict=True) if one.is_full} | set(
-            open_ranges[len(shares) :]
-        )
-        if any(moved):
+        reached = dict(zip(asked, found, strict=True))
+        if any(one.offset > at[where] for where, one in reached.items()):
             has_moved = True
-            open_ranges = [where for where in open_ranges if where in is_open]
+            open_ranges = [where for where in open_ranges if where not in reached or reached[where].is_full]
         elif len(asked) > 1:
             open_ranges = open_ranges[:1]  # No share is large enough for a batch: the first one has them all.
         else:
             break
-    return {where: at[where] if where in starts and starts[where] < ends[where] else ends[where] for where in ends}
+        at.update((where, one.offset) for where, one in reached.items())
+    return {where: at[where] if starts[where] < end else end for where, end in ends.items()}
 
 
 def _turned(partitions: Sequence[TopicPartition], turn: int) -> list[TopicPartition]:
