@@ -77,6 +77,11 @@ def streams_jars() -> str:
     return jars("streams/pom.xml", "kafka-streams")
 
 
+def spark_source_jars() -> str:
+    """Spark's own Kafka source, for a Spark that is there."""
+    return jars("spark/pom.xml", "spark-source")
+
+
 def _need(program: str, what: str) -> None:
     if shutil.which(program) is None:
         raise KafkaMissingError(f"A real Kafka needs {what}: there is no `{program}` on the PATH.")

@@ -1,7 +1,7 @@
 """A local Spark for tests: started without its scripts, and with as little of Java's compiler as it takes."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -28,7 +28,9 @@ _SETTINGS = {
 
 
 @contextmanager
-def spark_session(directory: Path, master: str = "local[2]") -> Iterator[SparkSession]:
+def spark_session(
+    directory: Path, master: str = "local[2]", more: Mapping[str, str] | None = None, java: tuple[str, ...] = ()
+) -> Iterator[SparkSession]:
     temporary = directory / "tmp"
     temporary.mkdir(parents=True)
     conf = {
@@ -36,11 +38,12 @@ def spark_session(directory: Path, master: str = "local[2]") -> Iterator[SparkSe
         "spark.master": master,
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        **(more or {}),
     }
     with patch.dict("os.environ", {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}):
-        java = begin_java(java_command(find_java().path, conf, (), str(temporary)), str(temporary))
+        running = begin_java(java_command(find_java().path, conf, java, str(temporary)), str(temporary))
         try:
-            SparkContext._ensure_initialized(gateway=await_door(java).connect())
+            SparkContext._ensure_initialized(gateway=await_door(running).connect())
             settings = SparkConf(_jvm=SparkContext._jvm)
             for name, value in conf.items():
                 settings.set(name, value)
@@ -53,7 +56,7 @@ def spark_session(directory: Path, master: str = "local[2]") -> Iterator[SparkSe
             if SparkContext._gateway is not None:
                 SparkContext._gateway.shutdown()
             SparkContext._gateway = SparkContext._jvm = None  # Another session may be started in this process.
-            java.end()
-            for pipe in (java.process.stdin, java.process.stderr):
+            running.end()
+            for pipe in (running.process.stdin, running.process.stderr):
                 assert pipe is not None
                 pipe.close()
