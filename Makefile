@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-spark bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -147,6 +147,11 @@ bench-cluster: venv
 # draws docs/bench-cleaner.png.
 bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
+
+# Topics in Spark: our source beside Spark's own, in one session and from one broker, about ten minutes on a machine that does
+# nothing else. Needs Java 17+ and Maven. ARGS="--kafka" reads from a real Kafka, "--codec lz4", "--records 1000000", "--json".
+bench-spark: venv
+	$(BIN)/python -m bench.spark $(ARGS)
 
 # The tables of README.md, from what bench-kafka, bench-cluster and bench-cleaner wrote.
 REPORTS = $(wildcard docs/bench-kafka.json) $(wildcard docs/bench-cluster.json) $(wildcard docs/bench-cleaner.json)
