@@ -1,28 +1,25 @@
 """Brokers of a model, with crashes: what they keep of a query's transactions and decisions, and which rows are seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lamina.errors import InvalidProducerEpoch
 from lamina.peer.transacting import Producer
+from lamina.producing.attempting import open_attempt
 from lamina.producing.decisions import (
     BatchName,
     OpenTransaction,
     QueryState,
     Slot,
-    UseNew,
-    UsePooled,
-    WriteNothing,
     attempts_prefix,
     decode_state,
     encode_state,
-    new_attempt_id,
-    plan_attempt,
 )
 from lamina.producing.errors import TransactionLost
 
 PREFIX, QUERY = "lamina", "query"
+TIMEOUT_MS = 60_000
 Row = tuple[int, int]
 """Batch and partition: each is to be seen once."""
 
@@ -46,6 +43,7 @@ class Brokers:
     bumps: bool
     ids: dict[str, TransactionalId] = field(default_factory=dict)
     states: list[bytes] = field(default_factory=list)
+    claims: dict[OpenTransaction, str] = field(default_factory=dict)
     driver_epoch: int = 0
     visible: list[Row] = field(default_factory=list)
     tokens: int = 0
@@ -76,16 +74,18 @@ class Brokers:
 
     def attempt(self, name: BatchName, partition: int, attempt: int = 0) -> "Attempt | None":
         """``None`` where the batch is decided."""
-        slot = Slot(partition, attempt)
-        match plan_attempt(self.state(), name, slot):
-            case WriteNothing():
-                return None
-            case UsePooled(transaction):
-                return Attempt(self, name, partition, transaction)
-            case UseNew():
-                self.tokens += 1
-                new = new_attempt_id(PREFIX, name, slot, str(self.tokens))
-                return Attempt(self, name, partition, OpenTransaction(new, self.begin(new)))
+        self.tokens += 1
+        opening = open_attempt(_Tasks(self), PREFIX, name, Slot(partition, attempt), str(self.tokens))
+        transaction = _at_once(opening)
+        return None if transaction is None else Attempt(self, name, partition, transaction)
+
+    def claim(self, transaction: OpenTransaction, token: str) -> bool:
+        """As a log does: an epoch that it has seen a later one of is refused, and the first batch of one is kept."""
+        newer = any(
+            one.transactional_id == transaction.transactional_id and one.producer.epoch > transaction.producer.epoch
+            for one in self.claims
+        )
+        return not newer and self.claims.setdefault(transaction, token) == token
 
     # What the coordinator does
 
@@ -107,6 +107,33 @@ class Brokers:
         self.begin(mine.transactional_id)
 
 
+class _Tasks:
+    """What brokers answer to tasks."""
+
+    timeout_ms = TIMEOUT_MS
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    async def read(self) -> QueryState | None:
+        return self._brokers.state()
+
+    async def claim(self, transaction: OpenTransaction, token: str) -> bool:
+        return self._brokers.claim(transaction, token)
+
+    async def renew(self, transactional_id: str) -> Producer:
+        return self._brokers.begin(transactional_id)
+
+
+def _at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("it waits for something")
+
+
 @dataclass
 class Attempt:
     brokers: Brokers
@@ -121,6 +148,8 @@ class Attempt:
 
 class ModelLedger:
     """Counts its steps; crashes before or after one of them, or never."""
+
+    timeout_ms = TIMEOUT_MS
 
     def __init__(self, brokers: Brokers, crash_at: int = -1, *, is_done: bool = False) -> None:
         self._brokers = brokers

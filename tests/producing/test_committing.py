@@ -2,16 +2,16 @@
 
 import asyncio
 import random
-from itertools import count
+from dataclasses import replace
 
 import pytest
 
 from lamina.errors import InvalidProducerEpoch
 from lamina.peer.transacting import Producer
-from lamina.producing.committing import commit_batch
+from lamina.producing.committing import abort_batch, commit_batch
 from lamina.producing.decisions import BatchName, OpenTransaction, QueryState, Status, decode_state, encode_state
 from lamina.producing.errors import TransactionLost, WriteError
-from tests.producing.model import QUERY, Attempt, Brokers, Crash, ModelLedger
+from tests.producing.model import QUERY, TIMEOUT_MS, Attempt, Brokers, Crash, ModelLedger
 
 PARTITIONS = 3
 BUMPS = pytest.mark.parametrize("bumps", [False, True], ids=["classic", "bumping"])
@@ -37,19 +37,27 @@ def rows(batches: int, partitions: int = PARTITIONS) -> list[tuple[int, int]]:
 
 def steps_of_a_batch(*, bumps: bool) -> int:
     brokers = Brokers(bumps)
-    run_batch(brokers, BatchName(QUERY, "run", 0))
+    run_batch(brokers, BatchName(QUERY, 0))
     ledger = ModelLedger(brokers)
-    name = BatchName(QUERY, "run", 1)
+    name = BatchName(QUERY, 1)
     commit(ledger, name, write(brokers, name), bumps=bumps)
     return ledger.steps
 
 
 @BUMPS
-def test_batches_are_seen_once_and_in_few_transactional_ids(bumps: bool) -> None:
+@pytest.mark.parametrize("batches", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_batches_are_seen_once_and_in_few_transactional_ids(bumps: bool, batches: int) -> None:
     brokers = Brokers(bumps)
-    for batch in range(1_000):
-        run_batch(brokers, BatchName(QUERY, "run", batch))
-    assert sorted(brokers.visible) == rows(1_000)
+
+    async def run_batches() -> None:
+        for batch in range(batches):
+            name = BatchName(QUERY, batch)
+            await commit_batch(ModelLedger(brokers), name, write(brokers, name), bumps=bumps)
+            del brokers.states[:-1]
+            brokers.claims.clear()  # All are of epochs that are over.
+
+    asyncio.run(run_batches())
+    assert sorted(brokers.visible) == rows(batches)
     assert len(brokers.ids) == PARTITIONS
     assert brokers.producers == PARTITIONS
     assert len(brokers.states[-1]) < 1_000
@@ -60,8 +68,8 @@ def test_batches_are_seen_once_and_in_few_transactional_ids(bumps: bool) -> None
 def test_a_driver_that_crashes_at_any_step_leaves_what_the_next_one_finishes(bumps: bool, is_done: bool) -> None:
     for step in range(steps_of_a_batch(bumps=bumps)):
         brokers = Brokers(bumps)
-        run_batch(brokers, BatchName(QUERY, "first", 0))
-        name = BatchName(QUERY, "first", 1)
+        run_batch(brokers, BatchName(QUERY, 0))
+        name = BatchName(QUERY, 1)
         with pytest.raises(Crash):
             commit(ModelLedger(brokers, step, is_done=is_done), name, write(brokers, name), bumps=bumps)
         seen = set(brokers.visible) & {(1, partition) for partition in range(PARTITIONS)}
@@ -69,7 +77,7 @@ def test_a_driver_that_crashes_at_any_step_leaves_what_the_next_one_finishes(bum
         assert state is not None
         assert not seen or state.batch == 1, "nothing is seen before the decision"
         for batch in (1, 2, 3):
-            run_batch(brokers, BatchName(QUERY, "second", batch))
+            run_batch(brokers, BatchName(QUERY, batch))
         assert sorted(brokers.visible) == rows(4), f"step {step}"
         assert not [known for known in brokers.ids.values() if known.rows is not None], "nothing stays open"
 
@@ -79,15 +87,15 @@ def test_a_driver_that_crashes_at_any_step_leaves_what_the_next_one_finishes(bum
 def test_crashes_retries_and_late_attempts_leave_every_batch_once(bumps: bool, seed: int) -> None:
     chance = random.Random(seed)
     brokers = Brokers(bumps)
-    runs = count()
-    run, batch = f"run{next(runs)}", 0
+    batch = 0
     late: list[Attempt] = []
     while batch < 8:
-        name = BatchName(QUERY, run, batch)
+        name = BatchName(QUERY, batch)
         attempts = []
         for partition in range(PARTITIONS):
-            for attempt in range(chance.choice([1, 1, 1, 2, 3])):
-                found = brokers.attempt(name, partition, attempt)
+            for _ in range(chance.choice([1, 1, 1, 2, 3])):
+                # A stage that is run again counts attempts from 0, while those of its first run may live on.
+                found = brokers.attempt(name, partition, chance.choice([0, 0, 1]))
                 if found is not None:
                     attempts.append(found)
         winners: dict[int, OpenTransaction] = {}
@@ -100,23 +108,24 @@ def test_crashes_retries_and_late_attempts_leave_every_batch_once(bumps: bool, s
         for one in missing:
             winners[one.partition] = one.write()
         if attempts and len(winners) < PARTITIONS:
-            run = f"run{next(runs)}"  # a task failed for good: the query is started again
-            continue
+            continue  # A task failed for good: the query is started again.
+        written = list(winners.values())
         crash_at = chance.randrange(40) if chance.random() < 0.5 else -1
         try:
-            commit(
-                ModelLedger(brokers, crash_at, is_done=chance.random() < 0.5), name, list(winners.values()), bumps=bumps
-            )
+            commit(ModelLedger(brokers, crash_at, is_done=chance.random() < 0.5), name, written, bumps=bumps)
         except Crash:
-            run = f"run{next(runs)}"
+            if chance.random() < 0.5:
+                abort(brokers, name, written)  # Spark asks for it also when the decision is written.
         else:
             batch += 1
-            if chance.random() < 0.2:
-                run = f"run{next(runs)}"
         chance.shuffle(late)
         while late and chance.random() < 0.5:
             wake(late.pop())
     assert sorted(brokers.visible) == rows(8)
+
+
+def abort(brokers: Brokers, name: BatchName, written: list[OpenTransaction]) -> None:
+    asyncio.run(abort_batch(ModelLedger(brokers), name, written, bumps=brokers.bumps))
 
 
 def wake(late: Attempt) -> None:
@@ -128,24 +137,75 @@ def wake(late: Attempt) -> None:
 
 
 @BUMPS
+def test_two_attempts_that_find_the_same_id_do_not_share_a_transaction(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, 0))
+    name = BatchName(QUERY, 1)
+    first, second = brokers.attempt(name, 0), brokers.attempt(name, 0)
+    assert first is not None
+    assert second is not None
+    assert first.transaction.transactional_id != second.transaction.transactional_id
+    commit(ModelLedger(brokers), name, [first.write(), *write(brokers, name)[1:]], bumps=bumps)
+    second.write()
+    run_batch(brokers, BatchName(QUERY, 2))
+    assert sorted(brokers.visible) == rows(3)
+
+
+@BUMPS
+def test_ids_are_used_again_by_another_run_of_the_query(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, 0))
+    name = BatchName(QUERY, 1)
+    abort(brokers, name, write(brokers, name))
+    for batch in range(1, 50):
+        run_batch(brokers, BatchName(QUERY, batch))
+    assert sorted(brokers.visible) == rows(50)
+    assert len(brokers.ids) == 2 * PARTITIONS
+
+
+@BUMPS
+def test_an_abort_after_the_decision_aborts_nothing(bumps: bool) -> None:
+    name = BatchName(QUERY, 0)
+    for step in range(steps_of_a_batch(bumps=bumps)):
+        brokers = Brokers(bumps)
+        written = write(brokers, name)
+        with pytest.raises(Crash):
+            commit(ModelLedger(brokers, step, is_done=True), name, written, bumps=bumps)
+        abort(brokers, name, written)
+        run_batch(brokers, name)
+        assert sorted(brokers.visible) == rows(1), f"step {step}"
+
+
+@BUMPS
+def test_ids_with_another_timeout_are_not_used_again(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, 0))
+    state = brokers.state()
+    assert state is not None
+    brokers.states.append(encode_state(replace(state, timeout_ms=TIMEOUT_MS + 1)))
+    run_batch(brokers, BatchName(QUERY, 1))
+    assert len(brokers.ids) == 2 * PARTITIONS
+    assert sorted(brokers.visible) == rows(2)
+
+
+@BUMPS
 def test_a_replayed_batch_that_is_decided_writes_nothing(bumps: bool) -> None:
     brokers = Brokers(bumps)
-    run_batch(brokers, BatchName(QUERY, "first", 0))
-    again = BatchName(QUERY, "second", 0)
-    assert write(brokers, again) == []
-    commit(ModelLedger(brokers), again, [], bumps=bumps)
+    run_batch(brokers, BatchName(QUERY, 0))
+    assert write(brokers, BatchName(QUERY, 0)) == []
+    commit(ModelLedger(brokers), BatchName(QUERY, 0), [], bumps=bumps)
     assert sorted(brokers.visible) == rows(1)
 
 
 @BUMPS
 def test_what_a_new_run_wrote_of_a_decided_batch_is_aborted(bumps: bool) -> None:
     brokers = Brokers(bumps)
-    first, second = BatchName(QUERY, "first", 0), BatchName(QUERY, "second", 0)
-    written_first, written_second = write(brokers, first), write(brokers, second)
-    commit(ModelLedger(brokers), first, written_first, bumps=bumps)
+    name = BatchName(QUERY, 0)
+    written_first, written_second = write(brokers, name), write(brokers, name)
+    commit(ModelLedger(brokers), name, written_first, bumps=bumps)
     with pytest.raises(TransactionLost):
         brokers.end(written_second[0], is_commit=True)
-    commit(ModelLedger(brokers), second, written_second, bumps=bumps)
+    commit(ModelLedger(brokers), name, written_second, bumps=bumps)
     assert sorted(brokers.visible) == rows(1)
 
 
@@ -155,7 +215,7 @@ def test_a_driver_that_was_fenced_decides_nothing(bumps: bool) -> None:
     old = ModelLedger(brokers)
     asyncio.run(old.fence())
     asyncio.run(ModelLedger(brokers).fence())
-    state = QueryState(0, "old", Status.DECIDED, (), bumps)
+    state = QueryState(0, Status.DECIDED, (), bumps, TIMEOUT_MS)
     with pytest.raises(InvalidProducerEpoch):
         asyncio.run(old.write(state))
 
@@ -163,34 +223,34 @@ def test_a_driver_that_was_fenced_decides_nothing(bumps: bool) -> None:
 @BUMPS
 def test_a_transaction_that_is_over_too_early_leaves_the_batch_undecided(bumps: bool) -> None:
     brokers = Brokers(bumps)
-    name = BatchName(QUERY, "run", 0)
+    name = BatchName(QUERY, 0)
     written = write(brokers, name)
     brokers.time_out(written[1])
     with pytest.raises(WriteError, match=r"transaction\.timeout\.ms"):
         commit(ModelLedger(brokers), name, written, bumps=bumps)
     assert brokers.state() is None
-    run_batch(brokers, BatchName(QUERY, "again", 0))
+    run_batch(brokers, BatchName(QUERY, 0))
     assert sorted(brokers.visible) == rows(1)
 
 
 @BUMPS
 def test_a_decided_transaction_that_is_over_stops_the_query_with_a_sentence(bumps: bool) -> None:
     brokers = Brokers(bumps)
-    name = BatchName(QUERY, "run", 0)
+    name = BatchName(QUERY, 0)
     written = write(brokers, name)
-    decided = QueryState(0, "run", Status.DECIDED, tuple(written), bumps)
+    decided = QueryState(0, Status.DECIDED, tuple(written), bumps, TIMEOUT_MS)
     brokers.states.append(encode_state(decided))
     brokers.time_out(written[1])
-    for run in ("second", "third"):
+    for _ in range(2):
         with pytest.raises(TransactionLost, match="batch 0 of query query was decided, but a part of it is lost"):
-            commit(ModelLedger(brokers), BatchName(QUERY, run, 0), [], bumps=bumps)
+            commit(ModelLedger(brokers), BatchName(QUERY, 0), [], bumps=bumps)
     assert sorted(brokers.visible) == [(0, 0), (0, 2)]
 
 
 def test_a_batch_before_the_newest_is_refused() -> None:
     brokers = Brokers(bumps=True)
-    run_batch(brokers, BatchName(QUERY, "run", 5))
-    older = BatchName(QUERY, "copy", 4)
+    run_batch(brokers, BatchName(QUERY, 5))
+    older = BatchName(QUERY, 4)
     for work in (lambda: write(brokers, older), lambda: commit(ModelLedger(brokers), older, [], bumps=True)):
         with pytest.raises(WriteError, match="has written batch 5 already and now comes with batch 4"):
             work()
@@ -198,7 +258,7 @@ def test_a_batch_before_the_newest_is_refused() -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     one = OpenTransaction("lamina-query-task-3.0-ab", Producer(7, 2))
-    state = QueryState(12, "run", Status.DECIDED, (one,), True, {"3.0": one})
+    state = QueryState(12, Status.DECIDED, (one,), True, TIMEOUT_MS, {"3.0": one})
     assert decode_state(encode_state(state)) == state
 
 

@@ -12,17 +12,9 @@ from lamina.peer.cluster import ClusterClient
 from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from lamina.peer.retries import Backoff
 from lamina.peer.transacting import Producer
-from lamina.producing.committing import abort_attempts, commit_batch
-from lamina.producing.decisions import (
-    BatchName,
-    OpenTransaction,
-    Slot,
-    UseNew,
-    UsePooled,
-    WriteNothing,
-    new_attempt_id,
-    plan_attempt,
-)
+from lamina.producing.attempting import open_attempt
+from lamina.producing.committing import abort_batch, commit_batch
+from lamina.producing.decisions import BatchName, OpenTransaction, Slot
 from lamina.producing.errors import DeliveryFailed, WriteError
 from lamina.producing.producer import Batch, BatchProducer, DeliveryLimits
 from lamina.producing.query_ledger import QueryLedger
@@ -89,25 +81,20 @@ async def until_seen(cluster: ClusterClient, topic: str, wanted: list[bytes]) ->
 class Query:
     """One run of a query whose tasks write one value each to one partition."""
 
-    def __init__(self, cluster: ClusterClient, topic: str, query: str, run_name: str, *, bumps: bool) -> None:
-        self.cluster, self.topic, self.query, self.run, self.bumps = cluster, topic, query, run_name, bumps
+    def __init__(self, cluster: ClusterClient, topic: str, query: str, *, bumps: bool) -> None:
+        self.cluster, self.topic, self.query, self.bumps = cluster, topic, query, bumps
         self.transactions = Transactions(cluster, BACKOFF, 30_000)
 
     def ledger(self) -> QueryLedger:
         return QueryLedger(self.cluster, self.transactions, self.query, PREFIX, DECISIONS, TIMEOUT_MS, lambda: NOW_MS)
 
     async def attempt(self, batch: int, task: int, value: bytes) -> OpenTransaction | None:
-        name, slot = BatchName(self.query, self.run, batch), Slot(task, 0)
+        name, slot = BatchName(self.query, batch), Slot(task, 0)
         ledger = self.ledger()
         await ledger.ensure()
-        match plan_attempt(await ledger.read(), name, slot):
-            case WriteNothing():
-                return None
-            case UsePooled(transaction):
-                mine = transaction
-            case UseNew():
-                new = new_attempt_id(PREFIX, name, slot, uuid4().hex[:8])
-                mine = OpenTransaction(new, await self.transactions.begin(new, TIMEOUT_MS))
+        mine = await open_attempt(ledger, PREFIX, name, slot, uuid4().hex[:8])
+        if mine is None:
+            return None
         if not self.bumps:
             await self.transactions.add_partitions(mine, {self.topic: [0]})
         producer = BatchProducer(
@@ -122,7 +109,7 @@ class Query:
         return [one for one in written if one is not None]
 
     async def commit(self, batch: int, written: list[OpenTransaction]) -> None:
-        await commit_batch(self.ledger(), BatchName(self.query, self.run, batch), written, bumps=self.bumps)
+        await commit_batch(self.ledger(), BatchName(self.query, batch), written, bumps=self.bumps)
 
 
 def values(batches_written: int) -> list[bytes]:
@@ -135,7 +122,7 @@ def test_batches_are_seen_when_they_are_committed_and_take_few_ids(
 ) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        query = Query(cluster, topic, f"q-{topic}", "run", bumps=bumps)
+        query = Query(cluster, topic, f"q-{topic}", bumps=bumps)
         for batch in range(5):
             written = await query.write(batch)
             assert sorted(await seen(cluster, topic)) == values(batch)
@@ -156,15 +143,15 @@ def test_a_run_that_died_leaves_nothing_and_a_decided_batch_is_not_written_again
 ) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        first = Query(cluster, topic, f"q-{topic}", "first", bumps=bumps)
+        first = Query(cluster, topic, f"q-{topic}", bumps=bumps)
         await first.commit(0, await first.write(0))
         await first.write(1)
-        second = Query(cluster, topic, f"q-{topic}", "second", bumps=bumps)
+        second = Query(cluster, topic, f"q-{topic}", bumps=bumps)
         assert await second.write(0) == []
         await second.commit(1, await second.write(1))
         await until_seen(cluster, topic, values(2))
         assert len(await seen(cluster, topic, READ_UNCOMMITTED)) == 6
-        third = Query(cluster, topic, f"q-{topic}", "third", bumps=bumps)
+        third = Query(cluster, topic, f"q-{topic}", bumps=bumps)
         assert await third.write(1) == []
         await third.commit(1, [])
         assert sorted(await seen(cluster, topic)) == values(2)
@@ -176,7 +163,7 @@ def test_a_run_that_died_leaves_nothing_and_a_decided_batch_is_not_written_again
 def test_an_end_may_be_repeated(broker: BrokerProcess, topic: str, bumps: bool) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        query = Query(cluster, topic, f"q-{topic}", "run", bumps=bumps)
+        query = Query(cluster, topic, f"q-{topic}", bumps=bumps)
         (written,) = await query.write(0, tasks=1)
         for _ in range(3):
             await query.transactions.end(written, is_commit=True, bumps=bumps)
@@ -188,10 +175,10 @@ def test_an_end_may_be_repeated(broker: BrokerProcess, topic: str, bumps: bool) 
 def test_attempts_that_are_aborted_are_not_seen(broker: BrokerProcess, topic: str) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        query = Query(cluster, topic, f"q-{topic}", "run", bumps=True)
+        query = Query(cluster, topic, f"q-{topic}", bumps=True)
         written = await query.write(0)
         assert not await seen(cluster, topic)
-        await abort_attempts(query.ledger(), written, bumps=True)
+        await abort_batch(query.ledger(), BatchName(query.query, 0), written, bumps=True)
         assert not await seen(cluster, topic)
         assert not await query.ledger().open_transactions()
 
@@ -201,14 +188,38 @@ def test_attempts_that_are_aborted_are_not_seen(broker: BrokerProcess, topic: st
 def test_a_transaction_that_another_ended_leaves_its_batch_undecided(broker: BrokerProcess, topic: str) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        query = Query(cluster, topic, f"q-{topic}", "run", bumps=True)
+        query = Query(cluster, topic, f"q-{topic}", bumps=True)
         written = await query.write(0)
         await query.transactions.end(written[1], is_commit=False, bumps=True)
-        with pytest.raises(WriteError, match="has ended before all tasks were done"):
+        with pytest.raises(WriteError, match="ended before all tasks were done"):
             await query.commit(0, written)
-        again = Query(cluster, topic, f"q-{topic}", "again", bumps=True)
+        again = Query(cluster, topic, f"q-{topic}", bumps=True)
         await again.commit(0, await again.write(0))
         await until_seen(cluster, topic, values(1))
+
+    run(broker.address, scenario)
+
+
+@BUMPS
+def test_an_id_is_given_to_the_first_attempt_that_claims_it(broker: BrokerProcess, topic: str, bumps: bool) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", bumps=bumps)
+        await query.commit(0, await query.write(0))
+        state = await query.ledger().read()
+        assert state is not None
+        pooled = state.pool["0.0"]
+        assert await query.ledger().claim(pooled, "first")
+        assert not await query.ledger().claim(pooled, "second")
+        assert await query.ledger().claim(pooled, "first")
+        await query.commit(1, await query.write(1))
+        state = await query.ledger().read()
+        assert state is not None
+        later = state.pool["1.0"]
+        assert await query.ledger().claim(later, "third")
+        stale = later._replace(producer=Producer(later.producer.id, later.producer.epoch - 1))
+        assert not await query.ledger().claim(stale, "fourth")
+        await until_seen(cluster, topic, values(2))
 
     run(broker.address, scenario)
 
@@ -216,7 +227,7 @@ def test_a_transaction_that_another_ended_leaves_its_batch_undecided(broker: Bro
 def test_a_driver_that_was_fenced_is_told_so(broker: BrokerProcess, topic: str) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        query = Query(cluster, topic, f"q-{topic}", "run", bumps=True)
+        query = Query(cluster, topic, f"q-{topic}", bumps=True)
         await query.commit(0, await query.write(0))
         old, new = query.ledger(), query.ledger()
         await old.fence()
@@ -233,9 +244,9 @@ def test_a_driver_that_was_fenced_is_told_so(broker: BrokerProcess, topic: str) 
 def test_a_state_is_found_behind_those_of_other_queries(broker: BrokerProcess, topic: str) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)
-        mine = Query(cluster, topic, f"mine-{topic}", "run", bumps=True)
+        mine = Query(cluster, topic, f"mine-{topic}", bumps=True)
         await mine.commit(0, await mine.write(0))
-        other = Query(cluster, topic, f"other-{topic}", "run", bumps=True).ledger()
+        other = Query(cluster, topic, f"other-{topic}", bumps=True).ledger()
         await other.fence()
         state = await mine.ledger().read()
         assert state is not None

@@ -10,11 +10,12 @@ Owns the order of the steps, so that a crash between any two of them leaves what
 5. write that the batch has ended, with the ids for the next one in new epochs.
 
 A transaction of a later run is never aborted: what is aborted was open before a decision that no later run had fenced.
+A driver that failed may not know whether it has decided; so it, too, fences and reads before it aborts anything.
 Must not know how any of this is asked of brokers.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from lamina.errors import KafkaError
@@ -41,6 +42,9 @@ R = TypeVar("R")
 class Ledger(Protocol):
     """What brokers keep of one query."""
 
+    timeout_ms: int
+    """Of its transactions."""
+
     async def fence(self) -> None:
         """Whoever fenced before can write no more."""
 
@@ -66,7 +70,7 @@ async def commit_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
     await ledger.fence()
     open_before = await ledger.open_transactions()
     state = await ledger.read()
-    decided = decide(state, name, written, bumps=bumps)
+    decided = decide(state, name, written, bumps=bumps, timeout_ms=ledger.timeout_ms)
     if decided is not state:
         await _refuse_dead(ledger, name, written)
         await ledger.write(decided)
@@ -77,16 +81,15 @@ async def commit_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
     await _finish(ledger, name, decided, to_abort(open_before, decided))
 
 
-async def commit_without_decision(ledger: Ledger, written: Sequence[OpenTransaction], *, bumps: bool) -> None:
-    """For what nobody will ever repeat."""
-    await _refuse_dead(ledger, None, written)
-    await _each(written, lambda one: ledger.end(one, is_commit=True, bumps=bumps))
-    await _abort(ledger, await ledger.open_transactions(), bumps=bumps)
+async def abort_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTransaction], *, bumps: bool) -> None:
+    """After a failure, unless it came after the decision: then the next run finishes the batch.
 
-
-async def abort_attempts(ledger: Ledger, written: Iterable[OpenTransaction], *, bumps: bool) -> None:
-    """As far as possible: what remains open ends by its timeout, or with the next batch."""
-    await _abort(ledger, list(written), bumps=bumps)
+    As far as possible: what remains open ends by its timeout, or with the next batch.
+    """
+    await ledger.fence()
+    state = await ledger.read()
+    if state is None or state.batch < name.batch:
+        await _abort(ledger, written, bumps=bumps)
 
 
 async def _finish(ledger: Ledger, name: BatchName, decided: QueryState, losers: Sequence[OpenTransaction]) -> None:
@@ -103,21 +106,20 @@ async def _finish(ledger: Ledger, name: BatchName, decided: QueryState, losers: 
     used = [*zip(decided.transactions, after, strict=True), *aborted]
     if not all(producer for _, producer in used):
         # Below that level an id whose epoch was raised cannot be told from one that was lost: so this is written first.
-        await ledger.write(ended(decided, name.run, {}))
+        await ledger.write(ended(decided, {}))
     waiting = idle(decided, (one.transactional_id for one, _ in used))
     pool = await _renewed(ledger, [*used, *((one, None) for one in waiting.values())])
-    await ledger.write(ended(decided, name.run, pool))
+    await ledger.write(ended(decided, pool))
 
 
-async def _refuse_dead(ledger: Ledger, name: BatchName | None, written: Sequence[OpenTransaction]) -> None:
+async def _refuse_dead(ledger: Ledger, name: BatchName, written: Sequence[OpenTransaction]) -> None:
     alive = await _each(written, ledger.is_open)
     for one, is_alive in zip(written, alive, strict=True):
         if not is_alive:
-            what = "the write" if name is None else f"batch {name.batch} of query {name.query}"
             raise WriteError(
-                f"{what} is not visible: the transaction of {one.transactional_id} has ended before all tasks were "
-                "done, most likely by its timeout; raise kafka.transaction.timeout.ms, and transaction.max.timeout.ms "
-                "of the brokers if need be"
+                f"batch {name.batch} of query {name.query} is not visible: the transaction of {one.transactional_id} "
+                f"ended before all tasks were done, most likely by its timeout of {ledger.timeout_ms} ms; raise "
+                "kafka.transaction.timeout.ms, and transaction.max.timeout.ms of the brokers if need be"
             )
 
 

@@ -3,16 +3,28 @@
 Owns the topic's settings and how a state is found and added. It has one partition, so that nothing can move a query to
 another; a state is near its end as long as the query lives, so it is looked for from the end backwards. Whoever writes
 has a producer whose epoch was raised before it read: whoever had it earlier cannot write any more, once the new one has
-written something (`claim`). Must not know what a state means.
+written something (`take_over`). And it is where a producer in one epoch is given to one of several that want it: a
+partition takes the first batch of an epoch once, and tells all who send one after where that one is (`claim`).
+Must not know what a state means.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Final
 
-from lamina.errors import ErrorCode, KafkaError, OffsetOutOfRange, error_from_code
+from lamina.errors import (
+    DuplicateSequence,
+    ErrorCode,
+    InvalidProducerEpoch,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    ProducerFenced,
+    error_from_code,
+)
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.listing import EARLIEST, LATEST
+from lamina.peer.producing import Produced
 from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker, Controller
 from lamina.peer.transacting import Producer
@@ -29,12 +41,12 @@ _CONFIGS: Final = {
     "segment.ms": str(60 * 60 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
 }
-_FIRST_STEP: Final = 64
+_FIRST_STEP: Final = 256
 """Offsets: so far from the end the first search begins; each further one begins sixteen times as far."""
 _FETCH_BYTES: Final = 1024 * 1024
 _RECORDS_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _PARTITION: Final = 0
-_CLAIM_SUFFIX: Final = "/driver"
+_DRIVER_SUFFIX: Final = "/driver"
 
 
 class DecisionTopic:
@@ -107,14 +119,25 @@ class DecisionTopic:
 
     # Writing
 
-    async def claim(self, query: str, producer: Producer, now_ms: int) -> None:
+    async def take_over(self, query: str, driver: Producer, now_ms: int) -> None:
         """From now on nobody writes states of this query with an earlier epoch."""
-        await self._append(query + _CLAIM_SUFFIX, b"%d" % producer.epoch, producer, 0, now_ms)
+        with suppress(DuplicateSequence):  # It was appended by a request whose answer was lost.
+            await self._append(query + _DRIVER_SUFFIX, b"%d" % driver.epoch, driver, 0, now_ms)
 
-    async def put(self, query: str, state: bytes, producer: Producer, sequence: int, now_ms: int) -> None:
-        await self._append(query, state, producer, sequence, now_ms)
+    async def put(self, query: str, state: bytes, driver: Producer, sequence: int, now_ms: int) -> None:
+        with suppress(DuplicateSequence):
+            await self._append(query, state, driver, sequence, now_ms)
 
-    async def _append(self, key: str, value: bytes, producer: Producer, sequence: int, now_ms: int) -> None:
+    async def claim(self, name: str, producer: Producer, token: str, now_ms: int) -> bool:
+        """Whether this producer, in its epoch, is of whoever drew this token. One of all that ask is told so."""
+        wanted = token.encode()
+        try:
+            offset = (await self._append(name, wanted, producer, 0, now_ms)).base_offset
+        except (DuplicateSequence, InvalidProducerEpoch, ProducerFenced, OutOfOrderSequence):
+            return False
+        return [record.value async for record in self._records(offset, offset + 1)] == [wanted]
+
+    async def _append(self, key: str, value: bytes, producer: Producer, sequence: int, now_ms: int) -> Produced:
         batch = build_batch(
             [Record(0, now_ms, key.encode(), value)],
             codec=Codec.GZIP if len(value) > 1024 else Codec.NONE,
@@ -122,8 +145,4 @@ class DecisionTopic:
             producer_epoch=producer.epoch,
             base_sequence=sequence,
         )
-        try:
-            await self._cluster.produce(self.name, _PARTITION, batch)
-        except KafkaError as error:
-            if error.code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                raise
+        return await self._cluster.produce(self.name, _PARTITION, batch)

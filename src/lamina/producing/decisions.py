@@ -7,7 +7,8 @@ driver and every task reads the same state and draws the same conclusions from i
 
 Transactional ids are used again without being asked for again: only the driver raises their epochs, after the batch in
 which they were used, and hands them to the tasks of the next one. So a task that is late cannot end, by asking, a
-transaction that is not its own. The ids are those of one run: in another run's first batch all are new.
+transaction that is not its own. Two attempts may find the same id in the state, where Spark runs a stage again or
+another run of the query is still alive: whoever claims it first has it, and the other one takes a new id.
 """
 
 import json
@@ -23,15 +24,14 @@ _VERSION: Final = 1
 
 
 class BatchName(NamedTuple):
-    """Which batch of which query; the run is one life of the query."""
+    """Which batch of which query."""
 
     query: str
-    run: str
     batch: int
 
 
 class Slot(NamedTuple):
-    """Which attempt at which task: no two of one run and batch have the same, unless a stage is run again."""
+    """Which attempt at which task. A stage that is run again counts its attempts from the start."""
 
     partition: int
     attempt: int
@@ -55,15 +55,15 @@ class Status(StrEnum):
 @dataclass(frozen=True, slots=True)
 class QueryState:
     batch: int
-    run: str
-    """Whose driver wrote this."""
     status: Status
     transactions: tuple[OpenTransaction, ...]
     """What the batch is."""
     bumps: bool
     """Whether they were written in the level of the protocol at which an end raises the epoch."""
+    timeout_ms: int
+    """Of the transactions of the ids in the pool: the brokers keep it with an id."""
     pool: Mapping[str, OpenTransaction] = field(default_factory=dict)
-    """By slot: an id that nobody uses, with the producer that the attempt in this slot of the next batch has."""
+    """By slot: an id for the attempt in this slot of the next batch, with the producer that it has if it claims it."""
 
 
 class StateUnreadable(WriteError):
@@ -78,6 +78,8 @@ class WriteNothing(NamedTuple):
 
 
 class UsePooled(NamedTuple):
+    """If nobody else has claimed it."""
+
     transaction: OpenTransaction
 
 
@@ -85,14 +87,16 @@ class UseNew(NamedTuple):
     """Take an id that nobody has had."""
 
 
-def plan_attempt(state: QueryState | None, name: BatchName, slot: Slot) -> WriteNothing | UsePooled | UseNew:
+def plan_attempt(
+    state: QueryState | None, name: BatchName, slot: Slot, timeout_ms: int
+) -> WriteNothing | UsePooled | UseNew:
     """Raises `WriteError` for a batch that is older than the newest."""
     if state is not None:
         _refuse_older(state, name)
         if state.batch == name.batch:
             return WriteNothing()
         pooled = state.pool.get(str(slot))
-        if pooled is not None and state.run == name.run and state.batch == name.batch - 1:
+        if pooled is not None and state.status is Status.ENDED and state.timeout_ms == timeout_ms:
             return UsePooled(pooled)
     return UseNew()
 
@@ -100,7 +104,14 @@ def plan_attempt(state: QueryState | None, name: BatchName, slot: Slot) -> Write
 # The driver
 
 
-def decide(state: QueryState | None, name: BatchName, written: Iterable[OpenTransaction], *, bumps: bool) -> QueryState:
+def decide(
+    state: QueryState | None,
+    name: BatchName,
+    written: Iterable[OpenTransaction],
+    *,
+    bumps: bool,
+    timeout_ms: int,
+) -> QueryState:
     """The state in which the batch is decided: the given one, unchanged, where it was decided before.
 
     Raises `WriteError` for a batch that is older than the newest.
@@ -109,13 +120,13 @@ def decide(state: QueryState | None, name: BatchName, written: Iterable[OpenTran
         _refuse_older(state, name)
         if state.batch == name.batch:
             return state
-    pool = state.pool if state is not None and state.run == name.run else {}
-    return QueryState(name.batch, name.run, Status.DECIDED, tuple(written), bumps, pool)
+    pool = state.pool if state is not None and state.timeout_ms == timeout_ms else {}
+    return QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, pool)
 
 
-def ended(state: QueryState, run: str, pool: Mapping[str, OpenTransaction]) -> QueryState:
+def ended(state: QueryState, pool: Mapping[str, OpenTransaction]) -> QueryState:
     """After all its transactions are committed."""
-    return replace(state, run=run, status=Status.ENDED, transactions=(), pool=pool)
+    return replace(state, status=Status.ENDED, transactions=(), pool=pool)
 
 
 def to_abort(open_ones: Iterable[OpenTransaction], decided: QueryState) -> list[OpenTransaction]:
@@ -170,9 +181,9 @@ def encode_state(state: QueryState) -> bytes:
         {
             "version": _VERSION,
             "batch": state.batch,
-            "run": state.run,
             "status": state.status.value,
             "bumps": state.bumps,
+            "timeout_ms": state.timeout_ms,
             "transactions": [_flat(one) for one in state.transactions],
             "pool": {slot: _flat(one) for slot, one in state.pool.items()},
         },
@@ -189,10 +200,10 @@ def decode_state(data: bytes) -> QueryState:
             )
         return QueryState(
             int(told["batch"]),
-            str(told["run"]),
             Status(told["status"]),
             tuple(_transaction(one) for one in told["transactions"]),
             bool(told["bumps"]),
+            int(told["timeout_ms"]),
             {str(slot): _transaction(one) for slot, one in told["pool"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

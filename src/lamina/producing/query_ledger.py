@@ -1,4 +1,4 @@
-"""What brokers keep of one query, asked for over their protocol: the `Ledger` of `committing`.
+"""What brokers keep of one query, asked for over their protocol: the `Ledger` of `committing` and of `attempting`.
 
 Owns the driver's producer, which fences the drivers before it. Must not know the order of the steps.
 """
@@ -36,7 +36,7 @@ class QueryLedger:
         self._topic = DecisionTopic(cluster, decision_topic)
         self._query = query
         self._prefix = prefix
-        self._timeout_ms = transaction_timeout_ms
+        self.timeout_ms = transaction_timeout_ms
         self._now_ms = now_ms
         self._driver: Producer | None = None
         self._sequence = 0
@@ -46,8 +46,8 @@ class QueryLedger:
         await self._topic.ensure()
 
     async def fence(self) -> None:
-        self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self._timeout_ms)
-        await self._topic.claim(self._query, self._driver, self._now_ms())
+        self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self.timeout_ms)
+        await self._topic.take_over(self._query, self._driver, self._now_ms())
         self._sequence = 1
 
     async def read(self) -> QueryState | None:
@@ -73,5 +73,8 @@ class QueryLedger:
     async def end(self, transaction: OpenTransaction, *, is_commit: bool, bumps: bool) -> Producer | None:
         return await self._transactions.end(transaction, is_commit=is_commit, bumps=bumps)
 
+    async def claim(self, transaction: OpenTransaction, token: str) -> bool:
+        return await self._topic.claim(transaction.transactional_id, transaction.producer, token, self._now_ms())
+
     async def renew(self, transactional_id: str) -> Producer:
-        return await self._transactions.begin(transactional_id, self._timeout_ms)
+        return await self._transactions.begin(transactional_id, self.timeout_ms)
