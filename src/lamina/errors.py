@@ -42,6 +42,7 @@ class ErrorCode(IntEnum):
     REBALANCE_IN_PROGRESS = 27
     INVALID_COMMIT_OFFSET_SIZE = 28
     TOPIC_AUTHORIZATION_FAILED = 29
+    CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
@@ -570,6 +571,12 @@ class TopicAuthorizationFailed(KafkaError):
 
 class ResourceNotFound(KafkaError):
     code = ErrorCode.RESOURCE_NOT_FOUND
+
+
+class ClusterAuthorizationFailed(KafkaError):
+    """Another broker allows this client nothing that is about the cluster as a whole, such as creating topics."""
+
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _coded_classes(parent: type[KafkaError]) -> Iterator[tuple[ErrorCode, type[KafkaError]]]:

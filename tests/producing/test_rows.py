@@ -14,9 +14,11 @@ pytest.importorskip("numba")
 import pyarrow as pa
 
 from lamina.peer.transacting import Producer
+from lamina.producing.columns import check_columns
 from lamina.producing.errors import WriteError
 from lamina.producing.producer import Batch
-from lamina.producing.rows import HEADERS, BatchFormat, RowEncoder, check_columns
+from lamina.producing.properties import BatchFormat
+from lamina.producing.rows import HEADERS, RowEncoder
 from lamina.records.batch import Codec, check_crc, read_header
 from lamina.records.record import Record, read_records
 

@@ -89,7 +89,8 @@ async def abort_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTra
     await ledger.fence()
     state = await ledger.read()
     if state is None or state.batch < name.batch:
-        await _abort(ledger, written, bumps=bumps)
+        # Attempts that failed left transactions open that nobody has told of.
+        await _abort(ledger, list(dict.fromkeys([*written, *await ledger.open_transactions()])), bumps=bumps)
 
 
 async def _finish(ledger: Ledger, name: BatchName, decided: QueryState, losers: Sequence[OpenTransaction]) -> None:

@@ -47,6 +47,8 @@ _FETCH_BYTES: Final = 1024 * 1024
 _RECORDS_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _PARTITION: Final = 0
 _DRIVER_SUFFIX: Final = "/driver"
+_CLAIM_PREFIX: Final = "claim/"
+"""No query's name has a slash in it."""
 
 
 class DecisionTopic:
@@ -132,7 +134,7 @@ class DecisionTopic:
         """Whether this producer, in its epoch, is of whoever drew this token. One of all that ask is told so."""
         wanted = token.encode()
         try:
-            offset = (await self._append(name, wanted, producer, 0, now_ms)).base_offset
+            offset = (await self._append(_CLAIM_PREFIX + name, wanted, producer, 0, now_ms)).base_offset
         except (DuplicateSequence, InvalidProducerEpoch, ProducerFenced, OutOfOrderSequence):
             return False
         return [record.value async for record in self._records(offset, offset + 1)] == [wanted]

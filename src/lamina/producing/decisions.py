@@ -12,6 +12,7 @@ another run of the query is still alive: whoever claims it first has it, and the
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -21,6 +22,7 @@ from lamina.peer.transacting import Producer
 from lamina.producing.errors import WriteError
 
 _VERSION: Final = 1
+_SLOT_AND_TOKEN: Final = re.compile(r"\d+\.\d+-[^-]+")
 
 
 class BatchName(NamedTuple):
@@ -164,8 +166,14 @@ def attempts_prefix(prefix: str, query: str) -> str:
 
 
 def new_attempt_id(prefix: str, name: BatchName, slot: Slot, token: str) -> str:
-    """`token` is drawn for it, so that nobody else has it."""
+    """`token` is drawn for it, so that nobody else has it. No "-" is in it."""
     return f"{attempts_prefix(prefix, name.query)}{slot}-{token}"
+
+
+def is_attempt_at(prefix: str, query: str, transactional_id: str) -> bool:
+    """Not at a query whose name goes on where this one ends."""
+    begin = attempts_prefix(prefix, query)
+    return transactional_id.startswith(begin) and _SLOT_AND_TOKEN.fullmatch(transactional_id, len(begin)) is not None
 
 
 def slot_in(transactional_id: str) -> str:

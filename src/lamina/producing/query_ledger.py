@@ -4,6 +4,7 @@ Owns the driver's producer, which fences the drivers before it. Must not know th
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from lamina.errors import InvalidProducerEpoch, ProducerFenced
 from lamina.peer.cluster import ClusterClient
@@ -12,10 +13,10 @@ from lamina.producing.decision_topic import DecisionTopic
 from lamina.producing.decisions import (
     OpenTransaction,
     QueryState,
-    attempts_prefix,
     decode_state,
     driver_id,
     encode_state,
+    is_attempt_at,
 )
 from lamina.producing.errors import WriteError
 from lamina.producing.transactions import Transactions
@@ -65,7 +66,8 @@ class QueryLedger:
         self._sequence += 1
 
     async def open_transactions(self) -> list[OpenTransaction]:
-        return await self._transactions.open_with(attempts_prefix(self._prefix, self._query))
+        mine = partial(is_attempt_at, self._prefix, self._query)
+        return await self._transactions.open_ones(mine)
 
     async def is_open(self, transaction: OpenTransaction) -> bool:
         return await self._transactions.is_open(transaction)

@@ -1,11 +1,9 @@
-"""Rows in Arrow columns to record batches: which columns there are, which row goes where, and each batch's place.
+"""Rows in Arrow columns to record batches: which row goes where, and each batch's place.
 
-Owns the columns that may be written and what is wrong with others, sequences, and the size of batches. Rows keep their
-order within a partition. Must not know brokers.
+Owns sequences, and the size of batches. Rows keep their order within a partition. Must not know brokers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +12,7 @@ import pyarrow as pa
 from lamina.peer.transacting import Producer
 from lamina.producing.errors import WriteError
 from lamina.producing.producer import Batch
+from lamina.producing.properties import BatchFormat
 from lamina.records.batch import (
     MAGIC,
     NO_LEADER_EPOCH,
@@ -32,16 +31,6 @@ from lamina.topic_partition import TopicPartition
 
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 _BUFFERS: Final = {"key": (e.KEY_ENDS, e.KEY_BITS, e.KEYS), "value": (e.VALUE_ENDS, e.VALUE_BITS, e.VALUES)}
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFormat:
-    """How batches are made."""
-
-    batch_bytes: int = 512 * 1024
-    """``batch.size``: of the records of one batch before they are compressed; a larger record has one to itself."""
-    codec: Codec = Codec.NONE
-    level: int | None = None
 
 
 class RowEncoder:
@@ -189,22 +178,3 @@ def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 def _at_zero(array: pa.Array) -> pa.Array:
     return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
-
-
-def check_columns(columns: Sequence[tuple[str, str]], topic: str | None) -> None:
-    """Names and Spark's simple types of the columns. Raises `WriteError` for what cannot be written."""
-    kinds = dict(columns)
-    if topic is None and "topic" not in kinds:
-        raise WriteError("no topic is given: set the option topic, or add a column topic")
-    if "value" not in kinds:
-        raise WriteError("a column value is needed; it is not among " + (", ".join(kinds) or "the columns"))
-    wanted = {
-        "topic": ("string",),
-        "key": ("string", "binary"),
-        "value": ("string", "binary"),
-        "headers": ("array<struct<key:string,value:binary>>",),
-        "partition": ("int",),
-    }
-    for name, kind in kinds.items():
-        if name in wanted and kind not in wanted[name]:
-            raise WriteError(f"column {name} is of type {kind}; it must be {' or '.join(wanted[name])}")

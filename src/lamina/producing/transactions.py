@@ -4,7 +4,7 @@ Owns the attempts at what must wait for a transaction that is just being ended. 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from lamina.errors import ErrorCode, KafkaError, RequestTimedOut, UnsupportedVersion
@@ -89,8 +89,8 @@ class Transactions:
             return True
         return described is not None and (described.state, described.producer) == (ONGOING, mine.producer)
 
-    async def open_with(self, prefix: str) -> list[OpenTransaction]:
-        """Of all ids that begin so; none where brokers are too old to tell."""
+    async def open_ones(self, is_wanted: Callable[[str], bool]) -> list[OpenTransaction]:
+        """Of all ids that are wanted; none where brokers are too old to tell."""
         call = list_transactions([ONGOING])
         brokers = sorted(await self._cluster.brokers())
         found: set[str] = set()
@@ -99,7 +99,7 @@ class Transactions:
                 response = await self._ask(Broker(broker), call, f"broker {broker}: open transactions")
             except UnsupportedVersion:
                 return []
-            found.update(one for one in transactional_ids_listed(response) if one.startswith(prefix))
+            found.update(filter(is_wanted, transactional_ids_listed(response)))
         described = await asyncio.gather(*(self.described(one) for one in sorted(found)))
         return [
             OpenTransaction(one.transactional_id, one.producer)
