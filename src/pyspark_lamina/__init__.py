@@ -9,6 +9,8 @@ driver's Python; executors need it too. The words, defaults and errors are those
 - `lookup`: what a plan asks a cluster. `group_offsets`: what it tells one.
 - `batch_reading`: a query that ends. `stream_reading`, with `stream_progress`: one that goes on. `ranges`: one range
   of a partition as a task.
+- `writing`: a write that ends. `stream_writing`: each batch of a stream, once. `sink_options`: what a person may say of
+  both. `tasks`: what a task knows of itself and tells the driver.
 - `sentences`: errors as Spark shows them. `old_spark`: what a PySpark without limits of streams is told.
 
 Spark imports every such package before it knows which one is asked for: what reads and writes is imported when it is

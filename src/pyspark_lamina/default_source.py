@@ -7,7 +7,13 @@ these need is imported when they are made.
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -46,6 +52,27 @@ class DefaultSource(DataSource):
         from pyspark_lamina.stream_reading import TopicStreamReader
 
         return TopicStreamReader(self.options, _fields(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_lamina.sentences import in_one_sentence
+        from pyspark_lamina.sink_options import parse_sink_options
+        from pyspark_lamina.writing import BatchWriter
+
+        with in_one_sentence():
+            return BatchWriter(parse_sink_options(self.options, is_stream=False), _types(schema), overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Output mode "complete" asks to overwrite: as with Spark's own Kafka sink, all rows are written again."""
+        from pyspark_lamina.sentences import in_one_sentence
+        from pyspark_lamina.sink_options import parse_sink_options
+        from pyspark_lamina.stream_writing import StreamWriter
+
+        with in_one_sentence():
+            return StreamWriter(parse_sink_options(self.options, is_stream=True), _types(schema))
+
+
+def _types(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 def _fields(schema: StructType) -> "list[Field]":

@@ -16,6 +16,7 @@ from tests.broker.process import BrokerProcess
 from tests.pyspark_lamina.checkpoints import write_official_checkpoint
 from tests.pyspark_lamina.reading import Topics, rows
 from tests.pyspark_lamina.session import spark_session
+from tests.pyspark_lamina.writing import topics_are_written
 
 GUIDE = Path(__file__).parents[2] / "docs/spark.md"
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -34,6 +35,7 @@ def test_topics_are_dataframes(own_broker: Callable[[], BrokerProcess], tmp_path
         _a_stream_of_a_table_gives_changes(topics, tmp_path / "changes")
         _the_examples_of_the_guide_run(topics, tmp_path / "guide")
         _what_is_wrong_is_told_first_and_in_one_sentence(topics)
+        topics_are_written(spark, broker.address, tmp_path)
 
 
 def _rows_have_kafkas_columns(topics: Topics) -> None:
