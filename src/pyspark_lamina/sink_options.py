@@ -19,7 +19,7 @@ from pyspark_lamina.option_values import boolean, whole_number
 TOPIC, EXACTLY_ONCE, QUERY, BATCH = "topic", "exactlyOnce", "queryId", "batchId"
 DECISION_TOPIC, PREFIX = "decisionTopic", "transactionalIdPrefix"
 
-_OURS: Final = (TOPIC, EXACTLY_ONCE, QUERY, BATCH, DECISION_TOPIC, PREFIX)
+OURS: Final = (TOPIC, EXACTLY_ONCE, QUERY, BATCH, DECISION_TOPIC, PREFIX)
 _OF_SPARK: Final = ("checkpointLocation", "queryName", "path", "includeHeaders")
 """What Spark hands on, or says of both its Kafka source and its sink."""
 _SERVERS: Final = "kafka.bootstrap.servers"
@@ -78,7 +78,7 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
 
 
 def _refuse_unknown(given: Iterable[str]) -> None:
-    known = {name.lower(): name for name in (*_OURS, *_OF_SPARK, _SERVERS)}
+    known = {name.lower(): name for name in (*OURS, *_OF_SPARK, _SERVERS)}
     for name in given:
         lowered = name.lower()
         if lowered in known or lowered.startswith(_KAFKA):

@@ -48,6 +48,7 @@ class Brokers:
     visible: list[Row] = field(default_factory=list)
     tokens: int = 0
     producers: int = 0
+    now_ms: int = 0
 
     # What a task does
 
@@ -114,6 +115,7 @@ class _Tasks:
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
+        self.now_ms = lambda: brokers.now_ms
 
     async def read(self) -> QueryState | None:
         return self._brokers.state()
@@ -153,6 +155,7 @@ class ModelLedger:
 
     def __init__(self, brokers: Brokers, crash_at: int = -1, *, is_done: bool = False) -> None:
         self._brokers = brokers
+        self.now_ms = lambda: brokers.now_ms
         self._crash_at = crash_at
         self._is_done = is_done
         self._epoch = -1

@@ -189,6 +189,17 @@ def test_ids_with_another_timeout_are_not_used_again(bumps: bool) -> None:
 
 
 @BUMPS
+def test_ids_that_brokers_may_have_forgotten_are_not_used_again(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, 0))
+    brokers.now_ms += 24 * 60 * 60 * 1000
+    for batch in (1, 2):
+        run_batch(brokers, BatchName(QUERY, batch))
+    assert len(brokers.ids) == 2 * PARTITIONS
+    assert sorted(brokers.visible) == rows(3)
+
+
+@BUMPS
 def test_a_replayed_batch_that_is_decided_writes_nothing(bumps: bool) -> None:
     brokers = Brokers(bumps)
     run_batch(brokers, BatchName(QUERY, 0))
@@ -258,7 +269,7 @@ def test_a_batch_before_the_newest_is_refused() -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     one = OpenTransaction("lamina-query-task-3.0-ab", Producer(7, 2))
-    state = QueryState(12, Status.DECIDED, (one,), True, TIMEOUT_MS, {"3.0": one})
+    state = QueryState(12, Status.DECIDED, (one,), True, TIMEOUT_MS, {"3.0": one}, 1_700_000_000_000)
     assert decode_state(encode_state(state)) == state
 
 

@@ -1,7 +1,10 @@
 """Tasks write rows to a real broker, and a driver ends their transactions: what readers of committed records see."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,70 +13,33 @@ pytest.importorskip("numba")
 
 import pyarrow as pa
 
-import lamina.arrow
-from lamina.arrow.properties import parse_properties
 from lamina.errors import KafkaError, TopicAuthorizationFailed, TransactionalIdAuthorizationFailed
 from lamina.producing.batch_ending import abort, commit
 from lamina.producing.decisions import BatchName, Slot
 from lamina.producing.errors import DeliveryFailed, WriteError
 from lamina.producing.explaining import explained
-from lamina.producing.properties import parse_producer_properties
 from lamina.producing.session import Session
-from lamina.producing.sink_settings import SinkSettings
 from lamina.producing.task_writing import Attempt, write_at_least_once, write_once
+from tests.arrow.topics import create
 from tests.broker.process import BrokerProcess
+from tests.producing.tasks import batch, now_ms, rows, seen, settings, until_seen, write
 
-NOW_MS = 1_700_000_000_000
-
-
-def settings(servers: str, topic: str | None, **properties: str) -> SinkSettings:
-    given = {"bootstrap.servers": servers, **{name.replace("_", "."): value for name, value in properties.items()}}
-    producer = parse_producer_properties(given, is_transactional=True)
-    return SinkSettings(parse_properties(given), producer, topic, decision_topic="decisions")
-
-
-def rows(values: list[str], **columns: list[Any]) -> pa.RecordBatch:
-    return pa.record_batch({"value": pa.array(values, pa.string()), **columns})
-
-
-def now_ms() -> int:
-    return NOW_MS
-
-
-def seen(servers: str, topic: str) -> list[str]:
-    """By readers of committed records."""
-    reader = lamina.arrow.read(
-        topic, ["value"], bootstrap_servers=servers, properties={"isolation.level": "read_committed"}
-    )
-    return sorted(value.as_py().decode() for value in reader.read_all().column("value"))
-
-
-def until_seen(servers: str, topic: str, wanted: list[str]) -> None:
-    """Markers are written after the end of a transaction is confirmed."""
-    for _ in range(1_000):
-        if seen(servers, topic) == wanted:
-            return
-    assert seen(servers, topic) == wanted
-
-
-def write(sink: SinkSettings, batch: int, values: list[list[str]]) -> list[Attempt]:
-    """One task for each list."""
-    name = BatchName(f"q-{sink.topic}", batch)
-    return [write_once(sink, name, Slot(task, 0), [rows(one)], now_ms) for task, one in enumerate(values)]
+ROOT = Path(__file__).parents[2]
 
 
 def test_rows_of_a_batch_are_seen_when_the_driver_commits_it(broker: BrokerProcess, topic: str) -> None:
     sink = settings(broker.address, topic)
-    for batch in range(3):
-        attempts = write(sink, batch, [[f"{batch}a", f"{batch}b"], [f"{batch}c"], []])
+    for number in range(3):
+        attempts = write(sink, number, [[f"{number}a", f"{number}b"], [f"{number}c"], []])
         assert attempts[2] == Attempt()
-        assert len(seen(broker.address, topic)) == 3 * batch
-        commit(sink, BatchName(f"q-{topic}", batch), attempts, now_ms)
-        until_seen(broker.address, topic, sorted(f"{n}{letter}" for n in range(batch + 1) for letter in "abc"))
+        assert len(seen(broker.address, topic)) == 3 * number
+        commit(sink, batch(sink, number), attempts, now_ms)
+        until_seen(broker.address, topic, [f"{one}{letter}" for one in range(number + 1) for letter in "abc"])
 
 
 def test_a_batch_that_is_done_already_is_not_written_again(broker: BrokerProcess, topic: str) -> None:
-    sink, name = settings(broker.address, topic), BatchName(f"q-{topic}", 0)
+    sink = settings(broker.address, topic)
+    name = batch(sink, 0)
     commit(sink, name, write(sink, 0, [["a"]]), now_ms)
     again = write(sink, 0, [["a"]])
     assert [one.transaction for one in again] == [None]
@@ -83,13 +49,14 @@ def test_a_batch_that_is_done_already_is_not_written_again(broker: BrokerProcess
 
 def test_a_batch_without_rows_is_done(broker: BrokerProcess, topic: str) -> None:
     sink = settings(broker.address, topic)
-    commit(sink, BatchName(f"q-{topic}", 0), write(sink, 0, [[], []]), now_ms)
-    commit(sink, BatchName(f"q-{topic}", 1), write(sink, 1, [["a"]]), now_ms)
+    commit(sink, batch(sink, 0), write(sink, 0, [[], []]), now_ms)
+    commit(sink, batch(sink, 1), write(sink, 1, [["a"]]), now_ms)
     until_seen(broker.address, topic, ["a"])
 
 
 def test_an_attempt_that_fails_leaves_nothing_open(broker: BrokerProcess, topic: str) -> None:
-    sink, name = settings(broker.address, topic), BatchName(f"q-{topic}", 0)
+    sink = settings(broker.address, topic)
+    name = batch(sink, 0)
 
     def broken() -> Iterator[pa.RecordBatch]:
         yield rows(["lost"] * 100)
@@ -104,7 +71,8 @@ def test_an_attempt_that_fails_leaves_nothing_open(broker: BrokerProcess, topic:
 
 
 def test_a_driver_that_gives_a_batch_up_aborts_it_unless_it_is_decided(broker: BrokerProcess, topic: str) -> None:
-    sink, name = settings(broker.address, topic), BatchName(f"q-{topic}", 0)
+    sink = settings(broker.address, topic)
+    name = batch(sink, 0)
     abort(sink, name, write(sink, 0, [["lost"]]), now_ms)
     attempts = write(sink, 0, [["kept"]])
     commit(sink, name, attempts, now_ms)
@@ -116,7 +84,7 @@ def test_a_query_whose_name_begins_like_another_leaves_the_others_transactions_a
     broker: BrokerProcess, topic: str
 ) -> None:
     sink = settings(broker.address, topic)
-    longer, name = BatchName(f"q-{topic}-task-1", 0), BatchName(f"q-{topic}", 0)
+    longer, name = BatchName(f"q-{topic}-task-1", 0), batch(sink, 0)
     attempt = write_once(sink, longer, Slot(0, 0), [rows(["longer"])], now_ms)
     commit(sink, name, write(sink, 0, [["shorter"]]), now_ms)
     commit(sink, longer, [attempt], now_ms)
@@ -163,6 +131,15 @@ def test_a_timeout_that_the_brokers_do_not_allow_is_told_before_anything_is_writ
         write(sink, 0, [["a"]])
 
 
+def test_a_decision_topic_that_forgets_is_refused(broker: BrokerProcess, topic: str) -> None:
+    forgetting = f"{topic}-decisions"
+    create(broker.address, forgetting, config={"cleanup.policy": "delete"})
+    sink = replace(settings(broker.address, topic), decision_topic=forgetting)
+    with pytest.raises(WriteError, match=r"forgets decisions, because its cleanup.policy is delete: set it to compact"):
+        commit(sink, batch(sink, 0), write(sink, 0, [["never"]]), now_ms)
+    assert seen(broker.address, topic) == []
+
+
 @pytest.mark.parametrize("error", [TopicAuthorizationFailed("no"), TransactionalIdAuthorizationFailed("no")])
 def test_missing_rights_are_named_with_the_way_around_them(error: KafkaError) -> None:
     with (
@@ -174,3 +151,21 @@ def test_missing_rights_are_named_with_the_way_around_them(error: KafkaError) ->
         explained(settings("localhost:9092", "t"), "q"),
     ):
         raise error
+
+
+@pytest.mark.long
+def test_millions_of_rows_go_through_a_task_in_bounded_memory(broker: BrokerProcess, topic: str) -> None:
+    peaks = [_peak_mib(broker.address, f"{topic}-{chunks}", chunks) for chunks in (20, 300)]
+    assert peaks[1] < peaks[0] + 30
+
+
+def _peak_mib(servers: str, topic: str, chunks: int) -> int:
+    """Of a process that writes so many times 10,000 rows of 100 bytes."""
+    program = (
+        "import resource; from tests.producing.tasks import *; "
+        f"chunk = rows(['x' * 100] * 10_000); sink = settings({servers!r}, {topic!r}, buffer_memory='8388608'); "
+        f"write_once(sink, batch(sink, 0), Slot(0, 0), (chunk for _ in range({chunks})), now_ms); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return int(told.stdout)

@@ -4,6 +4,7 @@ Owns that no two attempts ever write in the same one, also where both found the 
 know what is written.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from lamina.peer.transacting import Producer
@@ -24,6 +25,8 @@ class AttemptLedger(Protocol):
     """What brokers keep of one query, as far as its tasks ask."""
 
     timeout_ms: int
+    now_ms: Callable[[], int]
+    """Wall time."""
 
     async def read(self) -> QueryState | None: ...
 
@@ -38,7 +41,7 @@ async def open_attempt(
     ledger: AttemptLedger, prefix: str, name: BatchName, slot: Slot, token: str
 ) -> OpenTransaction | None:
     """A transaction that is this attempt's alone; ``None`` where the batch is decided. `token` is drawn for it."""
-    match plan_attempt(await ledger.read(), name, slot, ledger.timeout_ms):
+    match plan_attempt(await ledger.read(), name, slot, ledger.timeout_ms, ledger.now_ms()):
         case WriteNothing():
             return None
         case UsePooled(pooled):

@@ -3,12 +3,13 @@
 Owns what the driver needs of a cluster for it. Must not know Spark.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from lamina.producing.committing import abort_batch, commit_batch
-from lamina.producing.decisions import BatchName
+from lamina.producing.decisions import BatchName, OpenTransaction
 from lamina.producing.explaining import explained
+from lamina.producing.query_ledger import QueryLedger
 from lamina.producing.session import Session
 from lamina.producing.sink_settings import SinkSettings
 from lamina.producing.task_writing import Attempt
@@ -16,12 +17,19 @@ from lamina.producing.task_writing import Attempt
 
 def commit(settings: SinkSettings, name: BatchName, attempts: Iterable[Attempt], now_ms: Callable[[], int]) -> None:
     """Raises `WriteError` or `KafkaError`; then the batch is to be committed again, by whoever comes next."""
-    _end(commit_batch, settings, name, attempts, now_ms)
+    _end(_commit_kept, settings, name, attempts, now_ms)
 
 
 def abort(settings: SinkSettings, name: BatchName, attempts: Iterable[Attempt], now_ms: Callable[[], int]) -> None:
     """Nothing, where the batch was decided before it failed."""
     _end(abort_batch, settings, name, attempts, now_ms)
+
+
+async def _commit_kept(
+    ledger: QueryLedger, name: BatchName, written: Sequence[OpenTransaction], *, bumps: bool
+) -> None:
+    await ledger.refuse_forgetting()
+    await commit_batch(ledger, name, written, bumps=bumps)
 
 
 def _end(

@@ -44,6 +44,8 @@ class Ledger(Protocol):
 
     timeout_ms: int
     """Of its transactions."""
+    now_ms: Callable[[], int]
+    """Wall time."""
 
     async def fence(self) -> None:
         """Whoever fenced before can write no more."""
@@ -107,10 +109,10 @@ async def _finish(ledger: Ledger, name: BatchName, decided: QueryState, losers: 
     used = [*zip(decided.transactions, after, strict=True), *aborted]
     if not all(producer for _, producer in used):
         # Below that level an id whose epoch was raised cannot be told from one that was lost: so this is written first.
-        await ledger.write(ended(decided, {}))
+        await ledger.write(ended(decided, {}, ledger.now_ms()))
     waiting = idle(decided, (one.transactional_id for one, _ in used))
     pool = await _renewed(ledger, [*used, *((one, None) for one in waiting.values())])
-    await ledger.write(ended(decided, pool))
+    await ledger.write(ended(decided, pool, ledger.now_ms()))
 
 
 async def _refuse_dead(ledger: Ledger, name: BatchName, written: Sequence[OpenTransaction]) -> None:

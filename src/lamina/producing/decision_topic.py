@@ -28,6 +28,7 @@ from lamina.peer.producing import Produced
 from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker, Controller
 from lamina.peer.transacting import Producer
+from lamina.producing.errors import WriteError
 from lamina.records.batch import Codec, walk
 from lamina.records.record import Record, build_batch, iterate_records
 
@@ -35,8 +36,12 @@ _CREATE_TOPICS: Final = 19
 _CREATE_VERSIONS: Final = range(5, 8)
 """From 4 on, a replication factor of -1 is the broker's default."""
 _CREATE_TIMEOUT_MS: Final = 30_000
+_DESCRIBE_CONFIGS: Final = 32
+_DESCRIBE_VERSIONS: Final = range(1, 5)
+_TOPIC: Final = 2
+_POLICY: Final = "cleanup.policy"
 _CONFIGS: Final = {
-    "cleanup.policy": "compact",
+    _POLICY: "compact",
     "segment.bytes": str(8 * 1024 * 1024),
     "segment.ms": str(60 * 60 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
@@ -60,7 +65,7 @@ class DecisionTopic:
         """Make it if it is not there."""
         response = await self._cluster.request(AnyBroker(), metadata_call([self.name]))
         (told,) = response.topics
-        if told.error_code == ErrorCode.NONE:
+        if told.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
             return
         if told.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise error_from_code(told.error_code, f"the decision topic {self.name}")
@@ -77,6 +82,27 @@ class DecisionTopic:
         (created,) = (await self._cluster.request(Controller(), call)).topics
         if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise error_from_code(created.error_code, f"the decision topic {self.name} cannot be created")
+
+    async def refuse_forgetting(self) -> None:
+        """Raises `WriteError` where it is seen that decisions would be deleted for their age.
+
+        Somebody else may have made the topic, or a broker by itself, because it was asked for.
+        """
+        asked = {"resource_type": _TOPIC, "resource_name": self.name, "configuration_keys": [_POLICY]}
+        call = MessageCall(
+            _DESCRIBE_CONFIGS,
+            _DESCRIBE_VERSIONS,
+            resources=[asked],
+            include_synonyms=False,
+            include_documentation=False,
+        )
+        (told,) = (await self._cluster.request(AnyBroker(), call)).results
+        policies = [one.value for one in told.configs if one.name == _POLICY]
+        if any(policy != _CONFIGS[_POLICY] for policy in policies):
+            raise WriteError(
+                f"topic {self.name} forgets decisions, because its {_POLICY} is {policies[0]}: set it to "
+                f"{_CONFIGS[_POLICY]}, or name another topic by the option decisionTopic"
+            )
 
     # Reading
 

@@ -22,6 +22,8 @@ from lamina.peer.transacting import Producer
 from lamina.producing.errors import WriteError
 
 _VERSION: Final = 1
+_POOL_LIVES_MS: Final = 12 * 60 * 60 * 1000
+"""Brokers forget an idle producer after a day (``producer.id.expiration.ms``), and a transactional id after a week."""
 _SLOT_AND_TOKEN: Final = re.compile(r"\d+\.\d+-[^-]+")
 
 
@@ -66,6 +68,7 @@ class QueryState:
     """Of the transactions of the ids in the pool: the brokers keep it with an id."""
     pool: Mapping[str, OpenTransaction] = field(default_factory=dict)
     """By slot: an id for the attempt in this slot of the next batch, with the producer that it has if it claims it."""
+    pooled_at_ms: int = 0
 
 
 class StateUnreadable(WriteError):
@@ -90,7 +93,7 @@ class UseNew(NamedTuple):
 
 
 def plan_attempt(
-    state: QueryState | None, name: BatchName, slot: Slot, timeout_ms: int
+    state: QueryState | None, name: BatchName, slot: Slot, timeout_ms: int, now_ms: int
 ) -> WriteNothing | UsePooled | UseNew:
     """Raises `WriteError` for a batch that is older than the newest."""
     if state is not None:
@@ -98,7 +101,8 @@ def plan_attempt(
         if state.batch == name.batch:
             return WriteNothing()
         pooled = state.pool.get(str(slot))
-        if pooled is not None and state.status is Status.ENDED and state.timeout_ms == timeout_ms:
+        is_fresh = state.status is Status.ENDED and now_ms - state.pooled_at_ms < _POOL_LIVES_MS
+        if pooled is not None and is_fresh and state.timeout_ms == timeout_ms:
             return UsePooled(pooled)
     return UseNew()
 
@@ -126,9 +130,9 @@ def decide(
     return QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, pool)
 
 
-def ended(state: QueryState, pool: Mapping[str, OpenTransaction]) -> QueryState:
+def ended(state: QueryState, pool: Mapping[str, OpenTransaction], now_ms: int) -> QueryState:
     """After all its transactions are committed."""
-    return replace(state, status=Status.ENDED, transactions=(), pool=pool)
+    return replace(state, status=Status.ENDED, transactions=(), pool=pool, pooled_at_ms=now_ms)
 
 
 def to_abort(open_ones: Iterable[OpenTransaction], decided: QueryState) -> list[OpenTransaction]:
@@ -193,6 +197,7 @@ def encode_state(state: QueryState) -> bytes:
             "bumps": state.bumps,
             "timeout_ms": state.timeout_ms,
             "transactions": [_flat(one) for one in state.transactions],
+            "pooled_at_ms": state.pooled_at_ms,
             "pool": {slot: _flat(one) for slot, one in state.pool.items()},
         },
         separators=(",", ":"),
@@ -213,6 +218,7 @@ def decode_state(data: bytes) -> QueryState:
             bool(told["bumps"]),
             int(told["timeout_ms"]),
             {str(slot): _transaction(one) for slot, one in told["pool"].items()},
+            int(told["pooled_at_ms"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateUnreadable(f"the decision topic holds what is no decision ({type(error).__name__})") from None

@@ -38,7 +38,7 @@ class QueryLedger:
         self._query = query
         self._prefix = prefix
         self.timeout_ms = transaction_timeout_ms
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._driver: Producer | None = None
         self._sequence = 0
 
@@ -46,9 +46,13 @@ class QueryLedger:
         """There is a topic for decisions."""
         await self._topic.ensure()
 
+    async def refuse_forgetting(self) -> None:
+        """It keeps them, as far as can be seen."""
+        await self._topic.refuse_forgetting()
+
     async def fence(self) -> None:
         self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self.timeout_ms)
-        await self._topic.take_over(self._query, self._driver, self._now_ms())
+        await self._topic.take_over(self._query, self._driver, self.now_ms())
         self._sequence = 1
 
     async def read(self) -> QueryState | None:
@@ -58,7 +62,7 @@ class QueryLedger:
     async def write(self, state: QueryState) -> None:
         assert self._driver is not None, "fence comes first"
         try:
-            await self._topic.put(self._query, encode_state(state), self._driver, self._sequence, self._now_ms())
+            await self._topic.put(self._query, encode_state(state), self._driver, self._sequence, self.now_ms())
         except (InvalidProducerEpoch, ProducerFenced):
             raise WriteError(
                 f"another driver has taken over query {self._query}: two of them run on the same checkpoint"
@@ -76,7 +80,7 @@ class QueryLedger:
         return await self._transactions.end(transaction, is_commit=is_commit, bumps=bumps)
 
     async def claim(self, transaction: OpenTransaction, token: str) -> bool:
-        return await self._topic.claim(transaction.transactional_id, transaction.producer, token, self._now_ms())
+        return await self._topic.claim(transaction.transactional_id, transaction.producer, token, self.now_ms())
 
     async def renew(self, transactional_id: str) -> Producer:
         return await self._transactions.begin(transactional_id, self.timeout_ms)
