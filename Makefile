@@ -188,10 +188,13 @@ peers-cleaner: venv
 	LAMINA_CLEANED_LOGS=$(LOGS) $(PYTEST) -m kafka tests/peers/test_cleaner.py
 
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
-# broker, are killed in the middle of a pass; and topics of every kind in Spark's DataFrames, by format("lamina"),
-# beside Spark's own source. Needs Java 17+ and Maven; about six minutes.
+# broker, are killed in the middle of a pass; topics of every kind in Spark's DataFrames, by format("lamina"), beside Spark's
+# own source; and what is in a topic when a query that writes it is killed KILLS times. Needs Java 17+ and Maven; about fifteen
+# minutes.
+KILLS ?= 20
+
 peers-spark: venv
-	$(PYTEST) -m spark tests/pipeline tests/pyspark_lamina
+	LAMINA_SINK_KILLS=$(KILLS) $(PYTEST) -m spark tests/pipeline tests/pyspark_lamina
 
 # Prometheus's own tool reads packaging/alerts.yml and shows that each alert fires. Takes promtool from the path, or from
 # Debian's package, without installing it.
