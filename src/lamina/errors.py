@@ -65,6 +65,7 @@ class ErrorCode(IntEnum):
     SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    LOG_DIR_NOT_FOUND = 57
     REASSIGNMENT_IN_PROGRESS = 60
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
@@ -159,6 +160,10 @@ class RequestTimedOut(KafkaError):
 
 class ReplicaNotAvailable(KafkaError):
     code = ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+class LogDirNotFound(KafkaError):
+    code = ErrorCode.LOG_DIR_NOT_FOUND
 
 
 class NetworkError(KafkaError):

@@ -94,6 +94,7 @@ class InProcessBroker:
         self._loop.run_until_complete(self.parts.verification.close())
         self._loop.run_until_complete(self.parts.transactions.close())
         self.parts.groups.runtime.close()
+        self._loop.run_until_complete(self.parts.moves.stop())
         self._loop.run_until_complete(self.parts.kernel_loading.stop())
         for directory in self.parts.directories:
             directory.close()

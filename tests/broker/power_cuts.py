@@ -87,6 +87,7 @@ class PowerCutBroker(InProcessBroker):
         """After the first ``prefix`` operations of this life; what came later never was."""
         self._loop.run_until_complete(self.parts.transactions.close())
         self.parts.groups.runtime.close()
+        self._loop.run_until_complete(self.parts.moves.stop())
         self._loop.run_until_complete(self.parts.kernel_loading.stop())
         self.parts.storage.release()
         self.parts.threads.close()

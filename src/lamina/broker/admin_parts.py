@@ -25,6 +25,7 @@ def metric_sources(parts: Parts, listening: Listening, started_ms: int) -> Metri
         parts.groups,
         parts.transactions,
         parts.cleaner,
+        parts.moves,
         parts.request_watch,
         parts.kernel_loading,
         parts.fetch_sessions,

@@ -184,6 +184,8 @@ class Counters:
         self.coordinator_loads = Histogram()
         self.loop_lag = Histogram()
         self.replication = ReplicationCounters()
+        self.moved_log_bytes = 0
+        """What was copied from one log directory of this broker to another."""
 
     def topic(self, name: str) -> TopicCounters:
         """The counters of a topic that exists."""

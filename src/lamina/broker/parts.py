@@ -27,6 +27,7 @@ from lamina.broker.metadata.publisher import Publisher, settings_in
 from lamina.broker.metadata.replicas import Replicas
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics
+from lamina.broker.moving.moves import Moves
 from lamina.broker.partitions.cluster import Cluster, Lease, OwnCluster
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
@@ -100,6 +101,7 @@ class Parts:
     transactions: TransactionCoordinator
     verification: TransactionVerification
     cleaner: Cleaner
+    moves: Moves
     request_watch: RequestWatch
     kernel_loading: KernelLoading
     fetch_sessions: FetchSessions
@@ -142,6 +144,7 @@ class Parts:
         await self.transactions.close()
         self.groups.runtime.close()
         await self.cleaner.stop()
+        await self.moves.stop()
         await self.kernel_loading.stop()
         if self.fetchers is not None:
             await self.fetchers.stop()
@@ -256,6 +259,7 @@ def build_parts(
         metadata, internal_topics, producer_ids, partitions, ask_for_markers, counters, threads, clocks, loop
     )
     cleaner = Cleaner(loop, clocks, threads, counters, metadata, directories, partitions, engine_for(settings))
+    moves = publisher.moves = Moves(settings, clocks, threads, counters, directories, partitions, removal, cleaner)
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     kernel_loading = KernelLoading(loop, threads)
     throttles = ReplicationThrottles(settings, counters.replication, clocks)
@@ -283,6 +287,7 @@ def build_parts(
         transactions=transactions,
         producer_ids=producer_ids,
         cleaner=cleaner,
+        moves=moves,
         fetch_sessions=fetch_sessions,
         follower_waits=follower_waits,
         throttles=throttles,
@@ -303,7 +308,7 @@ def build_parts(
         publisher.truncations = member_parts.truncations(directories, cleaner)
         fetchers = member_parts.fetchers(settings, publisher.truncations, throttles)
         publisher.add_listener(fetchers)
-    for listener in (throttles, groups, transactions, cleaner, request_watch, follower_waits):
+    for listener in (throttles, groups, transactions, cleaner, moves, request_watch, follower_waits):
         publisher.add_listener(listener)
 
     def went_offline(partition: Partition) -> None:
@@ -337,6 +342,7 @@ def build_parts(
         transactions=transactions,
         verification=verification,
         cleaner=cleaner,
+        moves=moves,
         request_watch=request_watch,
         kernel_loading=kernel_loading,
         fetch_sessions=fetch_sessions,

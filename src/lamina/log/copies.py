@@ -44,10 +44,11 @@ def open_furthest(
             log.close()
         raise
 
-    def reach(one: tuple[LogDirectory, PartitionLog]) -> tuple[int, int, bool, bool]:
+    def reach(one: tuple[LogDirectory, PartitionLog]) -> tuple[int, int, int, bool, bool]:
         directory, log = one
         is_known = partition in directory.offset_checkpoints.recovery_points
-        return log.epochs.latest, log.log_end_offset, moved_from(directory, partition) is not None, is_known
+        is_moved = moved_from(directory, partition) is not None
+        return log.epochs.latest, log.log_end_offset, log.log_start_offset, is_moved, is_known
 
     directory, log = max(opened, key=reach)
     for _, other in opened:

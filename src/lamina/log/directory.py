@@ -231,10 +231,19 @@ class LogDirectory:
         return True
 
     def open_log(
-        self, topic: str, partition: int, config: LogConfig, now_ms: int, producer_expiration_ms: int
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        now_ms: int,
+        producer_expiration_ms: int,
+        name: str | None = None,
     ) -> PartitionLog:
-        """Open and recover a log. May run on any thread: it is not counted here before ``adopt``."""
-        path = f"{self.path}/{partition_directory(topic, partition)}"
+        """Open and recover a log. May run on any thread: it is not counted here before ``adopt``.
+
+        ``name`` is that of its directory where it is not the partition's own.
+        """
+        path = f"{self.path}/{name or partition_directory(topic, partition)}"
         key = (topic, partition)
         log_start_offset = self.offset_checkpoints.log_starts.get(key, 0)
         opening = Opening(
@@ -330,12 +339,12 @@ class LogDirectory:
         self.write_checkpoints(self.forget([(topic, partition)]))
         return renamed.get((topic, partition))
 
-    def close_partition(self, topic: str, partition: int) -> None:
+    def close_partition(self, topic: str, partition: int, why: str = "was deleted") -> None:
         """Stop using a partition that goes away."""
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close()
-            log.take_offline(f"{log.name} was deleted")
+            log.take_offline(f"{log.name} {why}")
 
     def rename_deleted(self, partitions: Iterable[TopicPartition], renamed: dict[TopicPartition, str]) -> None:
         """Rename the directories of partitions that were closed, with one sync. May run on any thread.

@@ -116,6 +116,14 @@ class Flusher:
         self._wanted = max(self._wanted, end_offset)
         self._start()
 
+    def take_waiters_of(self, other: "Flusher") -> None:
+        """The log of the other one goes on in this one's: what is waited for there is flushed here."""
+        waiters, other._waiters = other._waiters, []
+        for end_offset, waiter in waiters:
+            self.flush_to(end_offset, waiter)
+        if other._wanted > self._log.recovery_point:
+            self.flush_to(other._wanted)
+
     def _began(self, log: PartitionLog) -> None:
         """Sync the names of a new log ahead of its first roll, which would have to wait for it."""
         log.on_first_batch = None

@@ -15,6 +15,7 @@ nothing."""
 
 _MAX_NAME = 255
 _DELETED = re.compile(r"^.+\.[0-9a-f]{32}-delete$")
+_FUTURE = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})\.[0-9a-f]{32}-future$")
 _ASIDE = re.compile(r"^.+\.[0-9a-f]{32}-(delete|future|stray)$")
 _PARTITION = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})$")
 
@@ -34,6 +35,22 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
 def deleted_directory(topic: str, partition: int, unique_hex: str) -> str:
     """The name of a directory that waits for its removal."""
     return _aside(topic, f"-{partition}.{unique_hex}-delete")
+
+
+def future_directory(topic: str, partition: int, unique_hex: str) -> str:
+    """The name of a directory in which a partition's log is copied from another log directory."""
+    return f"{topic}-{partition}.{unique_hex}-future"
+
+
+def may_have_future(topic: str, partition: int) -> bool:
+    """Whether that name is legal: the topic is not shortened in it, for it says whose the log is."""
+    return len(future_directory(topic, partition, "0" * 32)) <= _MAX_NAME
+
+
+def parse_future_directory(name: str) -> tuple[str, int] | None:
+    """Topic and partition; ``None`` for a name that is no future log's."""
+    found = _FUTURE.match(name)
+    return None if found is None else (found["topic"], int(found["partition"]))
 
 
 def stray_directory(topic: str, partition: int, unique_hex: str) -> str:

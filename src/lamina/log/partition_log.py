@@ -80,6 +80,8 @@ class PartitionLog:
         """Replacements of segments that have begun and not ended."""
         self._failure: str | None = None
         self._are_names_durable = state.recovery_point > 0
+        self.cuts = 0
+        """Another number whenever the end was cut: what was read of the files before may be something else now."""
         self.on_failure: Callable[[OSError], object] | None = None
         """Told of the first disk error; takes the whole directory offline."""
         self.on_first_batch: Callable[[PartitionLog], None] | None = None
@@ -421,6 +423,7 @@ class PartitionLog:
         self._log_end_offset = offset
         self._log_start_offset = min(self._log_start_offset, offset)
         self._recovery_point = min(self._recovery_point, offset)
+        self.cuts += 1
         if self.on_truncate is not None:
             self.on_truncate(offset)
 
@@ -453,6 +456,28 @@ class PartitionLog:
         finally:
             self._swaps -= 1
             swap.close()
+
+    # Being moved to another directory
+
+    def skip_to(self, offset: int, now_ms: int) -> None:
+        """Have the log end at ``offset``, with nothing before it: in the log that is copied compaction left nothing."""
+        self.roll(now_ms, offset)
+        self._log_end_offset = max(self._log_end_offset, offset)
+
+    def take_place_of(self, copied: "PartitionLog") -> None:
+        """Go on for the log that this one is a copy of, up to its very end.
+
+        What its producers are is known there alone: their batches may be deleted, their verifications are in no file.
+        So is the epoch of a leader that has not written yet.
+        """
+        self.producers = copied.producers
+        for epoch, start_offset in copied.epochs.entries:
+            self.epochs.assign(epoch, start_offset)
+        self._config = copied.config
+        try:
+            write_snapshot(self.disk, self.path, self._log_end_offset, self.producers.producers.values(), sync=False)
+        except OSError as error:
+            raise self.fail(error) from error
 
     # Going offline and closing
 

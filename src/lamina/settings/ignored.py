@@ -45,7 +45,7 @@ BROKER_IGNORED = (
     Family(
         "one event loop does this work",
         _names("""
-            num.network.threads num.io.threads background.threads num.replica.alter.log.dirs.threads
+            num.network.threads num.io.threads background.threads
             queued.max.requests group.coordinator.threads
             group.coordinator.background.threads
         """),
@@ -109,10 +109,7 @@ BROKER_IGNORED = (
         """),
     ),
     Family(
-        "Lamina has no quotas for clients or for moves between log directories",
-        _names("""
-            quota.window.num quota.window.size.seconds replica.alter.log.dirs.io.max.bytes.per.second
-        """),
-        ("alter.log.dirs.replication.quota.",),
+        "Lamina has no quotas for clients",
+        _names("quota.window.num quota.window.size.seconds"),
     ),
 )

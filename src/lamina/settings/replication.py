@@ -109,3 +109,34 @@ REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = broker_setting(
     "How long each of these windows is.",
     rule=at_least(1),
 )
+NUM_REPLICA_ALTER_LOG_DIRS_THREADS = broker_setting(
+    "num.replica.alter.log.dirs.threads",
+    INT,
+    None,
+    "How many threads copy partitions that move to other log directories. When it is not given, as many as there are "
+    "log directories.",
+    rule=at_least(1),
+)
+REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = broker_setting(
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    LONG,
+    LONG_MAX,
+    "How many bytes per second all partitions together that move to other log directories of this broker copy at most.",
+    update=Update.CLUSTER_WIDE,
+    rule=at_least(0),
+    difference="Kafka takes it only while it runs, not from its file",
+)
+ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = broker_setting(
+    "alter.log.dirs.replication.quota.window.num",
+    INT,
+    11,
+    "Over how many windows of time that rate is measured.",
+    rule=at_least(1),
+)
+ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = broker_setting(
+    "alter.log.dirs.replication.quota.window.size.seconds",
+    INT,
+    1,
+    "How long each of these windows is.",
+    rule=at_least(1),
+)

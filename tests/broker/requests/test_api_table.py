@@ -45,6 +45,7 @@ RANGES = {
     31: (1, 3),
     32: (1, 4),
     33: (0, 2),
+    34: (1, 2),
     35: (1, 5),
     37: (0, 3),
     42: (0, 2),
@@ -102,6 +103,7 @@ ASKED: dict[str, Any] = {
 GROUPS: dict[int, Any] = {9: [{"group_id": "g"}], 15: ["g"]}
 TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partition_indexes": [0]}
 ASKED["markers"] = [{"topics": [TOPIC]}]
+ASKED["dirs"] = [{"path": "/", "topics": [{"name": "t", "partitions": [0]}]}]
 ASKED["creations"] = [{}]
 ASKED["filters"] = [{}]
 ASKED["election_type"] = 0

@@ -162,10 +162,11 @@ class ShardLog(Generic[R]):
 
     async def read_from(self, offset: int) -> History:
         """Everything from there up to the log's end, read on threads. Raises StorageError, or CorruptMessage."""
-        log = self.partition.log
         history = History()
         history.next_offset = offset
-        while history.next_offset < log.log_end_offset:
+        while history.next_offset < self.end_offset:
+            # Another one after a move to another log directory.
+            log = self.partition.log
             lease = log.read(history.next_offset, _CHUNK_BYTES)
             if lease is None:
                 # Compaction has left nothing up to the end.

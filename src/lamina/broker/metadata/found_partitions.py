@@ -11,6 +11,7 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.image.image import Image
 from lamina.image.topic import Partition, Topic
 from lamina.log.directory import LogDirectory
+from lamina.log.future_logs import FutureLog, future_logs
 from lamina.log.names import partition_directory
 from lamina.topic_partition import TopicPartition
 
@@ -21,6 +22,10 @@ class FoundPartitions:
     """Where each partition is that the metadata knows."""
     copies: dict[TopicPartition, list[LogDirectory]] = field(default_factory=dict)
     """Every place of those that are in more than one directory."""
+    futures: list[FutureLog] = field(default_factory=list)
+    """Copies that moves between the directories have begun."""
+    unneeded_futures: list[FutureLog] = field(default_factory=list)
+    """Those of partitions that this broker is not to have."""
     unknown: list[str] = field(default_factory=list)
     """Partition directories that the metadata does not know; they are left alone."""
     deleted: dict[bytes, list[tuple[LogDirectory, TopicPartition]]] = field(default_factory=dict)
@@ -41,10 +46,13 @@ def find_partitions(directories: LogDirectories, image: Image, node_id: int) -> 
             for partition in directory.partitions():
                 seen.add(partition)
                 _place(found, without_id, directory, image, node_id, partition)
+            for future in future_logs(directory):
+                _sort_future(found, image, node_id, future)
         except OSError as error:
             directory.fail(error)
     for directory, topic, index in without_id:
         _place_without_id(found, directory, topic, index, node_id)
+    _keep_one_future(found)
     if directories.are_all_online:
         found.nowhere = [partition for partition in _all_retired(image, node_id) if partition not in seen]
     return found
@@ -82,6 +90,29 @@ def _place(
         found.copies.setdefault(partition, [found.places[partition]]).append(directory)
     else:
         found.places[partition] = directory
+
+
+def _sort_future(found: FoundPartitions, image: Image, node_id: int, future: FutureLog) -> None:
+    """A copy is of no use without its partition. One of a topic that nobody knows is kept, as the partition is."""
+    (name, index), topic_id = future.partition, future.topic_id
+    topic = image.topics.get(name)
+    if topic is not None and topic_id == topic.id and index < len(topic.partitions):
+        is_mine = node_id in topic.partitions[index].replicas and not topic.is_being_deleted
+        (found.futures if is_mine else found.unneeded_futures).append(future)
+    elif topic_id is None or topic_id in image.deletions:
+        found.unneeded_futures.append(future)
+    else:
+        found.unknown.append(future.path)
+
+
+def _keep_one_future(found: FoundPartitions) -> None:
+    """Of each partition, and only where it is in another directory."""
+    futures, found.futures = found.futures, []
+    seen: set[TopicPartition] = set()
+    for future in futures:
+        is_needed = future.partition not in seen and found.places.get(future.partition) is not future.directory
+        seen.add(future.partition)
+        (found.futures if is_needed else found.unneeded_futures).append(future)
 
 
 def _place_without_id(found: FoundPartitions, directory: LogDirectory, topic: Topic, index: int, node_id: int) -> None:

@@ -7,7 +7,9 @@ metadata is.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
 
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.found_partitions import FoundPartitions, find_partitions, is_retired
@@ -28,6 +30,7 @@ from lamina.image.diff import Changes, PartitionChanged, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import NO_LEADER, Topic
 from lamina.image.topic import Partition as PartitionState
+from lamina.log.future_logs import FutureLog, rename_discarded
 from lamina.settings.broker import LAMINA_DECOMPRESSED_BATCH_MAX_BYTES
 from lamina.settings.definition import SettingError
 from lamina.settings.log_config import LogConfig
@@ -37,6 +40,16 @@ from lamina.settings.values import BrokerSettings
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+
+class MovesBetweenDirectories(Protocol):
+    """The moves to other log directories, as far as metadata has to know them."""
+
+    def resume(self, futures: Sequence[FutureLog]) -> None:
+        """Go on with copies that were found at the start."""
+
+    async def drop(self, topic: str, index: int) -> None:
+        """Have nothing left of a copy of a partition that goes."""
 
 
 class Publisher:
@@ -64,6 +77,7 @@ class Publisher:
         """The broker's settings as they are now, with what was set while it runs."""
         self.truncations: Truncations | None = None
         """Those of followers, where there are any: a log is whole before this broker leads it."""
+        self.moves: MovesBetweenDirectories | None = None
 
     @property
     def image(self) -> Image:
@@ -124,6 +138,8 @@ class Publisher:
             removed += await self._replicas.retire(retired, lambda name: self.config_of(new, name), self._going)
         self._cluster.image = new
         self._tell_gone(names - anew)
+        if found.futures and self.moves is not None:
+            self.moves.resume(found.futures)
         if changes.brokers:
             async for partition in in_turns(list(self._partitions), self._clocks):
                 partition.brokers_changed()
@@ -180,6 +196,12 @@ class Publisher:
                 self._removal.remove_later(directory, left, 0)
             except OSError as error:
                 directory.fail(error)
+        for future in found.unneeded_futures:
+            try:
+                left = [await self._threads.run(partial(rename_discarded, future))]
+                self._removal.remove_later(future.directory, left, 0)
+            except StorageError as error:
+                logger.error("%s stays: %s", future.path, error)
         return found
 
     async def _delete_found(self, found: FoundPartitions) -> list[TopicPartition]:
@@ -355,6 +377,8 @@ class Publisher:
                 listener.topics_gone(topics)
 
     async def _going(self, topic: str, index: int) -> None:
+        if self.moves is not None:
+            await self.moves.drop(topic, index)
         if self.truncations is not None:
             await self.truncations.wait_for(topic, index)
         for listener in self._listeners:

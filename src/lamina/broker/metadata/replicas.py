@@ -204,7 +204,7 @@ class Replicas:
         start makes them. Those that find no descriptors wait for ``make_waiting``.
         """
         made: list[TopicPartition] = []
-        while wanted and (directories := self._directories.emptiest_first(len(wanted))):
+        while wanted and (directories := self._directories.places_for([(topic.name, one) for topic, one in wanted])):
             placed = list(zip(wanted, directories, strict=True))
             left: list[Replica] = []
             for directory in {id(directory): directory for directory in directories}.values():
@@ -264,6 +264,7 @@ class Replicas:
             return False
         for log in logs:
             self._waiting.pop((log.topic, log.partition), None)
+            self._directories.asked.pop((log.topic, log.partition), None)
             directory.adopt(log)
             await turns.step()
         try:

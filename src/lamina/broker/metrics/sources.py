@@ -8,6 +8,7 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.moving.moves import Moves
 from lamina.broker.network.listening import Listening
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
@@ -32,6 +33,7 @@ class MetricSources:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     cleaner: Cleaner
+    moves: Moves
     request_watch: RequestWatch
     kernel_loading: KernelLoading
     fetch_sessions: FetchSessions

@@ -1,6 +1,7 @@
 """The log directories of this broker: which partition lives in which, how much space each has, their checkpoints.
 
-Owns where new partitions go, and that an older checkpoint never overtakes a newer one. Must not know what is in a log.
+Owns where new partitions go and to where others move, and that an older checkpoint never overtakes a newer one. Must
+not know what is in a log.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from heapq import heapify, heapreplace
 from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
-from lamina.errors import PolicyViolation
+from lamina.errors import LogDirNotFound, PolicyViolation
 from lamina.log.directory import LogDirectory
 from lamina.log.offset_checkpoints import Checkpoints
 from lamina.topic_partition import TopicPartition
@@ -29,6 +30,10 @@ class LogDirectories:
         """By the path of a directory."""
         self.of: dict[TopicPartition, LogDirectory] = {}
         """Where each partition of this broker lives."""
+        self.futures: dict[TopicPartition, LogDirectory] = {}
+        """Where partitions are moved to."""
+        self.asked: dict[TopicPartition, LogDirectory] = {}
+        """Where partitions are to live that this broker does not have yet (R66)."""
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self._directories)
@@ -44,6 +49,14 @@ class LogDirectories:
     def are_all_online(self) -> bool:
         return all(directory.failure is None for directory in self._directories)
 
+    def at(self, path: str) -> LogDirectory:
+        """The one with this path; raises LOG_DIR_NOT_FOUND."""
+        for directory in self._directories:
+            if path == directory.path or (path.startswith("/") and directory.disk.absolute(path) == directory.path):
+                return directory
+        paths = ", ".join(directory.path for directory in self._directories)
+        raise LogDirNotFound(f"this broker has no log directory {path}: it has {paths}")
+
     # Space
 
     def free_space_of(self, partition: TopicPartition) -> FreeSpace:
@@ -55,8 +68,8 @@ class LogDirectories:
         if spaces and all(space.is_low for space in spaces):
             raise PolicyViolation(spaces[0].sentence)
 
-    def emptiest_first(self, count: int) -> list[LogDirectory]:
-        """A directory for each of so many new partitions: always the one that has fewest by then.
+    def places_for(self, partitions: Sequence[TopicPartition]) -> list[LogDirectory]:
+        """A directory for each new partition: the one that was asked for, else the one that has fewest by then.
 
         Those whose disk is nearly full are left out as long as there are others. None at all when every directory
         is offline.
@@ -65,13 +78,17 @@ class LogDirectories:
         if not online:
             return []
         online = [directory for directory in online if not self.free_space[directory.path].is_low] or online
-        held = Counter(id(directory) for directory in self.of.values())
+        held = Counter(id(directory) for directory in (*self.of.values(), *self.futures.values()))
         heap = [(held[id(directory)], number) for number, directory in enumerate(online)]
         heapify(heap)
         chosen = []
-        for _ in range(count):
-            partitions, number = heap[0]
-            heapreplace(heap, (partitions + 1, number))
+        for partition in partitions:
+            asked = self.asked.get(partition)
+            if asked is not None and asked.failure is None:
+                chosen.append(asked)
+                continue
+            count, number = heap[0]
+            heapreplace(heap, (count + 1, number))
             chosen.append(online[number])
         return chosen
 

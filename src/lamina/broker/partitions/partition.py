@@ -141,6 +141,12 @@ class Partition:
             # Fewer replicas in sync may be enough now.
             self._advance_replicated(self.leader, 0)
 
+    def go_on_in(self, log: PartitionLog, flusher: Flusher, free_space: FreeSpace) -> None:
+        """Go on with a copy of the log that ends where it ends, and is in another log directory."""
+        before = self._flusher
+        self.log, self._flusher, self.free_space = log, flusher, free_space
+        flusher.take_waiters_of(before)
+
     @property
     def rules(self) -> BatchRules:
         """What a client's batch has to obey here."""

@@ -47,13 +47,12 @@ class Truncations:
 
     async def truncate(self, partition: Partition, offset: int) -> None:
         """Have the log end at ``offset``; one that starts above it starts anew there. Raises :class:`StorageError`."""
-        log = partition.log
-        await self._run(partition, lambda directory: directory.truncate(log, offset, self._clocks.now_ms()))
+        await self._run(partition, lambda directory: directory.truncate(partition.log, offset, self._clocks.now_ms()))
 
     async def start_anew(self, partition: Partition, offset: int) -> None:
         """Have the log be empty and start at ``offset``. Raises :class:`StorageError`."""
-        log = partition.log
-        await self._run(partition, lambda directory: directory.truncate_fully(log, offset, self._clocks.now_ms()))
+        now_ms = self._clocks.now_ms()
+        await self._run(partition, lambda directory: directory.truncate_fully(partition.log, offset, now_ms))
 
     def is_pending(self, partition: Partition) -> bool:
         """Whether its log is being truncated, or a truncation has failed before its end."""

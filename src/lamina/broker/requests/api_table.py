@@ -16,6 +16,7 @@ from lamina.broker.counters import Counters
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.topic_creation import CreateTopics
+from lamina.broker.moving.moves import Moves
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.read_leases import ReadLeases
@@ -28,6 +29,7 @@ from lamina.broker.requests.handlers import (
     add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -95,6 +97,7 @@ class HandlerParts:
     transactions: TransactionCoordinator
     producer_ids: ProducerIdBlock
     cleaner: Cleaner
+    moves: Moves
     fetch_sessions: FetchSessions
     follower_waits: FollowerWaits
     throttles: ReplicationThrottles
@@ -180,7 +183,11 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values, p.message_thread, p.clocks),
     ),
     (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
-    (describe_log_dirs.API, lambda p: partial(describe_log_dirs.handle, p.directories, p.threads, p.clocks)),
+    (alter_replica_log_dirs.API, lambda p: partial(alter_replica_log_dirs.handle, p.moves, p.clocks)),
+    (
+        describe_log_dirs.API,
+        lambda p: partial(describe_log_dirs.handle, p.directories, p.partitions, p.moves, p.threads, p.clocks),
+    ),
     (
         create_partitions.API,
         lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.message_thread, p.clocks),

@@ -73,6 +73,18 @@ READ_LEASES_ENDED = counter(
     "nearly full.",
     "how",
 )
+LOG_DIRECTORY_MOVES = gauge(
+    "lamina_log_directory_moves", "Partitions that are being moved to another log directory of this broker."
+)
+LOG_DIRECTORY_MOVE_MAX_LAG = gauge(
+    "lamina_log_directory_move_max_lag",
+    "Offsets that copies in other log directories are behind their logs, the most of all partitions that are moved.",
+    kafka="kafka.server:type=ReplicaAlterLogDirsManager,name=MaxLag,clientId=ReplicaAlterLogDirs",
+)
+LOG_DIRECTORY_MOVED_BYTES = counter(
+    "lamina_log_directory_moved_bytes_total",
+    "Bytes of batches that were copied from one log directory of this broker to another.",
+)
 LOG_DIRECTORY_FREE = gauge(
     "lamina_log_directory_free_bytes", "Room left on the log directory's file system.", "directory"
 )

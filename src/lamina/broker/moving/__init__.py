@@ -1,0 +1,1 @@
+"""Moving partitions from one log directory of this broker to another."""
