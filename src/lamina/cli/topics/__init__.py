@@ -9,6 +9,7 @@ from lamina.cli.topics.delete_records import delete_records
 from lamina.cli.topics.describe import describe
 from lamina.cli.topics.elect import elect
 from lamina.cli.topics.list import list_topics
+from lamina.cli.topics.move import move
 from lamina.cli.topics.offsets import offsets
 from lamina.cli.topics.reassign import reassign
 from lamina.cli.usage import CommandGroup
@@ -27,5 +28,17 @@ def command() -> None:
     """Create, describe, change and delete topics."""
 
 
-for subcommand in (add_partitions, create, delete, delete_records, describe, elect, list_topics, offsets, reassign):
+SUBCOMMANDS = (
+    add_partitions,
+    create,
+    delete,
+    delete_records,
+    describe,
+    elect,
+    list_topics,
+    move,
+    offsets,
+    reassign,
+)
+for subcommand in SUBCOMMANDS:
     command.add_command(subcommand)
