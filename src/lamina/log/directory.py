@@ -25,7 +25,13 @@ from lamina.log.identity import Identity, IdentityError, identify, read_topic_id
 from lamina.log.index_pair import IndexRebuilds, IndexShape
 from lamina.log.leftovers import remove_temporary_files
 from lamina.log.lending import remove_lent
-from lamina.log.names import deleted_directory, is_deleted_directory, parse_partition_directory, partition_directory
+from lamina.log.names import (
+    deleted_directory,
+    is_deleted_directory,
+    parse_future_directory,
+    parse_partition_directory,
+    partition_directory,
+)
 from lamina.log.offset_checkpoints import Checkpoints, OffsetCheckpoints
 from lamina.log.partition_log import PartitionLog
 from lamina.log.recovery import Opening, open_log
@@ -124,6 +130,11 @@ class LogDirectory:
         """The partitions that have a directory here, open or not. The log of a Kafka controller is left alone."""
         found = (parse_partition_directory(entry.name) for entry in self.disk.scan(self.path) if entry.is_dir)
         return [partition for partition in found if partition is not None and partition[0] != KRAFT_METADATA]
+
+    def future_partitions(self) -> list[TopicPartition]:
+        """The partitions whose logs are copied here from other log directories, open or not."""
+        found = (parse_future_directory(entry.name) for entry in self.disk.scan(self.path) if entry.is_dir)
+        return [partition for partition in found if partition is not None]
 
     def open_partitions(
         self,
@@ -483,6 +494,8 @@ class LogDirectory:
     def _mark_clean(self) -> None:
         try:
             is_proven = self.was_clean or self.logs.keys() >= set(self.partitions())
+            # Whoever was filling one may have left it.
+            is_proven = is_proven and self.logs.keys() >= set(self.future_partitions())
             if is_proven and not any(log.failure for log in self.logs.values()):
                 write_clean_shutdown(self.disk, self.path, self.broker_epoch)
         except OSError as error:

@@ -51,13 +51,11 @@ def future_logs(directory: LogDirectory) -> list[FutureLog]:
 
 
 def make_future_log(directory: LogDirectory, partition: TopicPartition, topic_id: bytes) -> FutureLog:
-    """Make an empty directory for a copy. What lies under the partition's own name there is nobody's: it is kept."""
+    """Make an empty directory for a copy."""
     if directory.failure is not None:
         raise StorageError(directory.failure)
     future = FutureLog(directory, partition, future_directory(*partition, uuid4().hex))
     try:
-        if directory.disk.exists(f"{directory.path}/{partition_directory(*partition)}"):
-            directory.set_aside(*partition)
         directory.disk.make_dir(future.path)
         write_topic_id(directory.disk, future.path, topic_id)
         directory.disk.sync_dir(directory.path)
@@ -67,10 +65,17 @@ def make_future_log(directory: LogDirectory, partition: TopicPartition, topic_id
 
 
 def give_name(future: FutureLog, log: PartitionLog, source: LogDirectory) -> FutureLog:
-    """Close a copy and give it the partition's own name. From now on it counts, if it reaches further."""
+    """Close a copy and give it the partition's own name. From now on it counts, if it reaches further.
+
+    What has that name there before is nobody's: it is kept under another one.
+    """
     directory, name = future.directory, partition_directory(*future.partition)
     close_cleanly(log)
+    if future.name == name:
+        return future
     try:
+        if directory.disk.exists(f"{directory.path}/{name}"):
+            directory.set_aside(*future.partition)
         mark_moved(directory, future.name, source)
         directory.disk.rename(future.path, f"{directory.path}/{name}")
         directory.disk.sync_dir(directory.path)

@@ -29,7 +29,8 @@ REPLICA_FETCH_MAX_BYTES = broker_setting(
     "replica.fetch.max.bytes",
     INT,
     MEBIBYTE,
-    "How much of one partition a follower asks for at a time; a larger batch comes whole.",
+    "How much of one partition a follower asks for at a time, and a move to another log directory copies; a larger "
+    "batch comes whole.",
     rule=at_least(0),
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES = broker_setting(

@@ -6,20 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lamina.broker.moving import move
 from lamina.broker.moving.moves import Moves
 from lamina.errors import ErrorCode
 from lamina.log.identity import read_topic_id
 from lamina.log.names import parse_future_directory
 from lamina.settings.resolve import resolve_broker
 from tests.broker.broken_disk import break_paths
-from tests.broker.moving.two_directories import KEY, TwoDirectories
-
-
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One batch at a time is copied."""
-    monkeypatch.setattr(move, "_PIECE_BYTES", 1)
+from tests.broker.moving.two_directories import KEY, RATE, TwoDirectories
 
 
 @pytest.fixture
@@ -176,12 +169,37 @@ def test_a_move_goes_on_at_the_next_start(two: TwoDirectories) -> None:
     two.begin_and_hold()
     there, copied = two.elsewhere.path, two.broker.parts.moves.max_lag
     before = two.values()
-    two.broker.restart(**{"replica.alter.log.dirs.io.max.bytes.per.second": "1"})
+    two.broker.restart(**{RATE: "1"})
     assert two.here.path != there
     assert two.broker.parts.moves.under_way == 1
     two.broker.run_until(lambda: 0 < two.broker.parts.moves.max_lag <= copied)
     two.finish()
     assert (two.here.path, two.values()) == (there, before)
+
+
+def test_a_copy_of_a_log_that_was_compacted_since_begins_anew(two: TwoDirectories) -> None:
+    """Else it had a key whose tombstone is gone: compaction has removed both from the log in between."""
+    two.produce(6)
+    two.begin_and_hold()
+    two.here.write_cleaner_offsets({KEY: 2})
+    two.broker.restart(**{RATE: "1"})
+    moves = two.broker.parts.moves
+    two.broker.run_until(lambda: 0 < moves.max_lag < 6)
+    assert moves.max_lag == 5, "the first batch was copied again"
+    two.finish()
+
+
+def test_what_has_the_partitions_name_in_the_other_directory_is_kept(two: TwoDirectories) -> None:
+    two.produce(2)
+    strange = Path(two.elsewhere.path, "t-0")
+    strange.mkdir()
+    (strange / "something").write_text("of somebody's")
+    there = two.elsewhere
+    two.begin()
+    two.finish()
+    assert (two.here, there.failure) == (there, None)
+    (stray,) = Path(there.path).glob("t-0.*-stray")
+    assert (stray / "something").exists()
 
 
 def test_the_log_is_not_cleaned_meanwhile(two: TwoDirectories) -> None:

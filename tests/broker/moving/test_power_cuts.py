@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from lamina.broker.moving import move
 from lamina.log.index_rebuild import IndexesLost
 from tests.broker.moving.two_directories import ALTER_REPLICA_LOG_DIRS
 from tests.broker.power_cuts import PowerCutBroker
@@ -59,12 +58,9 @@ class TwoDirectories(PowerCutBroker):
 
 
 @pytest.mark.parametrize("seed", STORIES)
-def test_after_a_power_cut_one_directory_has_all_that_was_acknowledged(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(move, "_PIECE_BYTES", 300)
+def test_after_a_power_cut_one_directory_has_all_that_was_acknowledged(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
-    broker = TwoDirectories(tmp_path, {"file.delete.delay.ms": "0"})
+    broker = TwoDirectories(tmp_path, {"replica.fetch.max.bytes": "300", "log.segment.delete.delay.ms": "0"})
     broker.create("t")
     end = 0
     for _ in range(3):

@@ -12,6 +12,8 @@ ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = (34, 2), (35, 4)
 FETCH = (1, 12)
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NAMES = ("one", "two")
+ONE_BATCH = {"replica.fetch.max.bytes": "1"}
+"""Is copied at a time."""
 KEY = ("t", 0)
 
 
@@ -19,9 +21,8 @@ class TwoDirectories:
     def __init__(self, tmp_path: Path, **settings: str) -> None:
         self.paths = [tmp_path / name for name in NAMES]
         given = {name.replace("_", "."): value for name, value in settings.items()}
-        self.broker = InProcessBroker(
-            tmp_path / "data", {"log.dirs": ",".join(map(str, self.paths)), "file.delete.delay.ms": "0", **given}
-        )
+        own = {"log.dirs": ",".join(map(str, self.paths)), **ONE_BATCH, "log.segment.delete.delay.ms": "0"}
+        self.broker = InProcessBroker(tmp_path / "data", {**own, **given})
 
     # What there is
 
@@ -87,12 +88,12 @@ class TwoDirectories:
     def finish(self) -> None:
         """Until no move is under way."""
         moves = self.broker.parts.moves
-        moves.settings_changed(resolve_broker(sets={}))
+        moves.settings_changed(resolve_broker(sets=ONE_BATCH))
         self.broker.run_until(lambda: not moves.under_way)
 
     def hold(self) -> None:
         """Have moves copy one batch and wait then."""
-        self.broker.parts.moves.settings_changed(resolve_broker(sets={RATE: "1"}))
+        self.broker.parts.moves.settings_changed(resolve_broker(sets={**ONE_BATCH, RATE: "1"}))
 
     def begin_and_hold(self) -> int:
         """A move that has copied at least one batch, and waits. Returns how many offsets it lacks."""

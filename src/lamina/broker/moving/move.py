@@ -37,7 +37,6 @@ from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_PIECE_BYTES = 1 << 20
 _AT_ONCE_BYTES = 64 << 10
 """So much of what is left is copied in the turn in which the copy takes the place of the log."""
 _AGAIN_MS = 100
@@ -57,6 +56,8 @@ class MovingParts:
     quota: Quota
     flushes: Flushes
     producer_expiration_ms: Callable[[], int]
+    piece_bytes: int
+    """How much is read of a log at a time; a larger batch comes whole."""
     counters: Counters
 
 
@@ -91,6 +92,8 @@ class Move:
         self._future = found
         self._cuts = -1
         """How often the log had been cut when the copy was compared with it."""
+        self._may_lack_deletions = found is not None and self.key in self.source.offset_checkpoints.cleaner_offsets
+        """Whether compaction may have removed tombstones since, of keys that the copy has: then it begins anew."""
         self._is_wanted = True
         self._is_stopping = False
         self._has_moved = False
@@ -186,13 +189,22 @@ class Move:
             logger.info("%s is being moved from %s to %s", self._name, self.source.path, self.target.path)
         self._check()
         self._cuts = -1
-        return await self._open_copy(self._future)
+        copy = await self._open_copy(self._future)
+        if self._may_lack_deletions:
+            await self._cut(copy, Cut(self.partition.log.log_start_offset, is_whole=True))
+            self._may_lack_deletions = False
+        return copy
 
     async def _open_copy(self, future: FutureLog) -> PartitionLog:
         config, now_ms = self.partition.log.config, self._parts.clocks.now_ms()
         expiration_ms = self._parts.producer_expiration_ms()
         opening = partial(future.directory.open_log, *self.key, config, now_ms, expiration_ms, future.name)
-        self.copy = self.target.adopt(await self._parts.threads.run(opening))
+        copy = await self._parts.threads.run(opening)
+        if not self._is_served():
+            # Another partition may have its name there by now.
+            copy.close()
+            raise _NotWanted
+        self.copy = self.target.adopt(copy)
         return self.copy
 
     async def _fill(self, copy: PartitionLog) -> None:
@@ -259,7 +271,7 @@ class Move:
         """Copy the next piece of the log, which ends at ``end_offset``; at once where that is all, and little."""
         log, now_ms, cuts = self.partition.log, self._parts.clocks.now_ms(), self.partition.log.cuts
         offset = next_offset(copy, log)
-        lease = log.read(offset, _PIECE_BYTES) if offset < end_offset else None
+        lease = log.read(offset, self._parts.piece_bytes) if offset < end_offset else None
         if lease is None:
             if copy.log_end_offset < end_offset:
                 await self._parts.threads.run(partial(copy.skip_to, end_offset, now_ms))
@@ -329,7 +341,8 @@ class Move:
     def _close_copy(self) -> None:
         copy, self.copy = self.copy, None
         if copy is not None:
-            self.target.logs.pop(self.key, None)
+            if self.target.logs.get(self.key) is copy:
+                del self.target.logs[self.key]
             copy.close()
             copy.take_offline(f"{copy.name} is not copied any more")
 
@@ -341,7 +354,8 @@ class Move:
         parts = self._parts
         try:
             path = await parts.threads.run(partial(rename_discarded, self._future))
-            await parts.directories.forget(self.target, [self.key], Turns(parts.clocks))
+            if parts.directories.of.get(self.key) is not self.target:
+                await parts.directories.forget(self.target, [self.key], Turns(parts.clocks))
         except StorageError as error:
             logger.error("the unfinished copy %s stays: %s", self._future.path, error)
             return

@@ -30,6 +30,7 @@ from lamina.settings.replication import (
     ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS,
     NUM_REPLICA_ALTER_LOG_DIRS_THREADS,
     REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND,
+    REPLICA_FETCH_MAX_BYTES,
 )
 from lamina.settings.values import BrokerSettings
 from lamina.topic_partition import TopicPartition
@@ -177,6 +178,7 @@ class Moves(MetadataListener):
                 self._quota,
                 Flushes(self._threads, self._counters, self._clocks),
                 lambda: self._settings[PRODUCER_ID_EXPIRATION_MS],
+                self._settings[REPLICA_FETCH_MAX_BYTES],
                 self._counters,
             )
         return self._parts

@@ -235,4 +235,7 @@ class DirectoryCheck:
                 kind = entry.name.rpartition("-")[2]
                 what = f"a partition that was set aside ({kind}); it was not verified"
                 advice = AT_START if kind == "delete" else "look whether it is still needed"
+                if kind == "future":
+                    what = "a partition that is being moved to this directory; it was not verified"
+                    advice = "the broker goes on with it when it starts"
                 self._findings.add(Severity.WARNING, f"{self._root}/{entry.name}", what, advice)
