@@ -44,7 +44,7 @@ def test_what_ends_a_broker_while_it_starts_ends_the_start(tmp_path: Path, monke
         (server, "connection_limits", RuntimeError("no limits"), "no limits"),
         (server, "admin_subject", RuntimeError("no subject"), "no subject"),
         (AdminListening, "__init__", RuntimeError("no admin"), "no admin"),
-        (server.Server, "_watch_directories", RuntimeError("no watch"), "no watch"),
+        (Parts, "watch_directories", RuntimeError("no watch"), "no watch"),
         (Listening, "start", OSError(24, "Too many open files"), "the listeners cannot be opened: Too many open"),
         (server, "start_periodic_work", RuntimeError("no timers"), "no timers"),
     ],

@@ -50,6 +50,7 @@ from lamina.controller.election import LogEnd
 from lamina.errors import KafkaError, StorageError
 from lamina.image.image import Broker
 from lamina.image.topic import Topic
+from lamina.log.directory import LogDirectory
 from lamina.settings.broker import (
     BROKER_ID,
     LAMINA_READ_LEASES_MAX,
@@ -136,6 +137,20 @@ class Parts:
         if self.cluster is not None:
             await self.producer_ids.fill()
         await self.participant.serve(ends)
+
+    def watch_directories(self, on_none_left: Callable[[str], None]) -> None:
+        """Have partitions go offline with their directory; ``on_none_left`` is told why the broker cannot go on."""
+
+        def failed(directory: LogDirectory) -> None:
+            self.loop.call_soon_threadsafe(took_offline, directory)
+
+        def took_offline(directory: LogDirectory) -> None:
+            self.partitions.directory_failed()
+            if not self.directories.online:
+                on_none_left(f"no log directory is left: {directory.failure}")
+
+        for directory in self.directories:
+            directory.on_failure = failed
 
     async def stop(self) -> None:
         """End what works by itself, and answer whoever waits."""

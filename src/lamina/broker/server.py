@@ -35,7 +35,6 @@ from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker
 from lamina.log.descriptors import RESERVE
-from lamina.log.directory import LogDirectory
 from lamina.settings.broker import (
     BROKER_RACK,
     LAMINA_DISK_FREE_MIN_BYTES,
@@ -162,7 +161,7 @@ class Server:
             undo.callback(parts.threads.close)
             try:
                 shells = self._shells(loop, parts, bound, bound_admin, undo)
-                self._watch_directories(loop, parts)
+                parts.watch_directories(self._go_down)
                 for_brokers = self._for_brokers(parts, bound)
                 # Other members follow this one while it opens its logs, if it is the controller.
                 parts.router.is_for_brokers_alone = True
@@ -250,13 +249,6 @@ class Server:
         endpoints = {listener.name: listener for listener in self._advertised(bound)}
         return Broker(parts.metadata.node_id, endpoints, self._settings.get(BROKER_RACK), features=SUPPORTED)
 
-    def _watch_directories(self, loop: asyncio.AbstractEventLoop, parts: Parts) -> None:
-        def failed(directory: LogDirectory) -> None:
-            loop.call_soon_threadsafe(self._directory_failed, parts, directory)
-
-        for directory in parts.directories:
-            directory.on_failure = failed
-
     def _bind(self) -> tuple[list[Bound], list[Bound]]:
         """Take the ports first: a broker that cannot be reached should not touch its logs."""
         bound: list[Bound] = []
@@ -291,11 +283,6 @@ class Server:
     def _go_down(self, reason: str) -> None:
         self._fatal = self._fatal or reason
         self.stop()
-
-    def _directory_failed(self, parts: Parts, failed: LogDirectory) -> None:
-        parts.partitions.directory_failed()
-        if not parts.directories.online:
-            self._go_down(f"no log directory is left: {failed.failure}")
 
     async def _drain(self, parts: Parts, shells: _Shells) -> None:
         """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""

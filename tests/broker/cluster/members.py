@@ -121,6 +121,7 @@ class Members:
             connector_for=lambda client_id: MemoryConnector(self, client_id),
             on_unregistered=lambda: setattr(process, "is_unregistered", True),
         )
+        parts.watch_directories(fatal.append)
         process = MemberProcess(storage.node_id, session, parts, fatal)
         self.up[process.id] = process
         endpoints = {name: Listener(name, CLIENTS, f"broker-{process.id}", port) for name, port in PORTS.items()}
