@@ -29,6 +29,7 @@ from tests.simulation.loop import VirtualLoop
 from tests.simulation.member_faults import MemberFaults
 from tests.simulation.member_node import MemberNode
 from tests.simulation.member_watch import MemberWatch
+from tests.simulation.moving_client import Mover
 from tests.simulation.network import Network, SimulatedConnector
 from tests.simulation.node import Node
 from tests.simulation.reassigning_client import Reassigner
@@ -90,6 +91,11 @@ class SimulatedCluster:
     def _new_clients(self) -> list[SimulatedClient]:
         raise NotImplementedError
 
+    def _new_movers(self) -> list[SimulatedClient]:
+        """Where there is anything to move to."""
+        ids, paths = [node.id for node in self._nodes], self._nodes[0].disks.paths
+        return [self._new(Mover, "mover", ids, paths, _PARTITIONS)] if len(paths) > 1 else []
+
     # Its life
 
     def _new(self, kind: Callable[..., C], name: str, *facts: Any, **named: Any) -> C:
@@ -137,13 +143,33 @@ class SimulatedCluster:
         self._story.tell(admin.name, f"all is well: {sum(map(len, committed.values()))} records")
 
 
+_TWO_DISKS = 0.35
+"""In how many worlds brokers have two log directories, between which partitions move."""
+
+
+def drawn_disks(rng: Random) -> tuple[int, dict[str, str]]:
+    """How many disks the brokers of a world have, and how moves between them are held back.
+
+    Drawn beside everything else: a world with one disk is as it would be without this.
+    """
+    beside = Random()
+    beside.setstate(rng.getstate())
+    if beside.random() >= _TWO_DISKS:
+        return 1, {}
+    settings = {"replica.fetch.max.bytes": beside.choice(("2000", "1048576"))}
+    if beside.random() < 0.8:
+        settings["replica.alter.log.dirs.io.max.bytes.per.second"] = beside.choice(("700", "2000", "10000"))
+    return 2, settings
+
+
 class SingleNode(SimulatedCluster):
     """A node that is the whole cluster."""
 
     def __init__(self, universe: Universe, number: int) -> None:
+        self._disk_count, settings = drawn_disks(universe.rng)
         # By default a kill loses nothing, and a power cut may; flush.messages=1 also covers the machine.
         self._cuts_power = universe.rng.random() < 0.6
-        settings = {"log.flush.interval.messages": "1"} if self._cuts_power else {}
+        settings |= {"log.flush.interval.messages": "1"} if self._cuts_power else {}
         node = LoneNode(
             universe.loop,
             universe.rng,
@@ -152,6 +178,7 @@ class SingleNode(SimulatedCluster):
             number,
             settings,
             universe.broker_ended,
+            self._disk_count,
         )
         super().__init__(universe, number, [node], Judge(universe.fail))
         self._watch = Watch(self.judge, [node])
@@ -162,6 +189,7 @@ class SingleNode(SimulatedCluster):
     def _new_clients(self) -> list[SimulatedClient]:
         acks = self._rng.choice((1, -1))
         return [
+            *self._new_movers(),
             self._new(PlainProducer, "plain", ("plain", 0), acks),
             self._new(IdempotentProducer, "idem", ("plain", 1)),
             self._new(TransactionalProducer, "txn", [("plain", 0), ("source", 0)]),
@@ -205,6 +233,7 @@ class Members(SimulatedCluster):
         self, universe: Universe, count: int | None = None, given: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         loop, rng, story = universe.loop, universe.rng, universe.story
+        disk_count, throttle = drawn_disks(rng)
         self.ensemble = Ensemble(loop, rng, story)
         count = count or rng.choice((3, 3, 3, 3, 4, 5))
         # By default a power cut of all may lose what all had in memory only; flush.messages=1 also covers that.
@@ -214,9 +243,19 @@ class Members(SimulatedCluster):
             settings["default.replication.factor"] = str(_FACTOR + 1)
         self._brings_leaders_back = rng.random() < 0.5
         settings["leader.imbalance.check.interval.seconds"] = "1" if self._brings_leaders_back else "300"
-        settings |= given
+        settings |= {**throttle, **given}
         self.members = [
-            MemberNode(loop, rng, universe.network, story, node_id, settings, universe.broker_ended, self.ensemble)
+            MemberNode(
+                loop,
+                rng,
+                universe.network,
+                story,
+                node_id,
+                settings,
+                universe.broker_ended,
+                self.ensemble,
+                disk_count,
+            )
             for node_id in range(1, count + 1)
         ]
         super().__init__(universe, 1, self.members, Judge(universe.fail, has_one_leader=False))
@@ -253,6 +292,7 @@ class Members(SimulatedCluster):
             *trimmers,
             *electors,
             *self._reassigners,
+            *self._new_movers(),
             self._new(PlainProducer, "all", ("plain", 0), -1),
             self._new(Surveyor, "surveyor", ("plain", 0), self.watch.committed_end),
             self._new(PlainProducer, "one", ("plain", 1), 1, is_promised=False),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from random import Random
 
-from lamina.log.directory import LogDirectory
 from lamina.log.identity import new_id
 from lamina.storage import Storage
 from lamina.store.metadata import MetadataStore
@@ -24,12 +23,12 @@ class LoneNode(Node):
         node_id: int,
         settings: Mapping[str, str],
         on_fatal: Callable[[str], None],
+        disk_count: int = 1,
     ) -> None:
-        super().__init__(loop, rng, network, story, node_id, settings, on_fatal)
+        super().__init__(loop, rng, network, story, node_id, settings, on_fatal, disk_count)
         self._store = MemoryStore()
 
     def _open_storage(self) -> Storage:
         store = self._store.open()
         metadata = MetadataStore(store, new_id())
-        directory = LogDirectory.open("/logs", node_id=self.id, cluster_id=metadata.image.cluster_id, disk=self.disk)
-        return Storage("/data", self.id, [directory], store, metadata)
+        return Storage("/data", self.id, self.disks.open(self.id, metadata.image.cluster_id), store, metadata)

@@ -51,7 +51,7 @@ class MemberFaults:
         self._watch = watch
         self._lives = lives = MemberLives(rng, network, story, nodes, ensemble, watch)
         hunts = Hunts(rng, network, nodes, ensemble, watch, lives)
-        self._kinds: dict[Life, int] = self._drawn(
+        kinds: list[Life] = [
             lives.kill,
             lives.stop,
             lives.unregister,
@@ -59,8 +59,11 @@ class MemberFaults:
             lives.cut_power,
             lives.wipe,
             lives.lose_session,
-        )
+        ]
         self._upgrades = upgrades
+        self._kinds: dict[Life, int] = self._drawn(*kinds)
+        if any(len(node.disks) > 1 for node in nodes):
+            self._kinds[lives.lose_disk] = rng.choice((2, 6, 20))
         self._troubles: dict[Trouble, int] = self._drawn(
             self._isolate,
             self._cut_link,
@@ -70,11 +73,11 @@ class MemberFaults:
             self._lose_ensemble,
             self._cut_all_power if cuts_all_power else self._kill_all,
         )
-        kinds = (hunts.hunt_leaders, hunts.replace_controller, hunts.return_twice, hunts.return_behind)
-        self._troubles |= self._drawn(*kinds)
+        hunting = (hunts.hunt_leaders, hunts.replace_controller, hunts.return_twice, hunts.return_behind)
+        self._troubles |= self._drawn(*hunting)
         if rng.random() < 0.6:
             # Much of one hunt.
-            self._troubles[rng.choice((hunts.hunt_leaders, *kinds))] = 30
+            self._troubles[rng.choice((hunts.hunt_leaders, *hunting))] = 30
         self._place_brokers()
 
     def _drawn(self, *kinds: Any) -> dict[Any, int]:

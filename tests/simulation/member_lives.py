@@ -146,6 +146,34 @@ class MemberLives:
             self._lost.add(node)
             node.wipe()
 
+    async def lose_disk(self, node: MemberNode) -> None:
+        """One of two fails under the broker, and is there again at a later start: as it was, or empty.
+
+        The broker may start in between. Only what does not count as in sync may be gone.
+        """
+        if len(node.disks) == 1 or not node.is_serving:
+            return
+        number = self._rng.randrange(len(node.disks))
+        node.break_disk(number)
+        await asyncio.sleep(self._rng.uniform(0.05, 2.0))
+        if self._rng.random() < 0.4:
+            await self._restart(node)
+            await asyncio.sleep(self._rng.uniform(0.05, 1.0))
+        await self._end(node)
+        kept = node.disks.partitions_on(number)
+        node.replace_disk(number, is_empty=self._rng.random() < 0.6 and self._watch.may_lose_some(node, kept))
+        await self._start_again(node)
+
+    async def _restart(self, node: MemberNode) -> None:
+        await self._end(node)
+        node.start()
+
+    async def _end(self, node: MemberNode) -> None:
+        if node.is_serving and self._rng.random() < 0.5:
+            await node.stop()
+        elif node.is_up:
+            node.kill()
+
     async def _start_again(self, node: MemberNode) -> None:
         await asyncio.sleep(self._rng.choice((0.0, 0.05, 0.4, 1.6)) * self._rng.random())
         node.start()

@@ -11,7 +11,6 @@ from random import Random
 from lamina.broker.metadata.member import Member
 from lamina.broker.parts import Parts
 from lamina.image.features import why_unsupported
-from lamina.log.directory import LogDirectory
 from lamina.log.identity import new_id
 from lamina.settings.listeners import OWN_BROKER_LISTENER
 from lamina.settings.listeners import Listener as Endpoint
@@ -23,7 +22,6 @@ from lamina.store.session import PROBES_PER_TIMEOUT
 from lamina.store.znodes import ZnodeMetadata
 from tests.simulation.ensemble import TIMEOUT_MS, Ensemble
 from tests.simulation.loop import Process, VirtualLoop
-from tests.simulation.memory_disk import MemoryDisk
 from tests.simulation.network import Network
 from tests.simulation.node import CLIENTS, RESTART_SECONDS, Node
 from tests.simulation.story import Story
@@ -43,9 +41,10 @@ class MemberNode(Node):
         settings: Mapping[str, str],
         on_fatal: Callable[[str], None],
         ensemble: Ensemble,
+        disk_count: int = 1,
     ) -> None:
         member = {"zookeeper.connect": "zookeeper:2181", **settings}
-        super().__init__(loop, rng, network, story, node_id, member, self._could_not_go_on)
+        super().__init__(loop, rng, network, story, node_id, member, self._could_not_go_on, disk_count)
         self._on_could_not_go_on = on_fatal
         self._ensemble = ensemble
         self._remembered: MemberRecord | None = None
@@ -77,19 +76,31 @@ class MemberNode(Node):
         self._loop.call_later(RESTART_SECONDS, self.start, context=self._loop.world.context)
 
     def wipe(self) -> None:
-        """Give the machine an empty disk. It must not be up."""
+        """Give the machine empty disks. It must not be up."""
         assert not self.is_up
         self._tell("has an empty disk")
-        self.disk = MemoryDisk(self.clocks.clocks.now_ms)
+        self.disks.wipe()
         self._remembered = None
+
+    def break_disk(self, number: int) -> None:
+        self._tell(f"its disk {number} fails")
+        self.disks.break_one(number)
+
+    def replace_disk(self, number: int, *, is_empty: bool) -> None:
+        """It must not be up."""
+        assert not self.is_up
+        self._tell(f"its disk {number} is {'replaced by an empty one' if is_empty else 'as it was'}")
+        self.disks.repair(number)
+        if is_empty:
+            self.disks.wipe_one(number)
 
     def _open_storage(self) -> MemberStorage:
         store = self._ensemble.connect(self.machine, self.process)
         known = None if self._remembered is None else self._remembered.cluster_id
         stored = cluster_id(store, new_id(), known)
         self._remembered = self._remembered or MemberRecord(stored)
-        directory = LogDirectory.open("/logs", node_id=self.id, cluster_id=stored, disk=self.disk)
-        return MemberStorage("/data", self.id, [directory], store, self._remembered, self._remember)
+        directories = self.disks.open(self.id, stored)
+        return MemberStorage("/data", self.id, directories, store, self._remembered, self._remember)
 
     def _remember(self, record: MemberRecord) -> None:
         self._remembered = record

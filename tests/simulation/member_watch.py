@@ -3,10 +3,10 @@
 Owns these invariants: one leader for each epoch; a leader has everything that was committed, and so has whoever is in
 sync; what is committed is on as many replicas as ``min.insync.replicas`` says; a leader's high watermark stays within
 its log and does not go back; replicas agree below their high watermarks, byte for byte; states in the store change as
-their leaders ask. Must not change anything.
+their leaders ask; no log directory is offline whose disk is sound. Must not change anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from lamina.broker.partitions.leader import Leader
@@ -52,19 +52,27 @@ class MemberWatch:
             if parts is None or not node.process.has_run:
                 continue
             node.process.has_run = False
-            for partition in parts.partitions:
-                found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
-                seen = self._seen.get(partition)
-                if seen is None:
-                    # It may have been another log until now.
-                    self._ends.setdefault((partition.topic, partition.index), {})[node.id] = found[-1]
-                    seen = _NOT_SEEN
-                if found != seen:
-                    self._look_at(node, partition, seen)
-                    self._seen[partition] = found
+            if (failure := node.baseless_failure()) is not None:
+                raise self._judge.violated(failure)
+            with node.disks.readable():
+                self._look_at_all(node, parts.partitions)
         for partition, leader in self._moved:
             self._look_at_commit(partition, leader)
         self._moved.clear()
+
+    def _look_at_all(self, node: MemberNode, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            if partition.log.failure is not None:
+                continue
+            found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
+            seen = self._seen.get(partition)
+            if seen is None:
+                # It may have been another log until now.
+                self._ends.setdefault((partition.topic, partition.index), {})[node.id] = found[-1]
+                seen = _NOT_SEEN
+            if found != seen:
+                self._look_at(node, partition, seen)
+                self._seen[partition] = found
 
     def _look_at(self, node: MemberNode, partition: Partition, before: tuple[Leader | None, int, int]) -> None:
         log, high_watermark, leader = partition.log, partition.high_watermark, partition.leader
@@ -134,9 +142,11 @@ class MemberWatch:
             if self._is_draining(broker_id):
                 raise self._judge.violated(f"broker {broker_id} is about to stop, and joins {key[0]}-{key[1]}")
             partition = self._find(broker_id, key)
-            if partition is not None:
+            if partition is not None and partition.log.failure is None:
                 who = f"broker {broker_id}, which joins the in-sync set,"
-                self._committed.check((partition.topic_id, partition.index), partition.log, after.leader_epoch + 1, who)
+                id_and_index = (partition.topic_id, partition.index)
+                with self._by_id[broker_id].disks.readable():
+                    self._committed.check(id_and_index, partition.log, after.leader_epoch + 1, who)
 
     def _is_draining(self, broker_id: int) -> bool:
         """Whether the controller knows so; another one may not know yet that it was replaced."""
@@ -184,6 +194,11 @@ class MemberWatch:
             state.leader in state.target and state.leader != node.id for state in states if node.id in state.replicas
         )
 
+    def may_lose_some(self, node: MemberNode, keys: Sequence[TopicPartition]) -> bool:
+        """Whether none of these replicas of a node counts, nor is needed for a reassignment."""
+        states = [stored.state for key in keys if (stored := self._states.of.get(key)) is not None]
+        return self.may_lose_replicas_of(node) and not any(node.id in state.isr for state in states)
+
     def why_not_whole(self) -> str:
         """Why not every broker serves, and every partition is led with all replicas in sync; empty if so."""
         for node in self._nodes:
@@ -204,9 +219,11 @@ class MemberWatch:
         for node in self._nodes:
             assigned = {key for key, stored in self._states.of.items() if node.id in stored.state.replicas}
             assert node.parts is not None
-            (directory,) = node.parts.directories
-            if set(directory.partitions()) != assigned:
-                return f"{node.machine} has {sorted(directory.partitions())} and is assigned {sorted(assigned)}"
+            kept = sorted(partition for directory in node.parts.directories for partition in directory.partitions())
+            if kept != sorted(assigned):
+                return f"{node.machine} has {kept} and is assigned {sorted(assigned)}"
+            if node.parts.moves.under_way:
+                return f"{node.machine} moves partitions between its directories"
             cluster = node.parts.cluster
             topics = {} if cluster is None else cluster.following.decided.topics
             for name, topic in topics.items():

@@ -37,6 +37,7 @@ class MemoryFile(File):
         self._inode = inode
 
     def pwrite(self, data: Bytes, position: int) -> int:
+        self._disk.require_sound(self.path)
         inode, end = self._inode, position + len(data)
         if end > len(inode.data):
             inode.data += bytes(end - len(inode.data))
@@ -48,9 +49,11 @@ class MemoryFile(File):
         return len(data)
 
     def pread(self, size_bytes: int, position: int) -> bytes:
+        self._disk.require_sound(self.path)
         return bytes(self._inode.data[position : position + size_bytes])
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
+        self._disk.require_sound(self.path)
         data = self._inode.data[position : position + len(buffer)]
         buffer[: len(data)] = data
         return len(data)
@@ -62,6 +65,7 @@ class MemoryFile(File):
         return len(self._inode.data)
 
     def truncate(self, size_bytes: int) -> None:
+        self._disk.require_sound(self.path)
         data = self._inode.data
         if size_bytes < len(data):
             del data[size_bytes:]
@@ -70,6 +74,7 @@ class MemoryFile(File):
         self._disk.changed(self._inode, Op("truncate", self._inode.number, self.path, position=size_bytes))
 
     def fsync(self) -> None:
+        self._disk.require_sound(self.path)
         self._disk.ops.append(Op("sync_dir" if self._inode.is_dir else "fsync", self._inode.number, self.path))
 
     def map(self, size_bytes: int) -> Map:
@@ -101,6 +106,8 @@ class MemoryDisk(Disk):
         self.ops: list[Op] = []
         """Whatever was done since it was made."""
         self.locked: set[str] = set()
+        self.is_broken = False
+        """Whether it fails whatever is asked of it, and keeps what is on it."""
         self._adopt(_ROOT, tree or {})
 
     def _adopt(self, path: str, found: "bytes | Tree") -> int:
@@ -122,6 +129,19 @@ class MemoryDisk(Disk):
         """The process that held the locks is gone."""
         self.locked.clear()
 
+    def require_sound(self, path: str) -> None:
+        if self.is_broken:
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    def names(self, path: str) -> list[str]:
+        """What is in a directory, also where the disk is broken."""
+        prefix = f"{path}/"
+        return [
+            name
+            for found in self._inodes
+            if found.startswith(prefix) and "/" not in (name := found.removeprefix(prefix))
+        ]
+
     def changed(self, inode: _Inode, op: Op) -> None:
         inode.modified_ms = self._now_ms()
         self.ops.append(op)
@@ -132,6 +152,7 @@ class MemoryDisk(Disk):
         return inode
 
     def _find(self, path: str) -> _Inode:
+        self.require_sound(path)
         inode = self._inodes.get(path)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -143,6 +164,7 @@ class MemoryDisk(Disk):
         return MemoryFile(self, path, self._create(path) if create else self._find(path))
 
     def _create(self, path: str) -> _Inode:
+        self.require_sound(path)
         inode = self._inodes.get(path)
         if inode is None:
             self._find(parent(path))
@@ -163,6 +185,7 @@ class MemoryDisk(Disk):
         )
 
     def exists(self, path: str) -> bool:
+        self.require_sound(path)
         return path in self._inodes
 
     def modified_ms(self, path: str) -> int:
@@ -187,17 +210,20 @@ class MemoryDisk(Disk):
         return self._find(path).links > 1
 
     def unlink(self, path: str) -> None:
+        self.require_sound(path)
         inode = self._inodes.pop(path, None)
         if inode is not None:
             inode.links -= 1
             self.ops.append(Op("unlink", inode.number, path))
 
     def make_dir(self, path: str) -> None:
+        self.require_sound(path)
         if path not in self._inodes:
             self.make_dir(parent(path))
             self.ops.append(Op("mkdir", self._new(path, is_dir=True).number, path))
 
     def remove_tree(self, path: str) -> None:
+        self.require_sound(path)
         for inside in [inside for inside in self._inodes if inside.startswith(f"{path}/")]:
             del self._inodes[inside]
         self.unlink(path)
@@ -212,6 +238,7 @@ class MemoryDisk(Disk):
         return _Lock(self, path, self._create(path))
 
     def free_bytes(self, path: str) -> int:
+        self.require_sound(path)
         return _FREE_BYTES
 
     def device(self, path: str) -> int:

@@ -1,6 +1,6 @@
 """A machine with one broker on it: the very parts that a server runs, without sockets.
 
-Owns the machine's disk and clocks, and the life of its broker: started, stopped, killed, without power, paused. What
+Owns the machine's disks and clocks, and the life of its broker: started, stopped, killed, without power, paused. What
 makes it a cluster by itself or a member of one is in `lone_node` and `member_node`. Must not know clients, nor which
 life is asked for when.
 """
@@ -22,9 +22,9 @@ from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, Storage
 from lamina.store.interface import StoreError
 from tests.simulation.clocks import NodeClocks
+from tests.simulation.disks import Disks
 from tests.simulation.executor import SimulatedExecutor
 from tests.simulation.loop import Process, VirtualLoop
-from tests.simulation.memory_disk import MemoryDisk
 from tests.simulation.network import Listener, Network, SimulatedConnector
 from tests.simulation.story import Story
 
@@ -58,13 +58,14 @@ class Node:
         node_id: int,
         settings: Mapping[str, str],
         on_fatal: Callable[[str], None],
+        disk_count: int = 1,
     ) -> None:
         """``on_fatal`` is told why a broker could not go on."""
         self.id = node_id
         self.machine = f"node-{node_id}"
         self.address = Address(self.machine, _PORT)
         self.clocks = NodeClocks(loop)
-        self.disk = MemoryDisk(self.clocks.clocks.now_ms)
+        self.disks = Disks(disk_count, self.clocks.clocks.now_ms)
         self.parts: Parts | None = None
         """Of a broker that is there, also while it starts."""
         self.is_serving = False
@@ -94,6 +95,13 @@ class Node:
     def process(self) -> Process:
         assert self._process is not None
         return self._process
+
+    def baseless_failure(self) -> str | None:
+        """Why a log directory is offline whose disk is not broken."""
+        for number, directory in enumerate(() if self.parts is None else self.parts.directories):
+            if directory.failure is not None and number != self.disks.broken:
+                return f"{self.machine}: {directory.failure}"
+        return None
 
     def _tell(self, what: str) -> None:
         self._story.tell(self.machine, what)
@@ -147,6 +155,7 @@ class Node:
             connector_for=lambda client_id: SimulatedConnector(self._network, self.machine, client_id),
             on_unregistered=lambda: self._unregistered(process),
         )
+        parts.watch_directories(self._on_fatal)
         for_brokers, for_clients = self._for_brokers(), Endpoint(CLIENTS, CLIENTS, self.machine, _PORT)
         for endpoint in for_brokers:
             self._listen(process, endpoint)
@@ -216,13 +225,13 @@ class Node:
         self._network.stop_listening(self.process)
         self._network.lose_power(self.machine, self.process)
         self._end()
-        self.disk = self.disk.after_power_cut(self._rng)
+        self.disks.cut_power(self._rng)
 
     def _end(self) -> None:
         self._loop.kill(self.process)
         self._process = self.parts = self._timers = None
         self.is_serving = False
-        self.disk.unlock()
+        self.disks.unlock()
 
     # Pausing
 

@@ -1,7 +1,7 @@
 """What must hold inside the brokers after every step, whatever clients see of it.
 
-Owns these invariants: one leader for each epoch, a high watermark within its log that does not go back, and no log that
-ends before what was acknowledged. Must not change anything.
+Owns these invariants: one leader for each epoch, a high watermark within its log that does not go back, no log that
+ends before what was acknowledged, and no log directory offline whose disk is sound. Must not change anything.
 """
 
 from collections.abc import Iterable
@@ -27,6 +27,8 @@ class Watch:
     def look(self) -> None:
         for node in self._nodes:
             if node.parts is not None:
+                if (failure := node.baseless_failure()) is not None:
+                    raise self._judge.violated(failure)
                 for partition in node.parts.partitions:
                     found = (partition.leader, partition.high_watermark, partition.log.log_end_offset)
                     before = self._seen.get(partition)
