@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -43,7 +43,6 @@ def finalize(brokers: ThreeBrokers, *levels: str) -> Outcome:
 
 
 def test_a_cluster_is_upgraded_under_load_and_an_older_broker_is_refused_afterwards(tmp_path: Path) -> None:
-    story = Story(tmp_path / "story")
     programs: dict[int, Sequence[str]] = dict.fromkeys(ALL, OLDER)
     newest = [f"{name}={level}" for name, level in NEWEST.items()]
     with ThreeBrokers(tmp_path / "cluster", program_of=programs.__getitem__).running() as brokers, ExitStack() as load:
@@ -51,6 +50,7 @@ def test_a_cluster_is_upgraded_under_load_and_an_older_broker_is_refused_afterwa
         brokers.create_topic("target", 2)
         assert levels(brokers) == OLDER_LEVELS
         consumer = load.enter_context(VerifiableConsumer(brokers.bootstrap, "source", 2))
+        story = load.enter_context(closing(Story(tmp_path / "story")))
         copies = load.enter_context(Copies(brokers.bootstrap, "source", "target", A_TRANSACTION, story))
         producer = load.enter_context(VerifiableProducer(brokers.bootstrap, "source", 2))
         copies.start()
