@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 
 from lamina.broker.counters import Counters, Place
-from lamina.broker.metadata.publisher import MetadataListener
+from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.moving.move import FutureState, Move, MovingParts
 from lamina.broker.partitions.commits import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
