@@ -96,7 +96,7 @@ def test_a_broker_that_registered_before_a_level_was_finalized_is_not_taken_in(n
     start(members, 1, NEWER)
     members.features = OLDER
     late = members.begin_start(2)
-    members.run_until(lambda: late.member.broker_epoch >= 0)
+    members.run_until(lambda: 1 in late.image.brokers)
     assert 2 not in members.up[1].image.brokers
     assert raise_level(members, LAMINA_VERSION, 2)[0] == ErrorCode.NONE
     members.run_until(lambda: bool(late.fatal))

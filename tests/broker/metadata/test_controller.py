@@ -20,6 +20,7 @@ from lamina.clocks import SYSTEM_CLOCKS
 from lamina.controller.election import ElectionFacts, LogEnd
 from lamina.errors import NotController, PolicyViolation
 from lamina.image.changes import create_topic, set_configs, set_partitions
+from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, ConfigResource, Image, ResourceType
 from lamina.store import znodes
 from lamina.store.cluster_identity import cluster_id
@@ -99,7 +100,7 @@ def test_a_controller_whose_take_over_is_too_large_for_the_store_resigns_and_nob
     async def scenario(controller: Controller, _: ReplicationCounters) -> None:
         waiting = asyncio.ensure_future(controller.change(lambda image: image))
         with pytest.raises(NotController, match="this change is too large"):
-            await controller.begin({}, frozenset())
+            await controller.begin({1: Broker(1, {}, None, 5, features=SUPPORTED)}, frozenset([1]))
         assert not controller.is_active
         with pytest.raises(NotController):
             await asyncio.wait_for(waiting, 5)

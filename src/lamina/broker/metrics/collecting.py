@@ -200,11 +200,10 @@ def _logs(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
         logs.LOG_DIRECTORY_LOW,
         [Sample((path,), space.is_low) for path, space in sources.directories.free_space.items()],
     )
+    yield from _read_leases(sources)
     yield logs.LOG_DIRECTORY_MOVES, _one(sources.moves.under_way)
     yield logs.LOG_DIRECTORY_MOVE_MAX_LAG, _one(sources.moves.max_lag)
     yield logs.LOG_DIRECTORY_MOVED_BYTES, _one(sources.counters.moved_log_bytes)
-
-    yield from _read_leases(sources)
 
 
 def _read_leases(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
