@@ -3,13 +3,17 @@
 import asyncio
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 
+from lamina.broker.cleaner import engine_child
 from lamina.broker.cleaner.process_engine import ProcessEngine
 from lamina.cleaning.contract import ContractError, Manifest, Plan
-from lamina.cleaning.engine_messages import Answer, Failure, Progress, dump_line, load_line
+from lamina.cleaning.engine_messages import Answer, Failure, Order, Progress, dump_line, dump_order, load_line
 from lamina.cleaning.gather import prepare
 from lamina.cleaning.job import carry_out
 from tests.cleaning.small_passes import a_compacted_log, begin
@@ -59,6 +63,31 @@ def test_a_child_that_says_nonsense_fails_its_plans(
     assert isinstance(answer, Failure)
     assert "not valid" in answer.reason
     assert not answer.is_uncleanable
+
+
+@pytest.mark.parametrize("run_loop", [asyncio.run, uvloop.run])
+def test_an_order_that_is_ready_only_after_the_child_was_stopped_is_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan, run_loop: Any
+) -> None:
+    """A pipe that is closed refuses it, and each loop does so with another error."""
+    engine = child(tmp_path, monkeypatch, "sys.stdin.read()")
+    is_stopped = threading.Event()
+
+    def dump_late(order: Order) -> bytes:
+        assert is_stopped.wait(60)
+        return dump_order(order)
+
+    monkeypatch.setattr(engine_child, "dump_order", dump_late)
+
+    async def stop_meanwhile() -> Answer:
+        cleaning = asyncio.ensure_future(engine.clean(plan, lambda *_: None))
+        while not engine.is_running:
+            await asyncio.sleep(0)
+        await engine.stop()
+        is_stopped.set()
+        return await cleaning
+
+    assert run_loop(stop_meanwhile()) == Failure(plan.plan_id, "the broker stops")
 
 
 def test_stopping_ends_the_child_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:

@@ -50,12 +50,10 @@ class EngineChild:
         self.is_over = False
 
     async def send(self, order: Order) -> None:
-        assert self._process.stdin is not None
         line = await asyncio.get_running_loop().run_in_executor(None, dump_order, order)
         async with self._sending:
             with suppress(ConnectionError):
-                self._process.stdin.write(line)
-                await self._process.stdin.drain()
+                await self._write(line).drain()
 
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         found: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -70,9 +68,16 @@ class EngineChild:
         found, _ = self._waiting.pop(plan_id, (None, None))
         if found is not None and not found.done():
             found.set_result(Failure(plan_id, "the pass was cancelled"))
-            assert self._process.stdin is not None
             with suppress(ConnectionError):
-                self._process.stdin.write(dump_order(Cancel(plan_id)))
+                self._write(dump_order(Cancel(plan_id)))
+
+    def _write(self, line: bytes) -> asyncio.StreamWriter:
+        """To nobody once the pipe is being closed: what is open then is answered when the process has ended."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        if not stdin.is_closing():
+            stdin.write(line)
+        return stdin
 
     async def _listen(self) -> None:
         """Take answers until the process ends."""
