@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import NewTopic
 
 from tests.broker.process import eventually
@@ -119,7 +119,9 @@ def test_no_topic_is_half_made_when_the_controller_is_killed_while_it_makes_many
     assert {name for name, error in told.items() if error is None} <= there
     missing = [NewTopic(name, 2, 3) for name in names if name not in there]
     for name, again in brokers.admin.create_topics(missing).items() if missing else ():
-        assert again.exception(WAIT_SECONDS) is None, name
+        error = again.exception(WAIT_SECONDS)
+        # The broker that was asked for names may not have heard of all that were made.
+        assert error is None or error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS, name
     for name in names:
         brokers.await_in_sync(name)
         assert len(brokers.in_sync(name)) == 2
