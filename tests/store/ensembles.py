@@ -66,16 +66,23 @@ class RealEnsemble:
         return store
 
     def expire(self, store: ClusterStore) -> None:
-        """Another client takes the session over and closes it."""
+        """Another client takes the session over and closes it; again, if its owner had it back before it was closed."""
         assert isinstance(store, ZooKeeperStore)
-        session_id = store.session_id
-        self.end_session(store)
-        wait_until(lambda: store.session_id not in (0, session_id))
+        session_id, session = store.session_id, _session_of(store)
+
+        def is_another() -> bool:
+            if store.session_id == session_id:
+                self._end(session)
+            return store.session_id not in (0, session_id)
+
+        wait_until(is_another)
 
     def end_session(self, store: ZooKeeperStore) -> None:
         """As :meth:`expire`, before the store can have noticed."""
-        client = store._client
-        thief = KazooClient(self.address, client_id=(client._session_id, client._session_passwd))
+        self._end(_session_of(store))
+
+    def _end(self, session: tuple[int, bytes]) -> None:
+        thief = KazooClient(self.address, client_id=session)
         thief.start(WAIT_SECONDS)
         with closing(thief):
             thief.stop()
@@ -85,6 +92,11 @@ class RealEnsemble:
     def close(self) -> None:
         for store in self._opened:
             store.close()
+
+
+def _session_of(store: ZooKeeperStore) -> tuple[int, bytes]:
+    client = store._client
+    return client._session_id, client._session_passwd
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
