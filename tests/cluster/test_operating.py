@@ -122,7 +122,7 @@ def test_a_broker_is_emptied_and_leaves(operate: Run, brokers: ThreeBrokers, top
     """Interrupted under a throttle that lets nothing pass, then run again with another one."""
     create(brokers, topic, (3,))
     create(brokers, other := f"{topic}-other", (3, 1), (1, 2))
-    fill(brokers, topic, 3)
+    fill(brokers, topic, 12)
     assert operate("decommission", "3", "--dry-run", "--throttle", "1").status == 0
     assert throttles(brokers, topic) == {}
     arguments = ("decommission", "3", "--yes", "--throttle", "1000", "--json", "--bootstrap-server", brokers.bootstrap)
