@@ -9,6 +9,7 @@ One broker serves all tests of a worker that leave it as it was; others start th
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,10 @@ _MANY_DESCRIPTORS = 150
 # The tests start hundreds of processes of Lamina: without compiled bytecode each costs three times as much.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell has what it runs in the background ignore Ctrl-C, and so would every command that is interrupted here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES:
     os.environ.setdefault("TMPDIR", str(_MEMORY))
