@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 from lamina.arrow.cutting import Bounds
 from lamina.arrow.errors import ReadError
-from lamina.arrow.prefetching import DEFAULT_POLL_TIMEOUT_MS
+from lamina.arrow.prefetching import DEFAULT_POLL_TIMEOUT_MS, ReadFiles
 from lamina.arrow.properties import ClientProperties, parse_properties
 from lamina.peer.listing import EARLIEST, LATEST
 from pyspark_lamina.columns import INCLUDE_HEADERS
@@ -23,7 +23,7 @@ MIN_PARTITIONS, MAX_RECORDS, MAX_BYTES = "minPartitions", "maxRecordsPerPartitio
 MAX_OFFSETS_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER = "maxOffsetsPerTrigger", "minOffsetsPerTrigger"
 MAX_RECORDS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER = "maxRecordsPerTrigger", "maxBytesPerTrigger"
 MAX_TRIGGER_DELAY, DEFAULT_TRIGGER_DELAY = "maxTriggerDelay", "15m"
-COMMIT_GROUP, VIEW = "commitGroup", "view"
+COMMIT_GROUP, VIEW, READ_FILES = "commitGroup", "view", "readFiles"
 POLL_TIMEOUT = "kafkaConsumer.pollTimeoutMs"
 METADATA_TTL = "partition.metadata.cache.ttl.ms"
 
@@ -34,7 +34,7 @@ KNOWN = (
     *(SUBSCRIBE, PATTERN, ASSIGN, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS, STRATEGY),
     *(START.timestamp, START.by_timestamp, START.offsets, END.timestamp, END.by_timestamp, END.offsets),
     *(MIN_PARTITIONS, MAX_RECORDS, MAX_BYTES, MAX_OFFSETS_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER),
-    *(MAX_RECORDS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MAX_TRIGGER_DELAY, COMMIT_GROUP, VIEW),
+    *(MAX_RECORDS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MAX_TRIGGER_DELAY, COMMIT_GROUP, VIEW, READ_FILES),
     *(POLL_TIMEOUT, METADATA_TTL, "groupIdPrefix", *_CHECKED_ONLY),
 )
 _NEED_TRIGGERS = (MAX_RECORDS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, COMMIT_GROUP)
@@ -78,6 +78,7 @@ class SourceOptions:
     trigger: TriggerLimits
     fails_on_data_loss: bool
     is_table: bool
+    read_files: ReadFiles
     poll_timeout_ms: int
     metadata_ttl_ms: int
     commit_group: str | None
@@ -104,6 +105,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions
         trigger=_trigger_limits(given),
         fails_on_data_loss=boolean(FAIL_ON_DATA_LOSS, given.get(FAIL_ON_DATA_LOSS, "true")),
         is_table=_is_table(given),
+        read_files=_read_files(given),
         poll_timeout_ms=_optional(given, POLL_TIMEOUT) or DEFAULT_POLL_TIMEOUT_MS,
         metadata_ttl_ms=_metadata_ttl_ms(given),
         commit_group=_commit_group(given),
@@ -163,6 +165,14 @@ def _is_table(given: Mapping[str, str]) -> bool:
     if view not in (_WHOLE, _TABLE):
         raise ReadError(f"{VIEW}: {view!r} is neither {_WHOLE} nor {_TABLE}")
     return view == _TABLE
+
+
+def _read_files(given: Mapping[str, str]) -> ReadFiles:
+    text = given.get(READ_FILES, ReadFiles.AUTO)
+    try:
+        return ReadFiles(text.strip().lower())
+    except ValueError:
+        raise ReadError(f"{READ_FILES}: {text!r} is none of {', '.join(ReadFiles)}") from None
 
 
 def _metadata_ttl_ms(given: Mapping[str, str]) -> int:

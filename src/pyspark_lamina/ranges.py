@@ -44,6 +44,7 @@ def as_tasks(
                 topic_id=topics[where[0]].topic_id if strict else None,
                 tolerates_loss=not strict,
                 poll_timeout_ms=options.poll_timeout_ms,
+                read_files=options.read_files,
             ),
             is_table=options.is_table,
             keeps_tombstones=is_stream,

@@ -19,7 +19,14 @@ def test_every_option_is_told_and_no_other() -> None:
 
 def test_what_is_ours_alone_is_marked() -> None:
     marked = set(re.findall(r"`(\w+)`\*", TABLE))
-    assert marked == {"maxBytesPerPartition", "maxRecordsPerTrigger", "maxBytesPerTrigger", "commitGroup", "view"}
+    assert marked == {
+        "maxBytesPerPartition",
+        "maxRecordsPerTrigger",
+        "maxBytesPerTrigger",
+        "commitGroup",
+        "view",
+        "readFiles",
+    }
 
 
 def test_refused_properties_are_told() -> None:

@@ -29,6 +29,7 @@ def test_topics_are_dataframes(own_broker: Callable[[], BrokerProcess], tmp_path
         topics = Topics(spark, broker.address)
         _rows_have_kafkas_columns(topics)
         _a_schema_chooses_columns(topics)
+        _tasks_that_see_the_files_read_them(topics)
         _a_view_is_made_in_sql(topics)
         _a_table_has_the_latest_of_each_key(topics)
         _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics, tmp_path / "official")
@@ -68,6 +69,15 @@ def _a_schema_chooses_columns(topics: Topics) -> None:
     assert rows(frame.orderBy("offset")) == [(number, b"k%d" % number) for number in range(3)]
     assert frame.rdd.getNumPartitions() == 3
     assert topics.load({"assign": '{"in-spark":[0]}', "endingTimestamp": "1"}, "topic string").count() == 0
+
+
+def _tasks_that_see_the_files_read_them(topics: Topics) -> None:
+    options = {"subscribe": "in-spark", "kafka.isolation.level": "read_committed"}
+    by_fetch, from_files = (
+        rows(topics.load({**options, "readFiles": how}).orderBy("partition", "offset")) for how in ("never", "require")
+    )
+    assert by_fetch == from_files
+    assert len(by_fetch) == 5
 
 
 def _a_view_is_made_in_sql(topics: Topics) -> None:

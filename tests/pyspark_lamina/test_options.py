@@ -8,6 +8,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from lamina.arrow.cluster import AtTime
 from lamina.arrow.cutting import Bounds
 from lamina.arrow.errors import ReadError
+from lamina.arrow.prefetching import ReadFiles
 from lamina.peer.listing import EARLIEST, LATEST
 from pyspark_lamina.options import SourceOptions, TriggerLimits, parse_options
 
@@ -28,7 +29,7 @@ def test_defaults_are_those_of_sparks_own_source() -> None:
     assert batch.trigger == TriggerLimits(max_delay_ms=15 * 60_000)
     assert batch.poll_timeout_ms == 120_000
     assert batch.metadata_ttl_ms == 0
-    assert (batch.commit_group, batch.is_table) == (None, False)
+    assert (batch.commit_group, batch.is_table, batch.read_files) == (None, False, ReadFiles.AUTO)
     assert [str(address) for address in batch.client.bootstrap] == ["one:1", "two:2"]
 
 
@@ -121,6 +122,7 @@ def test_limits_of_streams_do_not_matter_to_other_queries() -> None:
         ({"includeHeaders": "1"}, "includeHeaders: '1' is neither true nor false"),
         ({"minPartitions": "0"}, "minPartitions: 0 is not a number from 1"),
         ({"maxRecordsPerPartition": "-5"}, "maxRecordsPerPartition: -5 is not a number from 1"),
+        ({"readFiles": "always"}, "readFiles: 'always' is none of auto, never, require"),
         ({"maxBytesPerPartition": "much"}, "maxBytesPerPartition: 'much' is not a size such as 134217728 or 128m"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay: 'soon' is not a time such as 500ms, 30s or 15m"),
         ({"partition.metadata.cache.ttl.ms": "0"}, "partition.metadata.cache.ttl.ms: 0 is neither"),
