@@ -16,13 +16,12 @@ needs_compiler = pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc
 class FakeBroker:
     """Answers every request of four bytes with an error code, and counts connections.
 
-    It answers only once it has ``awaited`` connections: a load may be over before all of its connections are accepted.
+    It answers only once all ``awaited`` connections came, here or at others: a load may be over before that.
     """
 
-    def __init__(self, error: int = 0, awaited: int = 1) -> None:
+    def __init__(self, error: int = 0, awaited: threading.Barrier | None = None) -> None:
         self.connections = 0
         self._awaited = awaited
-        self._all_came = threading.Event()
         self._answer = struct.pack(">ih", 2, error)
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -40,13 +39,12 @@ class FakeBroker:
             except OSError:
                 return
             self.connections += 1
-            if self.connections == self._awaited:
-                self._all_came.set()
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(ConnectionError):
-            self._all_came.wait()
+            if self._awaited is not None:
+                self._awaited.wait()
             while connection.recv(8, socket.MSG_WAITALL):
                 connection.sendall(self._answer)
 
@@ -62,7 +60,8 @@ FRAME = struct.pack(">i4s", 4, b"what")
 
 @needs_compiler
 def test_connections_go_to_the_addresses_in_turn() -> None:
-    brokers = [FakeBroker(awaited=3), FakeBroker(awaited=2)]
+    all_came = threading.Barrier(5)
+    brokers = [FakeBroker(awaited=all_came), FakeBroker(awaited=all_came)]
     try:
         done = run_load([one.address for one in brokers], [FRAME] * 5, 4, 60, count=50)
     finally:
