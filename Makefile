@@ -22,7 +22,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 serve: venv
 	@$(BIN)/lamina serve $(ARGS)
 
-# Everything that needs neither a Kafka nor a Spark cluster; at most four minutes on two quiet cores.
+# Everything that needs neither a Kafka nor a Spark cluster; about five minutes on two quiet cores.
 test: venv
 	$(PYTEST) $(PARALLEL) -m "not kafka and not spark and not long and not faults_cluster"
 
@@ -142,7 +142,7 @@ bench-revisions: venv
 bench-cluster: venv
 	$(BIN)/python -m bench.cluster $(ARGS)
 
-# The cleaner beside that of a real Kafka, as it is by default and tuned, in about 35 minutes, on a machine that does
+# The cleaner beside that of a real Kafka, as it is by default and tuned, in about 25 minutes, on a machine that does
 # nothing else, with 10 GB of free disk and of free memory. ARGS as for bench-kafka. Writes docs/bench-cleaner.json and
 # draws docs/bench-cleaner.png.
 bench-cleaner: venv
