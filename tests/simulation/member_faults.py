@@ -69,6 +69,7 @@ class MemberFaults:
             self._cut_link,
             self._slow_link,
             self._drop_connections,
+            self._reject_connections,
             self._set_clock,
             self._lose_ensemble,
             self._cut_all_power if cuts_all_power else self._kill_all,
@@ -170,6 +171,17 @@ class MemberFaults:
         if node.is_up:
             self._story.tell("network", f"drops connections of {node.machine}")
             self._network.end_connections(node.process, lambda: self._rng.random() < 0.6)
+
+    async def _reject_connections(self) -> None:
+        """Nobody can tell it from a machine whose broker is dead, and it may reach the others."""
+        node = self._rng.choice(self._nodes)
+        if node.is_up:
+            self._story.tell("network", f"rejects who connects to {node.machine}")
+            self._network.reject(node.machine)
+            self._network.end_connections(node.process)
+            await asyncio.sleep(self._rng.uniform(0.05, 1.6))
+            self._story.tell("network", f"lets {node.machine} be reached again")
+            self._network.accept(node.machine)
 
     async def _isolate(self) -> None:
         """From all other brokers; perhaps from ZooKeeper too."""

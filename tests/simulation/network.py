@@ -49,6 +49,7 @@ class Network:
         self._listeners: dict[Address, Listener] = {}
         self._connections: dict[int, _Connection] = {}
         self._without_power: set[str] = set()
+        self._rejecting: set[str] = set()
         self._last_number = 0
 
     def link(self, source: str, target: str) -> Link:
@@ -93,6 +94,13 @@ class Network:
                 one.to_server.forget()
                 del self._connections[number]
 
+    def reject(self, machine: str) -> None:
+        """From now on a firewall answers for a machine that it refuses; what is connected stays so."""
+        self._rejecting.add(machine)
+
+    def accept(self, machine: str) -> None:
+        self._rejecting.discard(machine)
+
     # Connecting
 
     async def connect(self, machine: str, address: Address, client_id: str, limits: Limits) -> Connection:
@@ -101,7 +109,7 @@ class Network:
             await asyncio.Event().wait()
         listener = self._listeners.get(address)
         await self.link(address.host, machine).cross()
-        if listener is None or listener.process.is_dead:
+        if listener is None or listener.process.is_dead or address.host in self._rejecting:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         return self._connected(machine, address, listener, Connection(address, client_id, limits))
 

@@ -169,3 +169,17 @@ def test_nobody_listens_where_a_process_stopped(scenes: Callable[..., Scene]) ->
             await SimulatedConnector(scene.network, "client", "client").connect(ADDRESS, LIMITS)
 
     scene.play(client)
+
+
+def test_a_firewall_refuses_whoever_connects_and_leaves_connections(scenes: Callable[..., Scene]) -> None:
+    scene = scenes()
+
+    async def client(connection: Connection) -> None:
+        scene.network.reject("node")
+        with pytest.raises(ConnectionRefusedError):
+            await SimulatedConnector(scene.network, "client", "client").connect(ADDRESS, LIMITS)
+        await ask(connection)
+        scene.network.accept("node")
+        await SimulatedConnector(scene.network, "client", "client").connect(ADDRESS, LIMITS)
+
+    scene.play(client)

@@ -194,6 +194,54 @@ def test_a_broker_that_leaves_is_gone_at_once(ensemble: Ensemble) -> None:
     assert membership.session_id == 0
 
 
+def test_the_controller_takes_away_what_a_dead_process_holds_and_it_is_not_unregistered(ensemble: Ensemble) -> None:
+    membership, dead = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    tenure, epoch = membership.elect(), dead.brokers()[2][1]
+    assert tenure is not None
+    assert not membership.remove_dead(2, epoch - 1, tenure), "it has registered again"
+    assert membership.remove_dead(2, epoch, tenure)
+    assert set(membership.brokers()) == {1}
+    assert not dead.was_unregistered(), "it registers again, if it lives"
+    assert dead.try_register(registration("dir-2")) > epoch
+    assert not membership.remove_dead(2, epoch, tenure)
+    unregistered_epoch = dead.brokers()[2][1]
+    membership.unregister(2, unregistered_epoch, tenure)
+    assert dead.was_unregistered()
+
+
+def test_whoever_was_replaced_as_the_controller_takes_nobodys_registration_away(ensemble: Ensemble) -> None:
+    old, dead = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    tenure = old.elect()
+    assert tenure is not None
+    old.resign(tenure)
+    assert registered(ensemble.connect(), 3).elect() is not None
+    with pytest.raises(StoreConflict):
+        old.remove_dead(2, dead.brokers()[2][1], tenure)
+    assert set(old.brokers()) == {1, 2, 3}
+
+
+def test_any_broker_takes_a_dead_controller_out_of_its_office_together_with_its_registration(
+    ensemble: Ensemble,
+) -> None:
+    dead, other = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    tenure = dead.elect()
+    assert tenure is not None
+    assert other.remove_dead(1, dead.brokers()[1][1], None)
+    assert other.controller() is None
+    assert set(other.brokers()) == {2}
+    elected = other.elect()
+    assert elected is not None
+    assert elected.controller_epoch == tenure.controller_epoch + 1
+
+
+def test_without_an_office_nobody_but_the_controller_is_removed(ensemble: Ensemble) -> None:
+    membership, other = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    assert not membership.remove_dead(2, other.brokers()[2][1], None), "nobody is the controller"
+    assert membership.elect() is not None
+    assert not membership.remove_dead(2, other.brokers()[2][1], None)
+    assert set(membership.brokers()) == {1, 2}
+
+
 def test_the_controller_takes_a_registration_away(ensemble: Ensemble) -> None:
     membership, other = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
     tenure = membership.elect()

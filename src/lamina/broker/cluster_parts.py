@@ -20,6 +20,7 @@ from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.reports import OwnFacts
+from lamina.broker.metadata.silent_brokers import IsRefused
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.log_directories import LogDirectories
@@ -43,7 +44,9 @@ from lamina.clocks import Clocks
 from lamina.controller.election import ElectionFacts
 from lamina.image.image import Broker, Image
 from lamina.log.partition_log import PartitionLog
-from lamina.peer.connector import Connector, PlainConnector
+from lamina.peer.addresses import Address
+from lamina.peer.connector import Connector, PlainConnector, is_refused
+from lamina.peer.limits import Limits
 from lamina.settings.cluster import LAMINA_UNCLEAN_RECOVERY_WAIT_MS
 from lamina.settings.listeners import broker_listener_name
 from lamina.settings.topic import UNCLEAN_LEADER_ELECTION_ENABLE
@@ -211,6 +214,7 @@ def build_cluster_parts(
         storage.remembered,
         storage.remember,
         counters.replication,
+        _is_refused_by(connector_for(f"broker-{node_id}-looks"), listener_name, limits),
     )
     member = Member(
         node_id,
@@ -253,6 +257,14 @@ def build_cluster_parts(
         partitions,
         counters,
     )
+
+
+def _is_refused_by(connector: Connector, listener_name: str, limits: Limits) -> IsRefused:
+    async def refuses(broker: Broker) -> bool:
+        endpoint = broker.endpoints.get(listener_name)
+        return endpoint is not None and await is_refused(connector, Address(endpoint.host, endpoint.port), limits)
+
+    return refuses
 
 
 def _registration(storage: MemberStorage, clocks: Clocks, broker: Broker, last_epoch: int | None) -> Registration:

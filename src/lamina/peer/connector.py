@@ -10,7 +10,7 @@ import os
 import socket
 from typing import Any, Protocol
 
-from lamina.errors import NetworkError
+from lamina.errors import KafkaError, NetworkError
 from lamina.peer.addresses import Address
 from lamina.peer.connection import Connection
 from lamina.peer.limits import Limits
@@ -67,6 +67,19 @@ async def _resolved(address: Address) -> list[Any]:
         return await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     except ValueError as error:
         raise OSError("it cannot be the name of a host") from error
+
+
+async def is_refused(connector: Connector, address: Address, limits: Limits) -> bool:
+    """Whether nothing listens at an address of a machine that is there."""
+    try:
+        async with asyncio.timeout(limits.connect_timeout_ms / 1000):
+            connection = await connector.connect(address, limits)
+    except ConnectionRefusedError:
+        return True
+    except (KafkaError, OSError):
+        return False
+    connection.close()
+    return False
 
 
 async def open_connection(connector: Connector, address: Address, limits: Limits) -> Connection:

@@ -39,6 +39,8 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 LAST_REGISTRATIONS = "/lamina/registrations"
 """By broker an entry that stays, made anew together with each registration: its zxid is the epoch of the last one."""
+_FOUND_DEAD = b"found dead"
+"""The value of such an entry when another broker took the registration away, because the process was gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +167,17 @@ class Membership:
             self._store.transact([Set(path, value, found.version)])
 
     def was_unregistered(self) -> bool:
-        """Whether somebody took this broker's registration away. Its session, which would keep it, lasts."""
+        """Whether somebody took this broker out of the cluster. Its session, which would keep it in, lasts.
+
+        Not where another broker took this one for dead.
+        """
         session_id = self.session_id
         # In this order: what another session reads says nothing of this one.
         found = self._store.get(f"{BROKER_IDS}/{self._node_id}")
-        return session_id != 0 and found is None and self._store.session_id == session_id
+        last = self._store.get(self._last_path)
+        was_taken_for_dead = last is not None and last.value == _FOUND_DEAD
+        is_gone = found is None and not was_taken_for_dead
+        return session_id != 0 and is_gone and self._store.session_id == session_id
 
     def unregister(self, broker_id: int, broker_epoch: int, tenure: Tenure) -> None:
         """Take a broker's registration away; nothing if it has another one by now.
@@ -180,6 +188,27 @@ class Membership:
         found = self._store.get(path)
         if found is not None and found.created_zxid == broker_epoch:
             self._store.transact([Check(CONTROLLER_EPOCH, tenure.epoch_version), Delete(path, found.version)])
+
+    def remove_dead(self, broker_id: int, broker_epoch: int, tenure: Tenure | None) -> bool:
+        """Take away what the session of a dead process still holds; whether it was there.
+
+        The controller does it in its ``tenure``; without one, any broker does it to the controller, and ends its
+        office. Raises :class:`StoreConflict` where somebody was faster.
+        """
+        path, last_path = f"{BROKER_IDS}/{broker_id}", f"{LAST_REGISTRATIONS}/{broker_id}"
+        found, last, office = (self._store.get(one) for one in (path, last_path, CONTROLLER))
+        if found is None or last is None or found.created_zxid != broker_epoch:
+            return False
+        operations: list[Operation] = []
+        if tenure is not None:
+            operations.append(Check(CONTROLLER_EPOCH, tenure.epoch_version))
+        elif office is not None and office.owner == found.owner:
+            operations.append(Delete(CONTROLLER, office.version))
+        else:
+            return False
+        operations += [Set(last_path, _FOUND_DEAD, last.version), Delete(path, found.version)]
+        self._store.transact(operations)
+        return True
 
     def leave(self, tenure: Tenure | None = None) -> None:
         """Leave the cluster, and the office in which this broker may be; the others learn of both at once.

@@ -6,6 +6,7 @@ but for the time since boot, by which leases go: a test sets it.
 
 import asyncio
 import contextvars
+import errno
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -92,6 +93,10 @@ class Members:
         """The last of each that was killed."""
         self.isolated: set[int] = set()
         """Brokers that no other broker reaches, and that reach none."""
+        self.refused: set[int] = set()
+        """Live brokers behind a firewall that rejects whoever connects."""
+        self.without_process: set[int] = set()
+        """Brokers whose machines live, and refuse whoever connects."""
         self.closed_connections: list[str] = []
         """What ended a connection, as the broker would log it."""
 
@@ -124,6 +129,7 @@ class Members:
         parts.watch_directories(fatal.append)
         process = MemberProcess(storage.node_id, session, parts, fatal)
         self.up[process.id] = process
+        self.without_process.discard(process.id)
         endpoints = {name: Listener(name, CLIENTS, f"broker-{process.id}", port) for name, port in PORTS.items()}
         self._spawn(process, parts.start(Broker(process.id, endpoints, features=self.features)))
         return process
@@ -159,9 +165,14 @@ class Members:
         del self.up[node_id]
         self._cancel(process)
 
-    def kill(self, node_id: int, *, session_ends: bool = True) -> None:
-        """As ``kill -9``. What was written stays; its session may outlive it."""
+    def kill(self, node_id: int, *, session_ends: bool = True, machine_lives: bool = False) -> None:
+        """As a power cut, or as ``kill -9`` where the machine lives.
+
+        What was written stays; its session may outlive it.
+        """
         process = self.ended[node_id] = self.up.pop(node_id)
+        if machine_lives:
+            self.without_process.add(node_id)
         process.session.is_connected = False
         self._cut(process)
         self._cancel(process)
@@ -176,9 +187,7 @@ class Members:
             transport.end()
 
     def _cancel(self, process: MemberProcess) -> None:
-        for task in tuple(process.tasks):
-            task.cancel()
-        self.finish(_all_done(process.tasks))
+        self.finish(_all_cancelled(process.tasks))
 
     def close(self) -> None:
         for node_id in list(self.up):
@@ -313,10 +322,12 @@ class MemoryConnector:
 
     async def connect(self, address: Address, limits: Limits) -> Connection:
         await asyncio.sleep(0)
-        target, source = self._members.up.get(int(address.host.removeprefix("broker-"))), _NODE.get()
-        isolated = self._members.isolated
+        node_id, source = int(address.host.removeprefix("broker-")), _NODE.get()
+        target, isolated = self._members.up.get(node_id), self._members.isolated
+        if node_id in self._members.refused | self._members.without_process:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         if target is None or target.id in isolated or (source is not None and source.id in isolated):
-            raise ConnectionRefusedError
+            raise OSError(errno.EHOSTUNREACH, "No route to host")
         name = next(name for name, port in PORTS.items() if port == address.port)
         connection = Connection(address, self._client_id, limits)
         transport = MemoryTransport(self._members, target, name, connection)
@@ -391,6 +402,10 @@ def _counted_task(loop: asyncio.AbstractEventLoop, work: Any, **named: Any) -> "
     return task
 
 
-async def _all_done(tasks: set["asyncio.Task[Any]"]) -> None:
+async def _all_cancelled(tasks: set["asyncio.Task[Any]"]) -> None:
+    """Those too that others begin as they end."""
     while tasks:
+        for task in tuple(tasks):
+            if not task.cancelling():
+                task.cancel()
         await asyncio.sleep(0)

@@ -1,6 +1,8 @@
 """A cluster of real processes on a real ZooKeeper, which goes away."""
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,20 +13,23 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lamina.clocks import SYSTEM_CLOCKS
-from lamina.cluster.broker_status import BrokerState
+from lamina.cluster.broker_status import BrokerState, BrokerStatus
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.local_cluster import LocalCluster
 from tests.broker.process import COMMAND, SOURCES, eventually
 
 SESSION_MS = 6000
+LONGEST_SESSION_MS = 10_000
 SETTINGS = {"lamina.spark.master": "none", "zookeeper.session.timeout.ms": str(SESSION_MS)}
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
+def cluster(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
+    """Of two brokers; a test may give the time of their sessions."""
     monkeypatch.setenv("PYTHONPATH", str(SOURCES))
     cluster = LocalCluster(tmp_path / "cluster")
-    cluster.up(2, 0, SETTINGS)
+    session_ms = getattr(request, "param", SESSION_MS)
+    cluster.up(2, 0, SETTINGS | {"zookeeper.session.timeout.ms": str(session_ms)})
     yield cluster
     with suppress(ClusterError):
         cluster.kill()
@@ -71,28 +76,52 @@ def test_zookeeper_is_away_for_longer_than_a_session(cluster: LocalCluster) -> N
     assert [broker.state for broker in cluster.brokers()] == [BrokerState.RUNNING] * 2
 
 
-@pytest.mark.long
-def test_a_broker_that_was_just_killed_does_not_hold_up_who_looks(cluster: LocalCluster) -> None:
-    """It leads a partition and is the controller until its session ends; the other one answers."""
+def leading_controller(cluster: LocalCluster) -> tuple[BrokerStatus, BrokerStatus]:
+    """The controller, which leads one partition of a topic, and the other broker, which leads the other."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers(), "log_level": 0})
     eventually(lambda: admin.list_topics(timeout=10).controller_id in (1, 2))
-    controller = admin.list_topics(timeout=10).controller_id
+    controller_id = admin.list_topics(timeout=10).controller_id
     admin.create_topics([NewTopic("t", 2, 2)])["t"].result()
-    gone = next(broker for broker in cluster.brokers() if broker.id == controller)
-    other = next(broker for broker in cluster.brokers() if broker.id != controller)
-    cluster.kill_broker(gone.id)
-    began = SYSTEM_CLOCKS.monotonic_seconds()
-    words = [*COMMAND, "topics", "describe", "t", "--json", "--bootstrap-server", other.address]
-    described = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60)
-    assert SYSTEM_CLOCKS.monotonic_seconds() - began < 6
-    assert described.returncode == 1
-    partitions = json.loads(described.stdout)["partitions"]
-    assert {one["leader"]: one["latest"] for one in partitions} == {gone.id: None, other.id: 0}
-    (silent,) = [one["partition"] for one in partitions if one["leader"] == gone.id]
-    leader, controller_line = described.stderr.splitlines()
-    said = f"lamina: t-{silent}: its leader, broker {gone.id} at {gone.address}, does not answer; another is elected"
+    brokers = {broker.id: broker for broker in cluster.brokers()}
+    return brokers.pop(controller_id), brokers.popitem()[1]
+
+
+def described(broker: BrokerStatus) -> "subprocess.CompletedProcess[str]":
+    """What a broker tells of the topic."""
+    words = [*COMMAND, "topics", "describe", "t", "--json", "--bootstrap-server", broker.address]
+    return subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cluster", [LONGEST_SESSION_MS], indirect=True)
+def test_a_paused_broker_does_not_hold_up_who_looks(cluster: LocalCluster) -> None:
+    """It leads a partition and is the controller until its session ends; the other one answers."""
+    paused, other = leading_controller(cluster)
+    assert paused.pid is not None
+    os.kill(paused.pid, signal.SIGSTOP)
+    try:
+        told = described(other)
+    finally:
+        os.kill(paused.pid, signal.SIGCONT)
+    assert told.returncode == 1
+    partitions = json.loads(told.stdout)["partitions"]
+    assert {one["leader"]: one["latest"] for one in partitions} == {paused.id: None, other.id: 0}
+    (silent,) = [one["partition"] for one in partitions if one["leader"] == paused.id]
+    leader, controller_line = told.stderr.splitlines()
+    said = (
+        f"lamina: t-{silent}: its leader, broker {paused.id} at {paused.address}, does not answer; another is elected"
+    )
     assert leader.startswith(said)
     assert controller_line.startswith("lamina: the controller does not answer")
+
+
+@pytest.mark.long
+def test_a_controller_that_is_killed_is_replaced_before_its_session_ends(cluster: LocalCluster) -> None:
+    dead, other = leading_controller(cluster)
+    cluster.kill_broker(dead.id)
+    eventually(lambda: described(other).returncode == 0)
+    assert {one["leader"] for one in json.loads(described(other).stdout)["partitions"]} == {other.id}
+    assert any(f"broker {dead.id} is dead" in line for line in log_of(cluster, other.id)), log_of(cluster, other.id)
 
 
 @pytest.mark.long

@@ -31,6 +31,14 @@ from tests.store.memory_zookeeper import MemoryZooKeeper
 from tests.store.test_membership import registered
 
 
+async def never_refused(_: Broker) -> bool:
+    return False
+
+
+async def never_removed(broker: Broker) -> None:
+    raise AssertionError(f"broker {broker.id} is alive")
+
+
 def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]], *, is_begun: bool = True) -> None:
     async def main() -> None:
         store = MemoryZooKeeper().connect()
@@ -40,7 +48,9 @@ def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]], 
         metadata, loop = ZnodeMetadata(store), asyncio.get_running_loop()
         threads, counters = Threads(loop, SYSTEM_CLOCKS), ReplicationCounters()
         image, facts = metadata.load(), ElectionFacts()
-        controller = Controller(1, loop, tenure, image, metadata, threads, 0, facts, counters, lambda: None)
+        controller = Controller(
+            1, loop, tenure, image, metadata, threads, 0, facts, counters, never_refused, never_removed, lambda: None
+        )
         try:
             if is_begun:
                 await controller.begin({}, frozenset())

@@ -23,6 +23,7 @@ from lamina.store.cluster_identity import cluster_id
 from lamina.store.membership import Membership
 from lamina.store.registration import Registration
 from lamina.store.znodes import ZnodeMetadata
+from tests.broker.metadata.test_controller import never_refused, never_removed
 from tests.simulation.clocks import NodeClocks
 from tests.simulation.executor import SimulatedExecutor
 from tests.simulation.loop import VirtualLoop
@@ -56,6 +57,8 @@ class Office:
             UNCLEAN_WAIT_MS,
             NO_FACTS,
             ReplicationCounters(),
+            never_refused,
+            never_removed,
             lambda: None,
         )
         self._epochs: dict[int, int] = {}

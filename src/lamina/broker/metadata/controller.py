@@ -21,6 +21,7 @@ from lamina.broker.metadata.following import LONGEST_WAIT_MS, Answer, Asked
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reported import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
+from lamina.broker.metadata.silent_brokers import IsRefused, SilentBrokers
 from lamina.broker.threads import Threads, giving_way
 from lamina.controller.brokers import (
     Arrival,
@@ -68,9 +69,14 @@ class Controller:
         unclean_wait_ms: int,
         facts: ElectionFacts,
         counters: ReplicationCounters,
+        is_refused: IsRefused,
+        remove_dead: Callable[[Broker], Awaitable[object]],
         on_resigned: Callable[[], None],
     ) -> None:
-        """``image`` is what is stored; ``on_resigned`` is told once when this broker is not the controller any more."""
+        """``image`` is what is stored; ``on_resigned`` is told once when this broker is not the controller any more.
+
+        ``remove_dead`` takes the registration of a dead broker away.
+        """
         self.tenure = tenure
         self.stream = ChangeStream(tenure.controller_epoch, image)
         self._node_id = node_id
@@ -82,6 +88,7 @@ class Controller:
         """What elections must know and no image says."""
         self._counters = counters
         self._on_resigned = on_resigned
+        self._silent = SilentBrokers(loop, is_refused, self._is_expected, remove_dead)
         self._is_in_office = asyncio.Event()
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[int]] = set()
@@ -107,6 +114,7 @@ class Controller:
             logger.warning("no longer the controller of epoch %d: %s", self.tenure.controller_epoch, reason)
             self.stream.end()
             self._is_in_office.set()
+            self._silent.close()
             for task in list(self._waits):
                 task.cancel()
             self._on_resigned()
@@ -272,6 +280,13 @@ class Controller:
                 self._reports.pop(broker_id, None)
         self._registered = dict(registered)
 
+    def _is_expected(self, broker: Broker) -> bool:
+        """Whether a broker serves, by its last word, and so ought to follow."""
+        registered, report = self._registered.get(broker.id), self._reports.get(broker.id)
+        if registered is None or registered.epoch != broker.epoch or report is None:
+            return False
+        return report.is_ready and not report.is_draining
+
     def _wait_for_absent(self) -> None:
         """Partitions of which no member stopped cleanly wait for the others, but not for ever."""
         waiting = waiting_partitions(self.stream.image, self.facts)
@@ -334,9 +349,15 @@ class Controller:
         if broker is None or broker.epoch != broker_epoch:
             raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {broker_epoch}")
         self._check_supports(broker)
+        if broker_id == self._node_id:
+            return await self._answer(broker, asked)
+        with self._silent.asking(broker):
+            return await self._answer(broker, asked)
+
+    async def _answer(self, broker: Broker, asked: Asked) -> Answer:
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
-        await self._hear(broker_id, asked.report, asked.version if is_mine else None)
+        await self._hear(broker.id, asked.report, asked.version if is_mine else None)
         await self._is_in_office.wait()
         await self._take_report(broker, asked.report)
         if is_mine and asked.max_wait_ms > 0:

@@ -7,12 +7,15 @@ broker, nor know what a change means.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.following import Following, check_is_later
+from lamina.broker.metadata.silent_brokers import IsRefused, is_dead
 from lamina.broker.threads import Threads
 from lamina.controller.election import ElectionFacts
 from lamina.image.features import why_unsupported
@@ -46,6 +49,7 @@ class ControllerElection:
         remembered: MemberRecord,
         remember: Callable[[MemberRecord], None],
         counters: ReplicationCounters,
+        is_refused: IsRefused,
     ) -> None:
         """``facts`` are those with which a controller begins.
 
@@ -63,6 +67,7 @@ class ControllerElection:
         self._remembered = remembered
         self._remember = remember
         self._counters = counters
+        self._is_refused = is_refused
         self.changed = asyncio.Event()
         """Set when :meth:`look` may find something new."""
         self.controller: Controller | None = None
@@ -74,7 +79,8 @@ class ControllerElection:
         self._tenure: Tenure | None = None
         """Of an election that was won, while the metadata could not be read yet: it is tried again without another."""
         self._is_stopping = False
-        self._giving_up: dict[asyncio.Task[None], None] = {}
+        self._is_looking_at_controller = False
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def check_cluster(self) -> None:
         """Raise :class:`WrongCluster` in an ensemble that was wiped, or restored from an old copy."""
@@ -151,6 +157,8 @@ class ControllerElection:
             self._unclean_wait_ms,
             self._facts,
             self._counters,
+            self._is_refused,
+            partial(self._remove_dead, tenure=tenure),
             self._resigned,
         )
         self._set_controller(_brokers(registered).get(self._node_id))
@@ -160,16 +168,48 @@ class ControllerElection:
     async def _hear(self, controller: Controller, registered: Registered, timeout_ms: int) -> Registered:
         """Wait until all have reported that served under the controller before. Returns who is registered then.
 
-        One that is dead does not report while its session lasts, and may have lost what it would be elected for.
+        One that is dead does not report while it is registered, and may have lost what it would be elected for.
         """
         deadline = self._loop.time() + timeout_ms * _GHOST_TIMEOUTS / 1000
         silent = await controller.hear(_brokers(registered), _ready(registered))
+        for broker_id in silent & registered.keys():
+            self._spawn(self._remove_if_dead(_brokers(registered)[broker_id], controller.tenure))
         while silent and self._loop.time() < deadline:
             registered = await self._thread.run(self._membership.brokers)
             silent = await controller.hear(_brokers(registered), _ready(registered))
         if silent:
             logger.warning("brokers %s are registered and do not report", sorted(silent))
         return await self._thread.run(self._membership.brokers)
+
+    # Dead brokers
+
+    def suspect_controller(self) -> None:
+        """It did not answer: if its process is gone, somebody else is to be elected before its session ends."""
+        broker = self.controller_broker
+        if broker is not None and broker.id != self._node_id and not self._is_looking_at_controller:
+            self._is_looking_at_controller = True
+            self._spawn(self._look_at_controller(broker))
+
+    async def _look_at_controller(self, broker: Broker) -> None:
+        try:
+            await self._remove_if_dead(broker, None)
+        finally:
+            self._is_looking_at_controller = False
+
+    async def _remove_if_dead(self, broker: Broker, tenure: Tenure | None) -> None:
+        if await is_dead(broker, self._is_refused):
+            await self._remove_dead(broker, tenure)
+
+    async def _remove_dead(self, broker: Broker, tenure: Tenure | None) -> None:
+        """``tenure`` is that of this broker; without one the dead broker is the controller."""
+        try:
+            is_removed = await self._thread.run(lambda: self._membership.remove_dead(broker.id, broker.epoch, tenure))
+        except StoreError as error:
+            logger.debug("broker %d is dead, and its registration stays for now: %s", broker.id, error)
+            return
+        if is_removed:
+            logger.warning("broker %d is dead: nothing listens there any more, its registration is removed", broker.id)
+            self.changed.set()
 
     # Resigning
 
@@ -181,7 +221,7 @@ class ControllerElection:
     def stop(self) -> Tenure | None:
         """Campaign no more. Returns the tenure that ends: whoever leaves the cluster gives it back."""
         self._is_stopping = True
-        for task in self._giving_up:
+        for task in self._tasks:
             task.cancel()
         tenure = None if self.controller is None else self.controller.tenure
         self.resign("this broker stops")
@@ -196,9 +236,7 @@ class ControllerElection:
         controller, self.controller = self.controller, None
         self._set_controller(None)
         if controller is not None and not self._is_stopping:
-            task = self._loop.create_task(self._give_up(controller.tenure))
-            self._giving_up[task] = None
-            task.add_done_callback(self._giving_up.pop)
+            self._spawn(self._give_up(controller.tenure))
 
     async def _give_up(self, tenure: Tenure) -> None:
         try:
@@ -206,6 +244,11 @@ class ControllerElection:
         except StoreError as error:
             logger.debug("the controller's office ends with its session: %s", error)
         self.changed.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
 
 def check_supported(features: Features, supported: Mapping[str, range]) -> None:

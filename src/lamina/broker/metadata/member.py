@@ -21,7 +21,7 @@ from lamina.broker.metadata.registering import register
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequests
-from lamina.errors import InvalidRegistration, KafkaError, NotController
+from lamina.errors import InvalidRegistration, KafkaError, NetworkError, NotController
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
 from lamina.store.interface import StoreAway, StoreError, UnsupportedLevel, WrongCluster
@@ -245,6 +245,9 @@ class Member:
             return await self._ask_controller(self._epoch, asked)
         except InvalidRegistration as error:
             raise UnsupportedLevel(str(error)) from error
+        except NetworkError:
+            self.election.suspect_controller()
+            raise
 
     # Membership
 
@@ -326,8 +329,8 @@ class Member:
             self._on_unregistered()
 
     async def _register_again(self) -> None:
-        """The session is another one: what was ephemeral is gone, and the others count this broker as gone."""
-        logger.warning("the session was lost: this broker registers again")
+        """The session is another one, or this broker was taken for dead: the others count it as gone."""
+        logger.warning("the registration is gone: this broker registers again")
         self._session.hold(0)
         self.election.session_lost()
         await self.election.check_cluster()

@@ -1,0 +1,99 @@
+"""Brokers whose processes are gone are found before their sessions end, and those that live are left alone."""
+
+import pytest
+
+from lamina.errors import ErrorCode
+from tests.broker.cluster.conftest import NewMembers
+from tests.broker.cluster.members import Members
+
+
+@pytest.fixture
+def members(new_members: NewMembers) -> Members:
+    """Brokers 1, 2 and 3; broker 1 is the controller, broker 2 leads a partition, and the others are in sync."""
+    members = new_members()
+    for node_id in (1, 2, 3):
+        members.start(node_id)
+    members.create(1, "t", [[2, 3, 1]])
+    members.run_until(lambda: members.leads(2, "t") and members.produce(2, "t") == ErrorCode.NONE)
+    return members
+
+
+def kill_process(members: Members, node_id: int) -> None:
+    """Its machine lives, and ZooKeeper holds its session for good."""
+    members.kill(node_id, session_ends=False, machine_lives=True)
+
+
+def test_a_leader_whose_process_is_gone_is_replaced_while_its_session_lasts(members: Members) -> None:
+    kill_process(members, 2)
+    members.run_until(lambda: members.leads(3, "t"))
+    assert members.state("t").isr == (3, 1)
+    assert members.produce(3, "t") == ErrorCode.NONE
+
+
+def test_a_controller_whose_process_is_gone_is_replaced_while_its_session_lasts(members: Members) -> None:
+    epoch = members.up[2].image.controller_epoch
+    kill_process(members, 1)
+    members.run_until(lambda: members.controller().image.controller_epoch > epoch)
+    members.run_until(lambda: set(members.state("t").isr) == {2, 3})
+    assert members.produce(2, "t") == ErrorCode.NONE
+
+
+def test_the_controller_and_a_leader_that_die_together_are_both_replaced(members: Members) -> None:
+    kill_process(members, 1)
+    kill_process(members, 2)
+    members.run_until(lambda: members.leads(3, "t"))
+    assert members.controller().id == 3
+    assert members.state("t").isr == (3,)
+
+
+def test_a_machine_that_says_nothing_keeps_its_place_as_long_as_its_session(members: Members) -> None:
+    """Without power it cannot be told from a paused one."""
+    members.kill(2, session_ends=False)
+    members.run_for(2.0)
+    assert members.state("t").leader == 2
+    members.zookeeper.leave(members.ended[2].session)
+    members.run_until(lambda: members.leads(3, "t"))
+
+
+def test_a_cut_off_broker_keeps_its_registration(members: Members) -> None:
+    epochs = {one: members.up[one].member.broker_epoch for one in members.up}
+    for node_id in (1, 2):
+        members.isolate(node_id)
+        members.run_for(1.0)
+        members.heal()
+    members.run_for(0.5)
+    assert {one: members.up[one].member.broker_epoch for one in members.up} == epochs
+
+
+def test_a_live_broker_that_was_taken_for_dead_registers_again_and_serves(members: Members) -> None:
+    """A firewall before it rejects, and its connections were ended: nobody can tell it from a dead one."""
+    epoch = members.up[2].member.broker_epoch
+    members.refused.add(2)
+    members.isolated.add(2)
+    members._cut(members.up[2])
+    members.run_until(lambda: members.leads(3, "t"))
+    assert members.produce(2, "t", timeout_ms=200) != ErrorCode.NONE, "nobody else has it"
+    members.refused.clear()
+    members.heal()
+    members.run_until(lambda: members.up[2].member.broker_epoch > epoch)
+    members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
+    assert not members.up[2].is_unregistered
+    assert not members.up[2].fatal
+
+
+def test_a_live_controller_that_was_taken_for_dead_goes_on_as_a_broker(members: Members) -> None:
+    members.refused.add(1)
+    members._cut(members.up[1])
+    members.run_until(lambda: any(members.up[one].member.is_controller for one in (2, 3)))
+    members.refused.clear()
+    members.run_until(lambda: [one.member.is_controller for one in members.up.values()].count(True) == 1)
+    members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
+    assert not members.up[1].is_unregistered
+
+
+def test_a_broker_that_comes_back_at_once_finds_its_place(members: Members) -> None:
+    kill_process(members, 2)
+    members.start(2)
+    members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
+    members.run_for(1.0)
+    assert set(members.state("t").isr) == {1, 2, 3}

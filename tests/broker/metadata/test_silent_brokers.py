@@ -1,0 +1,158 @@
+"""When a broker that asks no more is looked at, and when it counts as dead."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from lamina.broker.metadata.silent_brokers import SilentBrokers, is_dead
+from lamina.image.image import Broker
+from tests.simulation.loop import VirtualLoop
+
+BROKER = Broker(1, {}, None, 5)
+
+
+class Scene:
+    """A broker, and what becomes of whoever connects to it."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.refuses = False
+        self.is_expected = True
+        self.looks: list[float] = []
+        """When each was."""
+        self.removed: list[float] = []
+        self._loop = loop
+        self.silent = SilentBrokers(loop, self._is_refused, lambda _: self.is_expected, self._remove)
+
+    async def _is_refused(self, _: Broker) -> bool:
+        self.looks.append(self._loop.time())
+        return self.refuses
+
+    async def _remove(self, _: Broker) -> None:
+        self.removed.append(self._loop.time())
+        self.is_expected = False
+
+
+@pytest.fixture
+def live() -> Iterator[Callable[[Callable[[Scene], Coroutine[Any, Any, None]]], None]]:
+    loop = VirtualLoop(Random(1))
+
+    def run(script: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+        loop.run(script(Scene(loop)), limit_s=60)
+
+    yield run
+    loop.close()
+
+
+Live = Callable[[Callable[[Scene], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "dead"),
+    [([True] * 3, True), ([False], False), ([True, False], False), ([True, True, False], False)],
+)
+def test_only_who_refuses_every_time_is_dead(refusals: Sequence[bool], dead: bool) -> None:
+    loop, left = VirtualLoop(Random(1)), list(refusals)
+
+    async def is_refused(_: Broker) -> bool:
+        return left.pop(0)
+
+    async def looked() -> bool:
+        return await is_dead(BROKER, is_refused)
+
+    try:
+        assert loop.run(looked(), limit_s=10) is dead
+    finally:
+        loop.close()
+    assert not left
+
+
+def test_one_whose_last_question_ends_and_that_refuses_is_removed_soon(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        with scene.silent.asking(BROKER):
+            await asyncio.sleep(2)
+            assert not scene.looks, "its question is open"
+        await asyncio.sleep(1)
+        [removed] = scene.removed
+        assert 2.1 <= removed < 2.4
+
+    live(script)
+
+
+def test_one_that_asks_again_is_not_looked_at(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        for _ in range(5):
+            with scene.silent.asking(BROKER):
+                await asyncio.sleep(2)
+            await asyncio.sleep(0.05)
+        with scene.silent.asking(BROKER):
+            await asyncio.sleep(2)
+            assert not scene.looks
+
+    live(script)
+
+
+def test_one_of_two_questions_that_ends_says_nothing(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        with scene.silent.asking(BROKER):
+            with scene.silent.asking(BROKER):
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(2)
+            assert not scene.looks
+
+    live(script)
+
+
+def test_one_that_asks_while_it_is_looked_at_is_not_removed(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        with scene.silent.asking(BROKER):
+            pass
+        await asyncio.sleep(0.15)
+        assert scene.looks
+        with scene.silent.asking(BROKER):
+            await asyncio.sleep(2)
+        assert not scene.removed
+
+    live(script)
+
+
+def test_one_that_refuses_nobody_is_looked_at_again_until_it_does(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        with scene.silent.asking(BROKER):
+            pass
+        await asyncio.sleep(3)
+        assert len(scene.looks) == 6
+        assert not scene.removed
+        scene.refuses = True
+        await asyncio.sleep(1)
+        assert len(scene.removed) == 1
+
+    live(script)
+
+
+def test_one_that_is_not_expected_is_not_looked_at(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses, scene.is_expected = True, False
+        with scene.silent.asking(BROKER):
+            pass
+        await asyncio.sleep(3)
+        assert not scene.looks
+
+    live(script)
+
+
+def test_nobody_is_looked_at_once_it_is_closed(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        with scene.silent.asking(BROKER):
+            pass
+        with scene.silent.asking(BROKER):
+            scene.silent.close()
+        await asyncio.sleep(3)
+        assert not scene.looks
+
+    live(script)
