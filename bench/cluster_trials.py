@@ -27,7 +27,7 @@ from bench.load import Load, LoadError, run_load
 from bench.machine import touch_memory
 from bench.replicas import await_until, leader_addresses
 from bench.results import Figure
-from bench.rounds import Trial, Values
+from bench.rounds import Trial, Values, again
 from bench.small_requests import (
     FETCHED_BYTES,
     PRODUCED_BYTES,
@@ -51,6 +51,8 @@ TOUCHED_BYTES = 3 << 30
 LATENCY_MESSAGES = 3_000
 CONNECTIONS = (16, 100)
 WARM_UP_CONNECTIONS = 16
+REPEATED = "produce-16"
+"""The row that shows whether the machine was the same at the end."""
 LEADERS = 3
 """Partitions of the topic that small requests go to: on a cluster each is led by another broker."""
 MEMORY_SHARE = 0.2
@@ -65,12 +67,14 @@ NewRequest = Callable[[str, int], SmallRequest]
 
 def all_trials(amounts: Amounts, long_rounds: int) -> list[Trial]:
     """``long_rounds`` are enough of what takes long."""
+    small = small_request_trials(amounts)
     return [
         *memory_trials(amounts, long_rounds),
-        *small_request_trials(amounts),
+        *small,
         *(batches_trial(value_bytes, amounts) for value_bytes in MESSAGES),
         one_at_a_time_trial(amounts),
         *fault_trials(amounts, long_rounds),
+        *(again(trial) for trial in small if trial.name == REPEATED),
     ]
 
 

@@ -47,13 +47,10 @@ class Cluster:
     def __init__(
         self,
         members: Mapping[int, Member],
-        session_seconds: float,
         find_controller: Callable[[Cluster], int],
         zookeeper: ZooKeeperServer | None = None,
     ) -> None:
         self.members = members
-        self.session_seconds = session_seconds
-        """How long a broker may be silent before others lead in its place."""
         self._find_controller = find_controller
         self._zookeeper = zookeeper
 
@@ -125,9 +122,7 @@ def all_clusters(root: Path) -> dict[str, Subject]:
     return {
         KAFKA: kafka_cluster(root / KAFKA),
         KAFKA_SMALL_HEAP: kafka_cluster(root / KAFKA_SMALL_HEAP, heap_flags(SMALL_HEAP_MEGABYTES)),
-        KAFKA_SAME_SESSION: kafka_cluster(
-            root / KAFKA_SAME_SESSION, settings=same_session, session_seconds=LAMINA_SESSION_SECONDS
-        ),
+        KAFKA_SAME_SESSION: kafka_cluster(root / KAFKA_SAME_SESSION, settings=same_session),
         ONE_KAFKA: Kafka(root / ONE_KAFKA, SETTINGS, KAFKA_SCRIPT_FLAGS),
         LAMINA: lamina_cluster(root / LAMINA),
     }
@@ -137,7 +132,6 @@ def kafka_cluster(
     root: Path,
     jvm_flags: tuple[str, ...] = KAFKA_SCRIPT_FLAGS,
     settings: Mapping[str, str] | None = None,
-    session_seconds: float = KAFKA_SESSION_SECONDS,
 ) -> Cluster:
     """Every broker is a voter too."""
     ports = {broker: free_port() for broker in BROKERS}
@@ -156,7 +150,7 @@ def kafka_cluster(
         )
         for broker, port in ports.items()
     }
-    return Cluster(members, session_seconds, _controller_of_kafka)
+    return Cluster(members, _controller_of_kafka)
 
 
 def lamina_cluster(root: Path) -> Cluster:
@@ -168,7 +162,7 @@ def lamina_cluster(root: Path) -> Cluster:
         )
         for broker in BROKERS
     }
-    return Cluster(members, LAMINA_SESSION_SECONDS, _controller_of_lamina, zookeeper)
+    return Cluster(members, _controller_of_lamina, zookeeper)
 
 
 def _controller_of_lamina(cluster: Cluster) -> int:

@@ -98,7 +98,7 @@ def run(bench: Bench) -> str | None:
         missing=[name for name in names if name not in measured],
         results=results,
     )
-    is_whole = not report.missing and not options.quick and options.rounds >= ROUNDS
+    is_whole = not report.missing and not options.quick and options.rounds >= ROUNDS and not report.disturbances
     file = options.json or (PUBLISHED if is_whole and bench.is_published else UNPUBLISHED) / f"{bench.name}.json"
     picture = file.with_suffix(".png")
     write_report(report, file)

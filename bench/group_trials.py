@@ -31,8 +31,6 @@ from lamina.wire.codec import encode_request
 
 COMMITTERS = 16
 LOADING_ROUNDS = 3
-REBALANCE_WARM_UP_SHARE = 1 / 3
-"""A rebalance is too short to be the same twice: most of its warm-ups last as long as they may."""
 REBALANCES = 3
 """In a round, one after the other, of groups of their own."""
 MEMBERS = 100
@@ -75,7 +73,7 @@ def group_trials(amounts: Amounts) -> list[Trial]:
                 partial(_rebalance, protocol),
                 VERSUS,
                 f"rebalance-{protocol}",
-                amounts.warm_up_seconds * REBALANCE_WARM_UP_SHARE,
+                amounts.warm_up_seconds,
             )
             for protocol in ("classic", "consumer")
         ),

@@ -44,10 +44,10 @@ BENCH = Bench(
     contestants={KAFKA: f"Kafka {VERSION}", LAMINA: "Lamina"},
     pairs=(Pair(rival=KAFKA, ours=LAMINA),),
     notes=(
-        "Before a load is measured each side runs it until two windows in a row, of 3 s, differ by less than 3 %, for "
-        "60 s at most (rebalances 20 s); loads of the same API share that and run once more in their own shape. "
-        "Start, memory and the restart are measured without: they are of brokers as they come. Ratios are Lamina's "
-        "figure divided by Kafka's; who is ahead was better in every round, by 2 % or more.",
+        "Before a load is measured each side runs it for 21 s at least and 60 s at most, until two windows of 3 s in a "
+        "row differ by less than 3 %; loads of the same API share that. Start, "
+        "memory and the restart are measured without: they are of brokers as they come. Ratios are Lamina's figure "
+        "divided by Kafka's, round by round; who is ahead was better in every round, by 2 % or more.",
         f"Kafka's JVM: {' '.join(KAFKA_SCRIPT_FLAGS[:3])} and the rest of its start script's flags, where nothing else "
         "is said. Its append linger is group.coordinator.append.linger.ms, 5 by default. CPU and memory are those of "
         "all processes of a broker. Both brokers log to files.",

@@ -38,7 +38,7 @@ LEGEND_TEXT = (
     "Every bar begins at zero and ends at the median, on one scale for each figure; the thin line goes from the least "
     "round to the most. “2.00× better”: the median is twice the rival's where more is better, half of it where less "
     "is; “worse” the other way round. “even”: closer than 2 %. “rounds disagree”: one was better in some rounds, the "
-    "other in others; the ratio is Lamina's median divided by Kafka's."
+    "other in others; the ratio is the median of Lamina's figure divided by Kafka's, round by round."
 )
 AHEAD_COLOURS: Mapping[Ahead, str] = {"ours": "#226344", "rival": "#b4420f", "even": PALE, "disagree": PALE}
 
@@ -102,11 +102,11 @@ def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
         figure = block[0].figure
         better = "" if figure.better == "neither" else f", {figure.better} is better"
         title = f"{name} ({figure.unit}{better})"
-        yield Named(title, tuple(Block(result.figure.variant, _bars(result, pairs)) for result in block))
+        greatest = max(max(values) for result in block for values in result.rounds.values()) or 1.0
+        yield Named(title, tuple(Block(result.figure.variant, _bars(result, pairs, greatest)) for result in block))
 
 
-def _bars(result: Result, pairs: Sequence[Pair]) -> tuple[Bar, ...]:
-    greatest = max(max(values) for values in result.rounds.values()) or 1.0
+def _bars(result: Result, pairs: Sequence[Pair], greatest: float) -> tuple[Bar, ...]:
     bars = []
     for pair in pairs:
         for contestant in pair:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,8 +18,8 @@ from typing import Any
 from rich.console import Console
 
 from bench.picture import draw
-from bench.results import Figure, Pair, Result
-from bench.table import markdown, terminal_table
+from bench.results import Figure, Pair, Result, Spread, disturbed
+from bench.table import markdown, number, terminal_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Report:
                 "trial": result.trial,
                 **asdict(result.figure),
                 "rounds": {contestant: list(values) for contestant, values in result.rounds.items()},
-                "ratios": {f"{pair.ours} / {pair.rival}": result.ratio(pair) for pair in self.pairs},
+                "unsteady": list(result.unsteady),
+                "ratios": {f"{pair.ours} / {pair.rival}": _finite(result.ratio(pair)) for pair in self.pairs},
                 "ahead": {f"{pair.ours} / {pair.rival}": result.ahead(pair) for pair in self.pairs},
             }
             for result in self.results
@@ -58,6 +60,7 @@ class Report:
             "is_quick": self.is_quick,
             "seconds": round(self.seconds, 1),
             "missing": list(self.missing),
+            "disturbances": self.disturbances,
             "results": rows,
         }
 
@@ -68,6 +71,7 @@ class Report:
                 row["trial"],
                 Figure(row["group"], row["name"], row["unit"], row["better"], row["variant"]),
                 {contestant: tuple(values) for contestant, values in row["rounds"].items()},
+                tuple(row.get("unsteady", ())),
             )
             for row in document["results"]
         ]
@@ -85,6 +89,15 @@ class Report:
         )
 
     @property
+    def disturbances(self) -> list[str]:
+        """What shows that the machine did something else meanwhile, each in a sentence."""
+        return [
+            f"{self.contestants[who]} gave {number(first)} {figure.unit} in {figure.name}, {figure.variant}, "
+            f"and {number(last)} at the end."
+            for figure, who, first, last in disturbed(self.results)
+        ]
+
+    @property
     def foot(self) -> list[str]:
         """Lines that belong under every table and picture."""
         how = f"Medians of {self.rounds} interleaved rounds, A B B A, least and most in brackets{self._fewer_rounds()}."
@@ -92,12 +105,28 @@ class Report:
             how = "One round only."
         if self.is_quick:
             how += " A short run, to see that everything works: these figures are not for publication."
+        if self.disturbances:
+            how += f" Not for publication, for the machine was disturbed: {' '.join(self.disturbances)}"
         if self.missing:
             how += f" Not measured: {', '.join(self.missing)}."
         shown = ", ".join(
             f"{value} cores" if name == "cores" else _named(name, value) for name, value in self.machine.items()
         )
-        return [how, *self.notes, f"{shown}. The run took {max(round(self.seconds / 60), 1)} minutes."]
+        return [
+            how,
+            *self._unsteady(),
+            *self.notes,
+            f"{shown}. The run took {max(round(self.seconds / 60), 1)} minutes.",
+        ]
+
+    def _unsteady(self) -> list[str]:
+        """Such as "Still changing after the longest warm-up: Kafka in rebalance-consumer."."""
+        named = [
+            f"{self.contestants[who]} in {trial}"
+            for trial, unsteady in {result.trial: result.unsteady for result in self.results}.items()
+            for who in unsteady
+        ]
+        return [f"Still changing after the longest warm-up: {', '.join(named)}."] if named else []
 
     def _fewer_rounds(self) -> str:
         """Such as "; 3 of start, memory": trials that ran less often."""
@@ -107,6 +136,11 @@ class Report:
             if count < self.rounds:
                 fewer.setdefault(count, {})[result.trial] = None
         return "".join(f"; {count} of {', '.join(trials)}" for count, trials in fewer.items())
+
+
+def _finite(found: Spread | None) -> list[float | None] | None:
+    """JSON has no infinity."""
+    return None if found is None else [value if math.isfinite(value) else None for value in found]
 
 
 def _named(name: str, value: str) -> str:

@@ -6,6 +6,7 @@ is seen in one run of the same clients, with rounds interleaved. Needs no Kafka.
 
 from __future__ import annotations
 
+import compileall
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,10 @@ def extract(revision: str, directory: Path) -> Path:
     directory.mkdir()
     archive = subprocess.run(["git", "-C", str(PROJECT), "archive", revision, "src"], check=True, capture_output=True)
     subprocess.run(["tar", "-x", "-C", str(directory)], check=True, input=archive.stdout)
-    return directory / "src"
+    sources = directory / "src"
+    # As those of the checkout are, that have run before: a first start would compile them.
+    compileall.compile_dir(sources, quiet=1)
+    return sources
 
 
 def subjects(revision: str, root: Path) -> Mapping[str, Subject]:
@@ -75,7 +79,8 @@ def bench_from(revision: str) -> Bench:
 
 if __name__ == "__main__":
     before = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else ""
-    known = ["git", "-C", str(PROJECT), "rev-parse", "--verify", "--quiet", f"{before}^{{commit}}"]
-    if not before or subprocess.run(known, stdout=subprocess.DEVNULL).returncode:
+    known = ["git", "-C", str(PROJECT), "rev-parse", "--verify", "--quiet", "--short=12", f"{before}^{{commit}}"]
+    revision = subprocess.run(known, capture_output=True, text=True).stdout.strip() if before else ""
+    if not revision:
         sys.exit(f"{before or 'nothing'} is not a revision of this repository; try: make bench-revisions BEFORE=HEAD~1")
-    sys.exit(run(bench_from(before)))
+    sys.exit(run(bench_from(revision)))

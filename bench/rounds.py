@@ -1,10 +1,11 @@
 """Trials in interleaved rounds: A B B A …, after each contestant has been warmed up for what is measured.
 
-Before the first round of a trial its own load is run on every contestant, not measured, until two windows in a row give
-figures that differ by less than 3 %, or for as long as the trial says at most: a JVM answers ten times as many requests
-after twenty seconds of an API as in the first. Trials of the same API share that; each is run once more in its own
-shape, unless it says how to warm up. While one contestant is measured the others are up and idle, unless the trial
-starts brokers itself. Owns the order and which brokers are up. Must not know what a trial does.
+Before the first round of a trial its own load is run on every contestant, not measured, for a third of the time that
+the trial says at most, and then until two windows in a row give figures that differ by less than 3 %: a JVM answers ten
+times as many requests after twenty seconds of an API as in the first. Who was never steady is named with the result.
+Trials of the same API share that; each is run once more in its own shape, unless it says how to warm up. While one
+contestant is measured the others are up and idle, unless the trial starts brokers itself. Owns the order and which
+brokers are up. Must not know what a trial does.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from bench.results import Figure, Result
+from bench.results import AGAIN, Figure, Result
 from bench.subjects import Subject
 
 Values = tuple[float, ...]
@@ -23,6 +24,8 @@ STEADY = 0.03
 """Windows that differ by less are of a contestant that is warm."""
 WINDOWS = 20
 """Of the longest warm-up."""
+LEAST_WINDOWS = 7
+"""Sooner nobody counts as steady: a compiler that runs beside the load may give the same twice by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,19 @@ class Trial:
     api: str = ""
     """What is warm after the warm-up; none is needed if empty."""
     warm_up_seconds: float = 0.0
-    """At most; if it is 0, one run is enough."""
+    """At most, and a third of it at least; if it is 0, one run is enough."""
     warm_up: Callable[[Subject, str], Values] | None = None
     """What is run for that, and only for that; if there is none, the trial itself. Its first figure is looked at."""
     starts_brokers: bool = False
     """It finds its broker stopped, and leaves it so."""
     most_rounds: int | None = None
     """Of a trial that takes long and gives nearly the same each time."""
+
+
+def again(trial: Trial) -> Trial:
+    """The same once more, to be run at the end: was the machine as it had been?"""
+    figures = tuple(replace(figure, variant=f"{figure.variant}, at the end") for figure in trial.figures)
+    return replace(trial, name=trial.name + AGAIN, figures=figures)
 
 
 def interleaved(contestants: Sequence[str], rounds: int) -> Iterator[tuple[int, str]]:
@@ -63,6 +72,8 @@ class Contest:
     _up: set[str] = field(default_factory=set)
     _warm: set[tuple[str, str]] = field(default_factory=set)
     """Brokers, each with an API that it is warm for."""
+    _unsteady: set[tuple[str, str]] = field(default_factory=set)
+    """Of these, the ones that were still changing after the longest warm-up."""
 
     def measure(self, trials: Sequence[Trial]) -> Iterator[list[Result]]:
         """The results of each trial as soon as they are there."""
@@ -74,8 +85,14 @@ class Contest:
             for _, contestant in interleaved(list(trial.subjects), rounds):
                 subject = self.subjects[trial.subjects[contestant]]
                 values[contestant].append(trial.run(subject, new_topic(trial)))
+            unsteady = tuple(who for who, name in trial.subjects.items() if (name, trial.api) in self._unsteady)
             yield [
-                Result(trial.name, figure, {who: [each[place] for each in found] for who, found in values.items()})
+                Result(
+                    trial.name,
+                    figure,
+                    {who: [each[place] for each in found] for who, found in values.items()},
+                    unsteady,
+                )
                 for place, figure in enumerate(trial.figures)
             ]
 
@@ -87,6 +104,7 @@ class Contest:
             self.subjects[name].stop()
             self._up.remove(name)
             self._warm = {(broker, api) for broker, api in self._warm if broker != name}
+            self._unsteady = {(broker, api) for broker, api in self._unsteady if broker != name}
         for name in sorted(wanted - self._up):
             self.subjects[name].start()
             self._up.add(name)
@@ -94,26 +112,29 @@ class Contest:
             self._warm_up(trial, name)
 
     def _warm_up(self, trial: Trial, name: str) -> None:
-        is_warm = (name, trial.api) in self._warm
-        if is_warm and trial.warm_up is not None:
-            return
-        self.tell(f"warming {name} up for {trial.name}")
-        run = trial.warm_up or trial.run
-        self._run_until_steady(trial, self.subjects[name], run, 0.0 if is_warm else trial.warm_up_seconds)
-        self._warm.add((name, trial.api))
+        subject, state = self.subjects[name], (name, trial.api)
+        if state not in self._warm:
+            self.tell(f"warming {name} up for {trial.name}")
+            self._warm.add(state)
+            if not _becomes_steady(trial, subject, trial.warm_up or trial.run):
+                self._unsteady.add(state)
+                self.tell(f"not steady after {trial.warm_up_seconds:.3g} s")
+        elif trial.warm_up is None:
+            trial.run(subject, new_topic(trial))
 
-    def _run_until_steady(
-        self, trial: Trial, subject: Subject, run: Callable[[Subject, str], Values], at_most_seconds: float
-    ) -> None:
-        began = time.monotonic()
-        before = _window(trial, subject, run, at_most_seconds / WINDOWS)
-        while time.monotonic() - began < at_most_seconds:
-            now = _window(trial, subject, run, at_most_seconds / WINDOWS)
-            if abs(now - before) < STEADY * before:
-                return
-            before = now
-        if at_most_seconds:
-            self.tell(f"not steady after {at_most_seconds:.3g} s")
+
+def _becomes_steady(trial: Trial, subject: Subject, run: Callable[[Subject, str], Values]) -> bool:
+    """Run it for as long as the trial says at most. Without a time one run is enough."""
+    longest, window = trial.warm_up_seconds, trial.warm_up_seconds / WINDOWS
+    began = time.monotonic()
+    before = _window(trial, subject, run, window)
+    while time.monotonic() - began < longest:
+        now = _window(trial, subject, run, window)
+        is_alike = abs(now - before) < STEADY * before
+        if is_alike and time.monotonic() - began >= LEAST_WINDOWS * window:
+            return True
+        before = now
+    return not longest
 
 
 def _window(trial: Trial, subject: Subject, run: Callable[[Subject, str], Values], seconds: float) -> float:

@@ -6,6 +6,7 @@ is ahead, the ratio says so. Pure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 
@@ -36,8 +37,14 @@ def ratio(found: Spread | None) -> str:
     """With two decimals, or as many as a small one needs."""
     if found is None:
         return NOTHING
-    middle, least, most = (f"{value:.2f}" if value >= 0.1 else f"{value:.2g}" for value in found)
+    middle, least, most = (_ratio(value) for value in found)
     return middle if least == most else f"{middle} ({least}–{most})"
+
+
+def _ratio(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 # In a terminal

@@ -24,7 +24,7 @@ from bench.group_trials import group_trials, loading_trial
 from bench.librdkafka import consume_seconds, create_topic, delete_topic, end_offset, produce_seconds
 from bench.load import Load, LoadError, run_load
 from bench.results import Figure
-from bench.rounds import Trial, Values
+from bench.rounds import Trial, Values, again
 from bench.small_requests import (
     FETCHED_BYTES,
     PRODUCED_BYTES,
@@ -39,6 +39,8 @@ from bench.usage import cpu_seconds, resident_bytes
 
 CONNECTIONS = (1, 16, 100)
 WARM_UP_CONNECTIONS = 16
+REPEATED = "produce-16"
+"""The row that shows whether the machine was the same at the end."""
 STEADY_ROUNDS = 3
 """Of what takes long and gives nearly the same every time: start, memory and restart."""
 MEMORY_SHARE = 0.2
@@ -51,9 +53,10 @@ START = "Start and memory"
 
 
 def all_trials(amounts: Amounts) -> list[Trial]:
+    small = small_request_trials(amounts)
     return [
         *start_trials(amounts),
-        *small_request_trials(amounts),
+        *small,
         *(batches_trial(value_bytes, amounts) for value_bytes in MESSAGES),
         *shared_trials(amounts),
         one_at_a_time_trial(amounts),
@@ -62,6 +65,7 @@ def all_trials(amounts: Amounts) -> list[Trial]:
         *group_trials(amounts),
         *memory_trials(amounts),
         loading_trial(amounts),
+        *(again(trial) for trial in small if trial.name == REPEATED),
     ]
 
 

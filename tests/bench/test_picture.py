@@ -30,6 +30,12 @@ def test_bars_share_a_scale_from_zero_to_the_most_of_their_figure() -> None:
     assert (lamina.least, lamina.share, lamina.most) == (0.8, 0.9, 1.0)
 
 
+def test_variants_of_a_figure_share_its_scale() -> None:
+    (section,) = lay_out([result([20], [40], variant="1"), result([50], [100], variant="16")], [PAIR])
+    first, last = section.figures[0].blocks
+    assert [bar.share for bar in (*first.bars, *last.bars)] == [0.2, 0.4, 0.5, 1.0]
+
+
 def test_a_bar_says_its_value_with_range_and_unit_and_ours_says_who_is_ahead() -> None:
     (section,) = lay_out([result([20, 40, 50], [80, 90, 100])], [PAIR])
     assert section.figures[0].name == "requests (/s, more is better)"

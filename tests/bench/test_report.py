@@ -72,6 +72,14 @@ def test_the_foot_says_what_the_figures_are_not() -> None:
     assert "Not measured: start, loading." in how
 
 
+def test_the_foot_names_who_was_not_steady_and_a_machine_that_was_disturbed() -> None:
+    first = replace(RESULTS[0], unsteady=("kafka",))
+    last = replace(result([2.0, 2.0, 2.0], [2.0, 2.0, 2.0]), trial="trial-again")
+    how, unsteady, *_ = replace(REPORT, results=[first, last]).foot
+    assert how.endswith("disturbed: Lamina gave 5 /s in requests, 16, and 2 at the end.")
+    assert unsteady == "Still changing after the longest warm-up: Kafka in trial."
+
+
 def test_markdown_is_printed_from_a_report(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,8 +1,11 @@
 """Medians, ranges, and who may be called ahead."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
-from bench.results import Better, Pair, Spread, spread
+from bench.results import Better, Pair, Spread, disturbed, spread
 from tests.bench.comparisons import PAIR, result
 
 
@@ -17,12 +20,22 @@ def test_a_contestant_that_did_not_take_part_has_no_figure_and_no_ratio() -> Non
     assert (found.of("kafka-tuned"), found.ratio(other), found.ahead(other)) == (None, None, None)
 
 
-def test_a_ratio_is_of_the_medians_and_its_range_of_the_rounds_in_their_order() -> None:
-    assert result([1, 2, 4], [2, 6, 8]).ratio(PAIR) == Spread(median=3.0, least=2.0, most=3.0)
+def test_a_ratio_is_the_median_of_those_of_the_rounds_in_their_order() -> None:
+    assert result([1, 2, 4], [2, 6, 8]).ratio(PAIR) == Spread(median=2.0, least=2.0, most=3.0)
 
 
-def test_there_is_no_ratio_to_nothing() -> None:
-    assert result([0, 0.01, 0.01], [0.01, 0.01, 0.01]).ratio(PAIR) is None
+def test_whoever_has_something_where_the_rival_has_nothing_is_told_apart() -> None:
+    found = result([0, 0, 0], [0.01, 0.01, 0.01], "less")
+    assert found.ratio(PAIR) == Spread(math.inf, math.inf, math.inf)
+    assert found.ahead(PAIR) == "rival"
+    assert result([0, 0, 0], [0, 0, 0], "less").ahead(PAIR) == "even"
+
+
+def test_a_repeated_trial_that_gives_something_else_shows_a_disturbed_machine() -> None:
+    first = result([10, 10, 10], [20, 20, 20])
+    last = replace(result([11, 11, 11], [30, 30, 30]), trial="trial-again")
+    assert list(disturbed([first])) == []
+    assert list(disturbed([first, last])) == [(first.figure, "lamina", 20, 30)]
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,34 @@ def test_a_contestant_is_warmed_up_until_two_windows_are_alike(
     assert ("not steady after 10 s" in told) == (speeds[runs - 1] == 50)
 
 
+def test_nobody_is_steady_before_a_third_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, story, runs = Clock(monkeypatch), Story("a"), []
+
+    def warm_up(subject: Any, topic: str) -> Values:
+        clock.now += 3
+        runs.append(topic)
+        return (10.0,)
+
+    ((result,),) = story.contest.measure([story.trial("x", "a", api="produce", warm_up_seconds=60.0, warm_up=warm_up)])
+    assert len(runs) == 7
+    assert result.unsteady == ()
+
+
+def test_who_is_never_steady_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, story, speeds = Clock(monkeypatch), Story("a", "b"), count(1)
+
+    def warm_up(subject: Any, topic: str) -> Values:
+        clock.now += 3
+        return (float(next(speeds)) if subject.name == "b" else 1.0,)
+
+    ((result,),) = story.contest.measure(
+        [story.trial("x", "a", "b", api="produce", warm_up_seconds=60.0, warm_up=warm_up)]
+    )
+    assert result.unsteady == ("b",)
+
+
 def test_a_window_has_as_many_runs_as_it_has_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, story, found = Clock(monkeypatch), Story("a"), [10.0, 20.0, 14.0, 16.0]
+    clock, story, found = Clock(monkeypatch), Story("a"), [10.0, 20.0, 14.0, 16.0] * 3
 
     def warm_up(subject: Any, topic: str) -> Values:
         clock.now += 2

@@ -25,7 +25,7 @@ def test_every_load_is_warmed_up_for_up_to_a_minute_but_start_memory_and_restart
     assert {trial.name for trial in trials if not trial.api} == COLD
     for api in {trial.api for trial in trials} - {""}:
         seconds = max(trial.warm_up_seconds for trial in trials if trial.api == api)
-        assert seconds == (20 if api.startswith("rebalance") else 60)
+        assert seconds == 60
     assert max(trial.warm_up_seconds for trial in all_trials(QUICK)) < 10
     assert {name for trial in trials for name in trial.subjects.values()} <= all_subjects(tmp_path).keys()
 
