@@ -64,8 +64,10 @@ def move(
         return attempts.status
     broker_id = _only_broker(kept_on) if broker_id is None else broker_id
     partitions = [key for key, brokers in kept_on.items() if broker_id in brokers]
-    for topic, index in kept_on.keys() - set(partitions):
+    for topic, index in sorted(kept_on.keys() - set(partitions)):
         attempts.fail(f"{topic}-{index}", ClientError(f"broker {broker_id} has no replica of it"))
+    if not partitions:  # There may be no such broker: it would be waited for in vain.
+        return attempts.status
     directories = LogDirectories(cluster, broker_id)
     before = directories.described(partitions)
     if path not in before.paths:
