@@ -1,5 +1,6 @@
 """Several log directories: some that cannot be opened, that changed their order or paths, or hold a partition twice."""
 
+import asyncio
 import logging
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from lamina.log.directory import LogDirectory
 from lamina.log.names import is_deleted_directory
 from lamina.settings.resolve import resolve_broker
 from lamina.storage import StartError, open_storage
+from tests.broker.broken_disk import break_paths
 from tests.broker.in_process import PRODUCE, PRODUCE_VERSION, InProcessBroker, batch_of
 
 PARTITIONS = 4
@@ -65,6 +67,24 @@ def test_a_directory_that_cannot_be_opened_takes_only_its_partitions_offline(tmp
     broker.start()
     assert {index: broker.produce("t", 1, partition=index) for index in there} == dict.fromkeys(there, 1)
     broker.close()
+
+
+def test_a_directory_that_fails_in_a_clean_stop_is_let_go_of_and_the_others_stop_cleanly(tmp_path: Path) -> None:
+    loop = asyncio.new_event_loop()
+    settings = {"log.dirs": f"{tmp_path / 'one'},{tmp_path / 'two'}"}
+    broker = InProcessBroker(tmp_path / "data", settings, loop=loop)
+    broker.create("t", partitions=PARTITIONS)
+    assert produce_to_all(broker) == [0] * PARTITIONS
+    loop.run_until_complete(broker.parts.stop())
+    with pytest.MonkeyPatch.context() as patched:
+        break_paths(patched, lambda path: path.startswith(str(tmp_path / "one" / "replication-offset-checkpoint")))
+        [why] = loop.run_until_complete(broker.parts.close())
+    assert f"the stop was not clean: the log directory {tmp_path / 'one'} is offline" in why
+    broker.start()
+    assert [directory.was_clean for directory in broker.parts.directories] == [False, True]
+    assert produce_to_all(broker) == [1] * PARTITIONS
+    broker.close()
+    loop.close()
 
 
 def test_without_any_directory_the_broker_does_not_start(tmp_path: Path) -> None:

@@ -175,23 +175,28 @@ class Parts:
         # While the directories are still locked.
         await self.read_leases.close()
         self.removal.stop()
-        count = closing_threads(self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR])
-        # Else the next start would not tell that an unclean stop may have cost committed records.
-        is_marked = self.cluster is None or self.cluster.following.facts.ends is None
-        epoch = None if self.cluster is None else self.cluster.member.broker_epoch
         failures = []
         await self.upkeep.note_high_watermarks()
         for directory in self.directories:
             try:
-                if directory.failure is None:
-                    await self.upkeep.write_noted_high_watermarks(directory)
-                close = partial(directory.close, count, is_marked=is_marked, broker_epoch=epoch)
-                await self.threads.run(close)
+                await self._close(directory)
             except StorageError as error:
                 failures.append(f"the stop was not clean: {error}")
         self.storage.database.close()
         self.threads.close()
         return failures
+
+    async def _close(self, directory: LogDirectory) -> None:
+        """Raises :class:`StorageError` where its disk fails; whatever happens, it is let go of."""
+        count = closing_threads(self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR])
+        # Else the next start would not tell that an unclean stop may have cost committed records.
+        is_marked = self.cluster is None or self.cluster.following.facts.ends is None
+        epoch = None if self.cluster is None else self.cluster.member.broker_epoch
+        try:
+            if directory.failure is None:
+                await self.upkeep.write_noted_high_watermarks(directory)
+        finally:
+            await self.threads.run(partial(directory.close, count, is_marked=is_marked, broker_epoch=epoch))
 
 
 def closing_threads(recovery_threads: int) -> int:
