@@ -204,6 +204,18 @@ def test_what_cannot_be_restored_is_refused_and_nothing_is_touched(trial: Trial,
     assert "choose another chroot" in refusal(lambda: Trial.restore(_moved(trial, tmp_path), 1))
 
 
+def test_the_directory_of_another_broker_is_refused(trial: Trial) -> None:
+    trial.restore(1)
+    steps = restore_cluster(
+        resolve_broker(sets={"lamina.data.dir": str(trial.directory / "1"), "zookeeper.connect": "zk", "node.id": "2"}),
+        *(str(trial.backup), trial.zookeeper.connect, Disk(), lambda _: None),
+    )
+    told = refusal(lambda: drive(steps))
+    assert told == f"{trial.directory}/1 belongs to broker 1: give broker 2 a directory of its own with --data-dir"
+    trial.restore(2)
+    check_restored(trial)
+
+
 def test_the_backup_of_a_newer_version_is_refused(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(SUPPORTED, LAMINA_VERSION)
     told = refusal(lambda: trial.restore(1))

@@ -24,7 +24,7 @@ from lamina.log.backup.directory import TakenPartition, checkpoint_contents
 from lamina.log.backup.manifest import ClusterFacts, Manifest, read_manifest
 from lamina.log.checkpoints import write_offsets
 from lamina.log.files import Disk
-from lamina.log.identity import META_PROPERTIES, Identity, new_id, write_meta_properties
+from lamina.log.identity import Identity, IdentityError, new_id, read_meta_properties, write_meta_properties
 from lamina.log.names import partition_directory
 from lamina.offline.backup_target import BackupRefused
 from lamina.offline.laying_down import Layout, check_layout, copy_checked, lay_down, partition_files, undo_new_files
@@ -134,13 +134,31 @@ class _Broker:
         self.layout = Layout(data_directory, log_directories, places, files)
 
     def is_laid(self, under_way: Founding) -> bool:
-        """Whether an earlier run has laid all down and was interrupted before it could say so."""
+        """Whether an earlier run has laid all down and was interrupted before it could say so.
+
+        Raises :class:`BackupRefused` where one has laid another broker down.
+        """
         path = self.layout.data_directory
-        has_begun = all(os.path.exists(f"{each}/{META_PROPERTIES}") for each in self.layout.log_directories)
-        if os.path.exists(f"{path}/{RESTORING}") or not has_begun:
+        identities = [self._identity(each) for each in self.layout.log_directories]
+        if os.path.exists(f"{path}/{RESTORING}") or None in identities:
             return False
         member = read_member_file(path)
         return member is not None and member.cluster_id == under_way.cluster_id
+
+    def _identity(self, path: str) -> Identity | None:
+        try:
+            identity = read_meta_properties(self.disk, path)
+        except IdentityError as error:
+            raise BackupError(str(error)) from error
+        if identity is not None and identity.node_id not in (None, self.node_id):
+            data_directory = self.layout.data_directory
+            is_inside = path == data_directory or path.startswith(f"{data_directory}/")
+            place, option = (data_directory, "--data-dir") if is_inside else (path, "log.dirs")
+            raise BackupRefused(
+                f"{place} belongs to broker {identity.node_id}: give broker {self.node_id} a directory of its own "
+                f"with {option}"
+            )
+        return identity
 
     def writing_down(self, cluster_id: str) -> Callable[[ExitStack], None]:
         """Who the directories belong to, and what their checkpoints say of the partitions that came into them."""
