@@ -36,7 +36,7 @@ from lamina.log.checkpoints import write_offsets
 from lamina.log.clean_shutdown import NO_BROKER_EPOCH
 from lamina.log.files import Disk
 from lamina.log.names import partition_directory
-from lamina.offline.backup_target import PARTIAL, check_target, claimed
+from lamina.offline.backup_target import PARTIAL, BackupRefused, check_target, claimed
 from lamina.offline.taken_transactions import TakenTransactions
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
@@ -112,6 +112,7 @@ class _Taking:
     async def run(self) -> ClusterBackup:
         started_ms = SYSTEM_CLOCKS.now_ms()
         image = self._read_metadata()
+        await self._check_brokers(image.cluster_id)
         self._copier.make_dir(LOGS)
         every = [
             (topic.name, index)
@@ -140,6 +141,15 @@ class _Taking:
         if unsupported is not None:
             raise BackupError(unsupported)
         return image
+
+    async def _check_brokers(self, cluster_id: str) -> None:
+        """Records of one cluster under the metadata of another one would be a backup of neither."""
+        told = await self._peers.cluster_id()
+        if told != cluster_id:
+            raise BackupRefused(
+                f"the brokers belong to cluster {told}, and ZooKeeper holds cluster {cluster_id}: "
+                "name a broker of that one with --bootstrap-server"
+            )
 
     async def _each(self, keys: Iterable[TopicPartition], work: Callable[[TopicPartition], Awaitable[None]]) -> None:
         """Some at a time. A partition that cannot be read is missing, and the others are taken all the same."""

@@ -115,6 +115,11 @@ class ClusterClient:
         await self._attempt(AnyBroker(), self._routes.refresh)
         return dict(self._routes.view.brokers)
 
+    async def cluster_id(self) -> str | None:
+        """``None`` where the brokers have not told one."""
+        await self._attempt(AnyBroker(), self._routes.refresh)
+        return self._routes.view.cluster_id
+
     async def coordinator_id(self, of: Coordinator) -> int:
         """Which broker it is."""
         return await self._attempt(of, lambda: self._routes.coordinator_id(of))

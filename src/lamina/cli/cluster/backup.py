@@ -94,8 +94,14 @@ def _print_table(made: "ClusterBackup") -> None:
         click.echo(f"Not shown: {counted(len(partitions) - len(filled), 'empty partition')}.")
     for name in made.deleted:
         click.echo(f"Left out: {name}, which was deleted meanwhile.")
-    click.echo(f"Backup complete: {made.target}")
+    click.echo(conclusion(made))
     click.echo(f"To restore it, for each broker: lamina cluster restore {made.target} --config server.properties")
+
+
+def conclusion(made: "ClusterBackup") -> str:
+    if made.missing:
+        return f"Backup made without {counted(len(made.missing), 'partition')}: {made.target}"
+    return f"Backup complete: {made.target}"
 
 
 def _print_json(made: "ClusterBackup") -> None:
