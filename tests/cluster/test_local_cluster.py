@@ -82,6 +82,17 @@ def test_a_directory_without_a_cluster(tmp_path: Path) -> None:
             ask()
 
 
+@pytest.mark.parametrize("left", ["metadata.db", "cluster.properties", "meta.properties", "logs/meta.properties"])
+def test_no_empty_cluster_is_started_over_the_records_of_one_broker(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).parent.mkdir(exist_ok=True)
+    (tmp_path / left).touch()
+    cluster = LocalCluster(tmp_path)
+    for start in (lambda: cluster.check(3, 0, {}), lambda: cluster.up(3, 0, {})):
+        with pytest.raises(ClusterError, match=r"has the records of one broker.*`lamina cluster adopt`"):
+            start()
+    assert not cluster.layout.state.exists()
+
+
 def test_only_one_process_supervises(cluster: LocalCluster) -> None:
     with cluster.supervised():
         assert cluster.supervisor_pid() == os.getpid()

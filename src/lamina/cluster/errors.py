@@ -17,6 +17,13 @@ def no_cluster(directory: Path) -> ClusterError:
     )
 
 
+def is_of_one_broker(directory: Path) -> ClusterError:
+    return ClusterError(
+        f"{directory} has the records of one broker, and a cluster would not see them: make that broker the first of a "
+        "cluster with `lamina cluster adopt`, or name another directory with --data-dir DIR"
+    )
+
+
 def runs_already(directory: Path, what: str) -> ClusterError:
     status, stop = command_for(directory, "status"), command_for(directory, "stop")
     return ClusterError(

@@ -16,7 +16,15 @@ from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.cluster.broker_command import ProgramOf, lamina_program
 from lamina.cluster.broker_settings import warnings_of
 from lamina.cluster.broker_status import BrokerState, BrokerStatus, ZooKeeperStatus
-from lamina.cluster.errors import ClusterError, member_runs_not, no_broker, no_cluster, runs_already, runs_not
+from lamina.cluster.errors import (
+    ClusterError,
+    is_of_one_broker,
+    member_runs_not,
+    no_broker,
+    no_cluster,
+    runs_already,
+    runs_not,
+)
 from lamina.cluster.guarded_process import guarded_pid, hold_guard, send_signal
 from lamina.cluster.layout import SUPERVISOR, ZOOKEEPER, Layout, broker_name
 from lamina.cluster.plan import plan
@@ -24,7 +32,13 @@ from lamina.cluster.ports import HOST, free_port, is_free
 from lamina.cluster.processes import Processes, Tell
 from lamina.cluster.state import BrokerPlace, ClusterState, read_state, write_state
 from lamina.cluster.zookeeper_server import is_answering
+from lamina.log.identity import META_PROPERTIES
 from lamina.settings.listeners import PORT_MAX
+from lamina.storage import LOGS, METADATA_DB
+from lamina.store.member_file import FILE_NAME as MEMBER_FILE
+
+_LEFT_BY_ONE_BROKER = (METADATA_DB, MEMBER_FILE, META_PROPERTIES, f"{LOGS}/{META_PROPERTIES}")
+"""A directory with one of these has the records of a broker, of Lamina or of Kafka."""
 
 
 def _silent(_sentence: str) -> None:
@@ -83,7 +97,7 @@ class LocalCluster:
         if (pid := self.supervisor_pid()) is not None:
             raise runs_already(self.directory, f"`lamina cluster up`, process {pid}")
         self._refuse_if_running()
-        plan(read_state(self.layout.state), brokers, base_port, settings)
+        self._plan(brokers, base_port, settings)
         self._processes.find_zookeeper()
         return warnings_of(settings)
 
@@ -110,7 +124,7 @@ class LocalCluster:
         """Start all of it, on what the directory holds. When one cannot start, none is left running."""
         with self._locked(tell):
             self._refuse_if_running()
-            state = plan(read_state(self.layout.state), brokers, base_port, settings)
+            state = self._plan(brokers, base_port, settings)
             write_state(self.layout.state, state)
             try:
                 tell("starting ZooKeeper")
@@ -193,6 +207,12 @@ class LocalCluster:
             return pid
 
     # Steps
+
+    def _plan(self, brokers: int | None, base_port: int | None, settings: Mapping[str, str]) -> ClusterState:
+        before = read_state(self.layout.state)
+        if before is None and any((self.directory / name).exists() for name in _LEFT_BY_ONE_BROKER):
+            raise is_of_one_broker(self.directory)
+        return plan(before, brokers, base_port, settings)
 
     @contextmanager
     def _changing(self, tell: Tell) -> Iterator[None]:
