@@ -39,3 +39,7 @@ def test_a_session_is_lost_only_after_it_was_proven(monkeypatch: pytest.MonkeyPa
     assert not figures(monkeypatch, is_proven=False, was_proven=False).is_session_lost
     assert not figures(monkeypatch, is_proven=True, was_proven=True).is_session_lost
     assert figures(monkeypatch, is_proven=False, was_proven=True).is_session_lost
+
+
+def test_a_broker_of_the_version_before_tells_of_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert figures(monkeypatch, is_proven=True, was_proven=True).low_log_dirs == ()

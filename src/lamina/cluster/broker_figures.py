@@ -34,6 +34,8 @@ class BrokerFigures:
     """With ZooKeeper. A broker that has only just started has none to lose yet."""
     in_bytes: int
     out_bytes: int
+    low_log_dirs: tuple[str, ...] = ()
+    """Nothing is written to them now: their disks are nearly full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class BrokerWatch:
             figures["was_session_proven"] and not figures["is_session_proven"],
             figures["in_bytes"],
             figures["out_bytes"],
+            # A broker of the version before does not tell it.
+            tuple(own.get("low_log_dirs") or ()),
         )
 
 

@@ -58,6 +58,18 @@ def test_a_broker_that_stops_is_not_ready(stopped: InProcessBroker) -> None:
     assert (status, told) == (503, {"status": "not_ready", "reasons": ["the broker is stopping"], "warnings": []})
 
 
+def test_a_disk_that_is_nearly_full_is_a_warning(stopped: InProcessBroker) -> None:
+    parts = stopped.parts
+    parts.readiness.is_ready = True
+    stopped._loop.run_until_complete(parts.upkeep.measure_free_space(1 << 62))
+    [path] = parts.directories.free_space
+    status, told = stopped._loop.run_until_complete(call(subject_of(stopped), "/readyz"))
+    assert (status, told["reasons"]) == (200, [])
+    assert told["warnings"][0].startswith(f"the disk of {path} is nearly full: ")
+    told = stopped._loop.run_until_complete(call(subject_of(stopped), "/v1/brokers"))[1]
+    assert [row["low_log_dirs"] for row in told["brokers"] if row["is_this_broker"]] == [[path]]
+
+
 def test_a_partition_that_other_brokers_keep_is_told_as_the_metadata_has_it(stopped: InProcessBroker) -> None:
     stopped.create("t")
     stopped.set_partition("t", 0, replicas=(3, 2), leader=2, leader_epoch=9, isr=(2,), adding=(3,))

@@ -51,6 +51,10 @@ def test_what_is_not_known_is_left_empty() -> None:
         ),
         (replace(VIEW, figures=None), "broker 1 (process 4194304) runs and does not answer"),
         (replace(VIEW, figures=replace(FIGURES, is_session_lost=True)), "broker 1 cannot reach ZooKeeper"),
+        (
+            replace(VIEW, figures=replace(FIGURES, low_log_dirs=("/logs",))),
+            "broker 1 writes nothing to /logs: its disk is nearly full",
+        ),
         (replace(VIEW, figures=replace(FIGURES, offline_partitions=2)), "2 partitions without a leader"),
         (replace(VIEW, figures=replace(FIGURES, under_min_isr_partitions=1)), "1 partition below min.insync.replicas"),
     ],

@@ -84,6 +84,12 @@ def test_what_brokers_complain_of_alike_is_told_once() -> None:
     assert found["readiness"].advice.startswith("start ZooKeeper; ")
 
 
+def test_for_a_disk_that_is_nearly_full_the_advice_is_to_free_space() -> None:
+    full = ("the disk of /logs is nearly full: 5 bytes are free",)
+    found = {one.name: one for one in judge_members([replace(ONE, complaints=full)])}
+    assert found["readiness"].advice.startswith("free some space")
+
+
 def test_a_broker_that_is_not_ready_says_why() -> None:
     """By status 503, which is no refusal."""
     told = {"status": "not_ready", "reasons": ["it is stopping"], "warnings": []}

@@ -42,6 +42,7 @@ def _broker_row(subject: Subject, broker: Broker, tally: ReplicationTally) -> di
         "started_ms": subject.started_ms if is_this else None,
         "partitions": len(subject.partitions) if is_this else None,
         "connections": len(subject.connections) if is_this else None,
+        "low_log_dirs": [space.path for space in subject.directories.low] if is_this else None,
         "replication": _replication(subject, tally) if is_this else None,
     }
 

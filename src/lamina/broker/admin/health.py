@@ -40,10 +40,12 @@ def _reasons(subject: Subject) -> list[str]:
 
 def _warnings(subject: Subject) -> list[str]:
     """Clients should come all the same: what all in-sync members have is acknowledged, and read."""
+    low = [space.sentence for space in subject.directories.low]
     is_lost = subject.metrics.was_session_proven() and not subject.metrics.is_session_proven()
     if not subject.readiness.is_ready or not is_lost:
-        return []
-    return ["ZooKeeper does not answer this broker: writes with acks 0 and 1 are refused, and no metadata changes"]
+        return low
+    away = "ZooKeeper does not answer this broker: writes with acks 0 and 1 are refused, and no metadata changes"
+    return [away, *low]
 
 
 async def metrics(subject: Subject, request: Request) -> Response:

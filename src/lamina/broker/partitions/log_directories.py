@@ -62,6 +62,11 @@ class LogDirectories:
     def free_space_of(self, partition: TopicPartition) -> FreeSpace:
         return self.free_space[self.of[partition].path]
 
+    @property
+    def low(self) -> list[FreeSpace]:
+        """Of the directories to which nothing is written now, because their disks are nearly full."""
+        return [space for directory in self.online if (space := self.free_space[directory.path]).is_low]
+
     def check_free_space(self) -> None:
         """Raise POLICY_VIOLATION if no log directory has space for more partitions."""
         spaces = [self.free_space[directory.path] for directory in self.online]

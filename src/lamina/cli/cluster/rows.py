@@ -65,6 +65,7 @@ def broker_row(view: BrokerView) -> Row:
         "under_replicated_partitions": None if figures is None else figures.under_replicated_partitions,
         "under_min_isr_partitions": None if figures is None else figures.under_min_isr_partitions,
         "replica_max_lag": None if figures is None else figures.replica_max_lag,
+        "low_log_dirs": None if figures is None else list(figures.low_log_dirs),
         "in_bytes_per_second": None if rates is None else round(rates.in_bytes),
         "out_bytes_per_second": None if rates is None else round(rates.out_bytes),
     }
@@ -102,6 +103,8 @@ def troubles(cluster: LocalCluster, zookeeper: ZooKeeperStatus, views: Sequence[
             yield f"broker {broker_id} (process {view.status.pid}) runs and does not answer; its log is {log}"
         elif view.figures is not None and view.figures.is_session_lost:
             yield f"broker {broker_id} cannot reach ZooKeeper: it refuses writes with acks 0 and 1"
+        for path in () if view.figures is None else view.figures.low_log_dirs:
+            yield f"broker {broker_id} writes nothing to {path}: its disk is nearly full (lamina.disk.free.min.bytes)"
     figures = [view.figures for view in views if view.figures is not None]
     offline = max((one.offline_partitions for one in figures), default=0)
     if offline:

@@ -67,9 +67,15 @@ def _judge_readiness(members: Sequence[MemberFacts]) -> Finding:
         f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(ids)}: {complaint}"
         for complaint, ids in by_complaint.items()
     ]
-    is_zookeeper = any(complaint.startswith("ZooKeeper") for complaint in by_complaint)
-    servers = "start ZooKeeper; `lamina doctor --zookeeper HOST:PORT,…` asks its servers"
-    return warning("readiness", "; ".join(told), servers if is_zookeeper else "the log of that broker says more")
+    return warning("readiness", "; ".join(told), _advice(" ".join(by_complaint)))
+
+
+def _advice(complaints: str) -> str:
+    if "ZooKeeper does not answer" in complaints:
+        return "start ZooKeeper; `lamina doctor --zookeeper HOST:PORT,…` asks its servers"
+    if "is nearly full" in complaints:
+        return "free some space there: writes then go on by themselves"
+    return "the log of that broker says more"
 
 
 def _judge_ids(members: Sequence[MemberFacts]) -> Finding:
