@@ -85,6 +85,15 @@ def test_a_running_broker_is_recognised_by_its_directory_and_its_port(
     assert "was left by a clean stop, metadata schema 1" in stopped["data"]["what"]
 
 
+def test_another_broker_on_the_port_is_not_taken_for_that_of_the_directory(
+    lamina: Lamina, own_broker: Callable[..., BrokerProcess], broker: BrokerProcess
+) -> None:
+    told = found(lamina("doctor", "--json", "--data-dir", own_broker().data_dir, "--listen", broker.address))["port"]
+    assert told["state"] == "warning"
+    assert f"taken by Lamina, node 1, cluster {broker.facts['cluster_id']} (process {broker.pid}," in told["what"]
+    assert told["what"].endswith("; the broker that runs on the data directory listens elsewhere")
+
+
 def test_a_broker_that_was_killed_left_an_unclean_directory(
     lamina: Lamina, own_broker: Callable[..., BrokerProcess]
 ) -> None:

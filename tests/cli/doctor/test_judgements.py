@@ -33,8 +33,8 @@ def disk(**facts: object) -> Finding:
     return judge_disk("disk", "/data", DiskFacts(**{"free_bytes": 100 * GIB, **facts}), GIB)  # type: ignore[arg-type]
 
 
-def port(is_at_work: bool = False, **facts: object) -> Finding:
-    return judge_port("*:9092", PortFacts(**facts), is_at_work=is_at_work)  # type: ignore[arg-type]
+def port(holder: int | None = None, **facts: object) -> Finding:
+    return judge_port("*:9092", PortFacts(**facts), holder=holder)  # type: ignore[arg-type]
 
 
 def admin_port(holder: int | None = None, gives_way: bool = False, **facts: object) -> Finding:
@@ -116,11 +116,18 @@ def directory(joins: bool = False, **facts: object) -> Finding:
         (directory(metadata=Metadata(0, False)), PROBLEM, "is not Lamina's"),
         (directory(refusal="permission denied"), PROBLEM, "permission denied"),
         (port(), FINE, "free"),
-        (port(is_at_work=True), FINE, "listens elsewhere"),
+        (port(holder=7), FINE, "listens elsewhere"),
         (
-            port(is_at_work=True, refusal="x", is_taken=True, answering=LAMINA),
+            port(holder=7, refusal="x", is_taken=True, answering=LAMINA),
             FINE,
             "Lamina, node 1, cluster c answers",
+        ),
+        (port(holder=7, refusal="x", is_taken=True, answering=LAMINA, owner="process 7, lamina"), FINE, "answers"),
+        (port(holder=0, refusal="x", is_taken=True, answering=LAMINA, owner="process 8, lamina"), FINE, "answers"),
+        (
+            port(holder=7, refusal="x", is_taken=True, answering=LAMINA, owner="process 8, lamina"),
+            WARNING,
+            "(process 8, lamina); the broker that runs on the data directory listens elsewhere",
         ),
         (port(refusal="x", is_taken=True, answering=LAMINA, owner="process 1, lamina"), PROBLEM, "(process 1, lamina)"),
         (port(refusal="x", is_taken=True, answering=Answering()), PROBLEM, "taken by a Kafka broker"),

@@ -69,7 +69,7 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
         if place == data_directory or not place.startswith(inside):
             yield check_disk("disk", place, settings[LAMINA_DISK_FREE_MIN_BYTES])
     for listener in listeners(settings):
-        yield check_port(listener, is_at_work=at_work is not None)
+        yield check_port(listener, holder=at_work)
     for listener in admin_listeners(settings):
         yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
     if options is not None:

@@ -26,20 +26,31 @@ class PortFacts:
     answering: Answering | None = None
     owner: str | None = None
 
+    def is_of(self, process: int) -> bool:
+        """Whether it is this process that is there, for all that is known. 0 is one that is not known."""
+        return process == 0 or self.owner is None or self.owner.startswith(f"process {process},")
 
-def judge_port(address: str, facts: PortFacts, *, is_at_work: bool) -> Finding:
-    """``is_at_work``: a broker holds the data directory, so that it should be on its port too."""
+
+def judge_port(address: str, facts: PortFacts, *, holder: int | None) -> Finding:
+    """``holder`` is the process of a broker that holds the data directory, so that it should be on its port too."""
     name = f"port {address}"
     if facts.refusal is None:
-        if is_at_work:
+        if holder is not None:
             return fine(name, "free; the broker that runs on the data directory listens elsewhere")
         return fine(name, "free")
     if not facts.is_taken:
         return problem(name, facts.refusal.lower(), "choose an address of this machine and a port that you may use")
     owner = f" ({facts.owner})" if facts.owner else ""
-    if facts.answering is not None and facts.answering.is_lamina and is_at_work:
+    is_lamina = facts.answering is not None and facts.answering.is_lamina
+    if is_lamina and holder is not None and facts.is_of(holder):
         return fine(name, f"{facts.answering} answers{owner}")
     who = "taken by something that does not speak Kafka" if facts.answering is None else f"taken by {facts.answering}"
+    if is_lamina and holder is not None:
+        return warning(
+            name,
+            f"{who}{owner}; the broker that runs on the data directory listens elsewhere",
+            "say where with --listen HOST:PORT",
+        )
     return problem(name, f"{who}{owner}", "stop that, or choose another port with --listen HOST:PORT")
 
 
@@ -53,7 +64,7 @@ def judge_admin_port(address: str, facts: PortFacts, *, holder: int | None, give
             name, facts.refusal.lower(), "choose an address of this machine with --set lamina.admin.listeners=HOST:PORT"
         )
     owner = f" ({facts.owner})" if facts.owner else ""
-    if holder is not None and (facts.owner is None or facts.owner.startswith(f"process {holder},")):
+    if holder is not None and facts.is_of(holder):
         return fine(name, f"taken by the broker that runs on the data directory{owner}")
     if gives_way:
         return fine(name, f"taken by another program{owner}; the broker takes a free port instead")
@@ -65,11 +76,11 @@ def judge_admin_port(address: str, facts: PortFacts, *, holder: int | None, give
     )
 
 
-def check_port(listener: Listener, *, is_at_work: bool) -> Finding:
+def check_port(listener: Listener, *, holder: int | None) -> Finding:
     facts = _try(listener)
     if facts.is_taken:
         facts = replace(facts, answering=_ask(listener))
-    return judge_port(_shown(listener), facts, is_at_work=is_at_work)
+    return judge_port(_shown(listener), facts, holder=holder)
 
 
 def check_admin_port(listener: Listener, *, holder: int | None, gives_way: bool) -> Finding:
