@@ -96,6 +96,31 @@ def test_a_pass_that_never_comes_is_not_waited_for() -> None:
         compact_online(NoPass("nowhere"), ("t",), None, roll=False, wait=True, as_json=False)
 
 
+class SlowFirstPass(NoPass):
+    """A broker that compiles kernels while it is looked at three times."""
+
+    def __init__(self) -> None:
+        super().__init__("nowhere")
+        self._looks = 0
+
+    def pages(self, rows: str, *_path: str, **_query: str) -> Iterator[dict[str, Any]]:
+        if rows == "passes":
+            self._looks += 1
+            return iter([a_pass(1)] if self._looks > 3 else [])
+        compiling = {"done_bytes": 0, "total_bytes": 9, "phase": "cleaning", "waits_for": "kernels are compiled"}
+        return iter([{"topic": "t", "partition": 0, "is_wanted": True, "held_back": []} | compiling])
+
+    def post(self, *path: str, body: object = None) -> dict[str, Any]:
+        answer = super().post(*path, body=body)
+        answer["partitions"][0]["is_under_way"] = False
+        return answer
+
+
+def test_what_a_pass_waits_for_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compact_online(SlowFirstPass(), ("t",), None, roll=False, wait=True, as_json=True) == 0
+    assert capsys.readouterr().err == "lamina: kernels are compiled\n"
+
+
 class PassUnderWay(NoPass):
     """A broker whose cleaner had begun a pass before it was asked for one."""
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 COMPILING = "Compiling the cleaning kernels, once…"
+WAITS_FOR_KERNELS = "the first pass on this machine compiles the cleaning kernels, once"
 
 
 def cache_directory(sources: str) -> str | None:

@@ -25,6 +25,9 @@ class JobEngine:
     def missing(self) -> str | None:
         return self.lacks
 
+    def waits_for(self) -> str | None:
+        return None
+
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         self.plans.append(plan)
         failed = self.failure(plan)

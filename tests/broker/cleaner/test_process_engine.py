@@ -1,6 +1,7 @@
 """The engine that is a child process: what it is told, and what becomes of plans when it dies."""
 
 import asyncio
+import json
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from lamina.cleaning.contract import ContractError, Manifest, Plan
 from lamina.cleaning.engine_messages import Answer, Failure, Order, Progress, dump_line, dump_order, load_line
 from lamina.cleaning.gather import prepare
 from lamina.cleaning.job import carry_out
+from lamina.cleaning.kernel_cache import COMPILING, WAITS_FOR_KERNELS
 from tests.cleaning.small_passes import a_compacted_log, begin
 from tests.pipeline.engines import Hold, a_plan
 
@@ -54,6 +56,36 @@ def test_a_child_that_dies_fails_what_it_had_not_answered(
     engine = child(tmp_path, monkeypatch, "sys.exit('no memory left')")
     answer, _ = run(engine, plan)
     assert answer == Failure(plan.plan_id, "the engine ended with status 1: no memory left")
+
+
+def test_a_child_that_compiles_kernels_is_waited_for_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan
+) -> None:
+    """Until something comes of a plan."""
+    begun = {"progress": {"plan_id": plan.plan_id, "done_bytes": 1, "total_bytes": 2}}
+    engine = child(
+        tmp_path,
+        monkeypatch,
+        f"print({COMPILING!r}, file=sys.stderr, flush=True)\n"
+        f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'seen')!r}).exists(): time.sleep(0.01)\n"
+        f"print({json.dumps(begun)!r}, flush=True)\nsys.stdin.read()",
+    )
+
+    async def story() -> list[str | None]:
+        begins = asyncio.Event()
+        before = engine.waits_for()
+        cleaning = asyncio.ensure_future(engine.clean(plan, lambda *_: begins.set()))
+        while engine.waits_for() is None:
+            await asyncio.sleep(0)
+        compiling = engine.waits_for()
+        (tmp_path / "seen").touch()
+        await begins.wait()
+        after = engine.waits_for()
+        await engine.stop()
+        await cleaning
+        return [before, compiling, after]
+
+    assert asyncio.run(story()) == [None, WAITS_FOR_KERNELS, None]
 
 
 def test_a_child_that_says_nonsense_fails_its_plans(

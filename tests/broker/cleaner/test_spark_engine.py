@@ -105,6 +105,25 @@ def test_a_child_that_dies_fails_its_plans_and_the_next_one_has_a_new_child(chil
     assert len({pid for pid, *_ in heard(tmp_path)}) == 2
 
 
+def test_spark_that_starts_is_waited_for_and_says_so(child: Child, tmp_path: Path) -> None:
+    said = "say(started={'spark': '4', 'java': 'j', 'slots': 1, 'seconds': 0.1})"
+    engine = child(f"for order in orders():\n    if 'clean' in order: {said}; fail(order, 'as I was told')\n")
+    plan = a_plan(tmp_path)
+    told = [engine.waits_for()]
+
+    async def story() -> list[Answer]:
+        cleaning = asyncio.ensure_future(clean_all(engine, plan))
+        while engine.waits_for() is None:
+            await asyncio.sleep(0)
+        told.append(engine.waits_for())
+        answers = await cleaning
+        told.append(engine.waits_for())
+        return answers
+
+    live(engine, story)
+    assert told == [None, "Spark is starting", None]
+
+
 def test_a_child_that_ends_because_it_cannot_go_on_has_the_last_word(child: Child, tmp_path: Path) -> None:
     said = "print('noise', file=sys.stderr); print('the master is gone', file=sys.stderr)"
     engine = child(f"for order in orders():\n    if 'clean' in order: {said}; sys.exit({SAID_WHY})\n")

@@ -71,6 +71,7 @@ def _row(subject: Subject, partition: Partition) -> dict[str, Any]:
         "phase": opened and opened.phase,
         "done_bytes": opened and opened.done_bytes,
         "total_bytes": opened and opened.total_bytes,
+        "waits_for": cleaner.engine.waits_for() if opened is not None and opened.phase == "cleaning" else None,
         "error": failed and failed.reason,
         "is_uncleanable": failed is not None and failed.is_uncleanable,
         "attempts": 0 if failed is None else failed.attempts,

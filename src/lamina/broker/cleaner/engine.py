@@ -23,6 +23,9 @@ class Engine(Protocol):
     def missing(self) -> str | None:
         """Why no pass can be made here, in half a sentence; ``None`` when nothing is missing. Quick."""
 
+    def waits_for(self) -> str | None:
+        """What keeps plans that were given to it from being begun, as a sentence; ``None`` for nothing."""
+
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         """Have a plan carried out. What goes wrong is an answer."""
 

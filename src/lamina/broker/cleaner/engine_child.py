@@ -48,6 +48,9 @@ class EngineChild:
         self._sending = asyncio.Lock()
         self._listening = asyncio.ensure_future(self._listen())
         self.is_over = False
+        self.is_compiling = False
+        """Whether it has begun to compile kernels, and nothing has come of any plan since."""
+        self.has_spark = False
 
     async def send(self, order: Order) -> None:
         line = await asyncio.get_running_loop().run_in_executor(None, dump_order, order)
@@ -105,6 +108,7 @@ class EngineChild:
 
     def _take(self, said: Started | SaidProgress | Answer) -> None:
         if isinstance(said, Started):
+            self.has_spark = True
             logger.info(
                 "Spark %s was started in %.1f s, with %s, on %s",
                 said.spark,
@@ -113,9 +117,11 @@ class EngineChild:
                 said.java,
             )
         elif isinstance(said, SaidProgress):
+            self.is_compiling = self.is_compiling and not said.done_bytes
             if said.plan_id in self._waiting:
                 self._waiting[said.plan_id][1](said.done_bytes, said.total_bytes)
         elif said.plan_id in self._waiting:
+            self.is_compiling = False
             found, _ = self._waiting.pop(said.plan_id)
             if not found.done():
                 found.set_result(said)
@@ -136,6 +142,7 @@ class EngineChild:
             self._last_output = (self._last_output + piece)[-_SHOWN_BYTES:]
             for line in piece.decode(errors="replace").splitlines():
                 if line == COMPILING:
+                    self.is_compiling = True
                     logger.info("%s", line)
                 else:
                     logger.debug("engine: %s", line)

@@ -9,6 +9,7 @@ import importlib.util
 from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, spawn
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.engine_messages import Answer, Failure
+from lamina.cleaning.kernel_cache import WAITS_FOR_KERNELS
 
 _NEEDED = ("numba", "numpy")
 
@@ -31,6 +32,9 @@ class ProcessEngine:
     @property
     def is_running(self) -> bool:
         return self._child is not None and not self._child.is_over
+
+    def waits_for(self) -> str | None:
+        return WAITS_FOR_KERNELS if self._child is not None and self._child.is_compiling else None
 
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         self._working += 1

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, end_process, spawn
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.engine_messages import Answer, Entry, Failure, Start
+from lamina.cleaning.kernel_cache import WAITS_FOR_KERNELS
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,11 @@ class SparkEngine:
     @property
     def is_running(self) -> bool:
         return self._child is not None and not self._child.is_over
+
+    def waits_for(self) -> str | None:
+        if self.is_running and self._child is not None and not self._child.has_spark:
+            return "Spark is starting"
+        return WAITS_FOR_KERNELS if self._child is not None and self._child.is_compiling else None
 
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         self._working += 1

@@ -47,18 +47,21 @@ def status(listener: AdminListener, topic: str | None, internal: bool, as_json: 
             print_json({"type": "cleaner_partition", **row})
         return FINE
     errors: list[str] = []
+    waits: dict[str, None] = {}
     now_ms = SYSTEM_CLOCKS.now_ms()
 
     def cells(row: dict[str, Any]) -> tuple[str, ...]:
         if row["error"] is not None:
             again = "" if row["retry_at_ms"] is None else f" (retried at {time_text(row['retry_at_ms'])})"
             errors.append(f"{row['topic']}-{row['partition']}: {row['error']}{again}")
+        if waits_for(row) is not None:
+            waits[f"Passes wait: {waits_for(row)}."] = None
         return status_cells(row, now_ms)
 
     if not print_table(HEADINGS, map(cells, rows)):
         click.echo("No topic is compacted." if topic is None else f"Topic {topic} is not compacted on this broker.")
-    for error in errors:
-        click.echo(error)
+    for line in (*errors, *waits):
+        click.echo(line)
     return FINE
 
 
@@ -72,6 +75,12 @@ def status_cells(row: dict[str, Any], now_ms: int) -> tuple[str, ...]:
         _dirty_offsets(row.get("first_dirty_offset"), row.get("first_uncleanable_offset")),
         "" if last is None else f"{last['outcome']} {ago_text(now_ms - last['ended_ms'])}",
     )
+
+
+def waits_for(row: dict[str, Any]) -> str | None:
+    """What the pass over a partition waits for; an older broker does not tell."""
+    said: str | None = row.get("waits_for")
+    return said
 
 
 def _dirty_offsets(start: int | None, end: int | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.cleaner.status import waits_for
 from lamina.cli.compact.figures import print_blockers, print_figures
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import ProgressLine
@@ -68,6 +69,7 @@ def _await(
     """
     found: Passes = {}
     forsaken: dict[tuple[str, int], str] = {}
+    told: set[str] = set()
     progress = ProgressLine()
     topics = list(dict.fromkeys(topic for topic, _ in wanted))
     try:
@@ -86,16 +88,19 @@ def _await(
             for key in left:
                 if key in forsaken:
                     raise ClientError(f"{key[0]}-{key[1]} was not compacted: {forsaken[key]}")
-            forsaken = _look(listener, left, found, progress)
+            forsaken = _look(listener, left, found, progress, told)
             pause(_POLL_SECONDS)
     finally:
         progress.clear()
 
 
 def _look(
-    listener: AdminListener, left: list[tuple[str, int]], found: Passes, progress: ProgressLine
+    listener: AdminListener, left: list[tuple[str, int]], found: Passes, progress: ProgressLine, told: set[str]
 ) -> dict[tuple[str, int], str]:
-    """Show how far it is. Returns those for which no pass comes any more, unless it has just ended, and why."""
+    """Show how far it is, and say once what passes wait for.
+
+    Returns those for which no pass comes any more, unless it has just ended, and why.
+    """
     rows = {
         (row["topic"], row["partition"]): row
         for topic in dict.fromkeys(topic for topic, _ in left)
@@ -104,6 +109,11 @@ def _look(
     for topic, partition in left:
         if (topic, partition) not in rows:
             raise ClientError(f"{topic}-{partition} is gone, or is no longer compacted")
+    for waited in {waits_for(rows[key]) for key in left} - {None, *told}:
+        assert waited is not None
+        told.add(waited)
+        progress.clear()
+        warn(waited)
     open_rows = [row for row in rows.values() if row["phase"] is not None]
     done = sum(row["done_bytes"] for row in open_rows)
     total = sum(row["total_bytes"] for row in open_rows)
