@@ -200,7 +200,9 @@ class Node:
             await asyncio.sleep(0.005)
         self._network.end_connections(process)
         for failure in await parts.close():
-            self._on_fatal(failure)
+            self._tell(failure)
+            if self.disks.broken is None or self.baseless_failure() is not None:
+                self._on_fatal(failure)
         self._tell("has stopped")
         self._end()
 
