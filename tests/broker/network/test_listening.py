@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, cast
 
 import pytest
@@ -30,8 +31,10 @@ class Silent:
         raise AssertionError
 
 
-def listening_on(loop: asyncio.AbstractEventLoop, max_idle_ms: int = -1) -> Listening:
-    quota = ConnectionQuota(connection_limits(resolve_broker(sets={})), ("X",))
+def listening_on(
+    loop: asyncio.AbstractEventLoop, settings: Mapping[str, str] | None = None, max_idle_ms: int = -1
+) -> Listening:
+    quota = ConnectionQuota(connection_limits(resolve_broker(sets=settings or {})), ("X",))
     return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms)
 
 
@@ -45,9 +48,42 @@ def test_looking_for_idle_connections_leaves_the_loop_to_others_however_short_id
 
     loop = Loop()
     loop.delays = []
-    listening_on(cast(asyncio.AbstractEventLoop, loop), max_idle_ms).start([])
+    listening_on(cast(asyncio.AbstractEventLoop, loop), max_idle_ms=max_idle_ms).start([])
     assert len(loop.delays) == 2
     assert min(loop.delays) >= 0.05
+
+
+@pytest.mark.parametrize("is_out_of_descriptors", [True, False])
+def test_many_are_turned_away_in_one_turn_and_the_rest_soon_after(
+    is_out_of_descriptors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_out_of_descriptors:
+        monkeypatch.setattr("resource.getrlimit", lambda _: (0, 0))
+    delays: list[float] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        call_later = loop.call_later
+
+        def delayed(seconds: float, *args: Any) -> asyncio.TimerHandle:
+            delays.append(seconds)
+            return call_later(seconds, *args)
+
+        monkeypatch.setattr(loop, "call_later", delayed)
+        listening = listening_on(loop, {"max.connections.per.ip.overrides": "127.0.0.1:0"})
+        bound = bind(Listener("X", "PLAINTEXT", "127.0.0.1", 0), 100)
+        bound.listen()
+        with ExitStack() as crowd:
+            clients = [crowd.enter_context(socket.create_connection(("127.0.0.1", bound.port))) for _ in range(40)]
+            listening.start([bound])
+            for client in clients:
+                client.setblocking(False)
+                assert await loop.sock_recv(client, 1) == b""
+        listening.stop_accepting()
+        assert listening.refused_by_system == (40 if is_out_of_descriptors else 0)
+
+    asyncio.run(run())
+    assert [delay for delay in delays if delay < 1] == [0.005, 0.005]
 
 
 def test_a_connection_whose_client_is_gone_before_it_is_accepted_takes_no_place() -> None:

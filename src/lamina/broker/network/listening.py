@@ -161,24 +161,26 @@ class Listening:
                 self.refused_by_system += 1
                 self._pause(bound, 0.1)
                 return
-            if accepted.fileno() >= self._connection_descriptors:
-                accepted.close()
-                self.refused_by_system += 1
-                self._say_refused(f"{address[0]} was turned away: the last descriptors are kept for the logs")
-                self._pause(bound, 0.1)
-                return
-            limit = self.quota.add(bound.listener.name, address[0])
-            if limit is None:
+            refusal = self._refusal(bound, accepted, address)
+            if refusal is None:
                 self._connect(bound, accepted, address)
             else:
                 accepted.close()
-                self._say_refused(f"{address[0]} was turned away: its limit of connections is {limit}")
+                self._say_refused(f"{address[0]} was turned away: {refusal}")
                 if (refused := refused + 1) == _REFUSALS_AT_A_TIME:
                     self._pause(bound, _REFUSAL_PAUSE_SECONDS)
                     return
             if self.quota.wait_seconds(bound.listener.name, self._loop.time()):
                 # Whether anybody is there to be held back is known when the socket is readable again.
                 return
+
+    def _refusal(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> str | None:
+        """Why a connection is turned away; ``None`` once it is counted as one of those that are connected."""
+        if accepted.fileno() >= self._connection_descriptors:
+            self.refused_by_system += 1
+            return "the last descriptors are kept for the logs"
+        limit = self.quota.add(bound.listener.name, address[0])
+        return None if limit is None else f"its limit of connections is {limit}"
 
     def _connect(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> None:
         try:
