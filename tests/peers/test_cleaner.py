@@ -157,7 +157,7 @@ def plan_by_lamina(partition: Path, case: Case, now_ms: int) -> Plan | None:
     segments = list(log.segments)
     stable = log.producers.first_unstable_offset()
     summaries = [
-        SegmentSummary(s.base_offset, s.size_bytes, s.largest_timestamp().timestamp, s.modified_ms, s.first_timestamp)
+        SegmentSummary(s.base_offset, s.size_bytes, s.largest_timestamp().timestamp, s.modified_ms, s.first_timestamp())
         for s in segments
     ]
     end = log.log_end_offset

@@ -20,7 +20,7 @@ def is_due(
     """Whether a batch of this size and time belongs into a new segment; ``segment`` holds at least one batch."""
     if segment.size_bytes + size_bytes > config.segment_bytes or segment.indexes.is_full:
         return True
-    first_timestamp = segment.first_timestamp
+    first_timestamp = segment.first_timestamp()
     waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
     if waited_ms <= 0:
         return False

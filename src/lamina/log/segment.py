@@ -21,7 +21,7 @@ from lamina.log.index_rebuild import IndexesLost, IndexRebuild
 from lamina.log.lease import Lease
 from lamina.log.scan import headers
 from lamina.log.transaction_index import TransactionIndex
-from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, BatchHeader
+from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, BatchHeader, read_header
 
 LOG = ".log"
 ABORTED_INDEX = ".txnindex"
@@ -42,6 +42,7 @@ class Segment:
 
     __slots__ = (
         "_disk",
+        "_first_timestamp",
         "_indexes",
         "_is_preallocated",
         "_reader",
@@ -52,7 +53,6 @@ class Segment:
         "aborted",
         "base_offset",
         "created_ms",
-        "first_timestamp",
         "leases",
         "modified_ms",
         "next_offset",
@@ -72,8 +72,8 @@ class Segment:
         self._shape = shape
         self._indexes: IndexPair | None = None
         self._is_preallocated = False
-        self.first_timestamp = NO_TIMESTAMP
-        """The max timestamp of its first batch: what rolling by time goes by."""
+        self._first_timestamp = NO_TIMESTAMP
+        """The max timestamp of its first batch, where it was counted or asked for."""
         self._writer: File | None = None
         self._reader: File | None = None
         self._rebuild: IndexRebuild | None = None
@@ -218,7 +218,14 @@ class Segment:
         self.next_offset = last_offset + 1
         indexes.count_batch(position, size_bytes, last_offset, max_timestamp)
         if position == 0:
-            self.first_timestamp = max_timestamp
+            self._first_timestamp = max_timestamp
+
+    def first_timestamp(self) -> int:
+        """The max timestamp of its first batch: what rolling by time goes by. Reads the file once."""
+        if self._first_timestamp < 0 and self.size_bytes >= HEADER_BYTES:
+            with self.lease(0, HEADER_BYTES) as lease:
+                self._first_timestamp = read_header(lease.read()).max_timestamp
+        return self._first_timestamp
 
     def fits(self, offset: int) -> bool:
         """Whether an offset can be stored relative to the base."""
@@ -392,7 +399,7 @@ class Segment:
     def forget_tail(self) -> None:
         """What is left in a file that was cut is for the caller to count again."""
         self.next_offset = self.base_offset
-        self.first_timestamp = NO_TIMESTAMP
+        self._first_timestamp = NO_TIMESTAMP
 
     def cut_file(self) -> None:
         """Cut the file to the batches that were counted: what recovery does behind a bad batch."""

@@ -5,14 +5,12 @@ Must not know the log that a segment belongs to, nor what its checkpoints say.
 
 from lamina.log.positions import headers_from
 from lamina.log.segment import Segment
-from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, read_header
+from lamina.records.batch import MAX_RELATIVE_OFFSET
 
 
 def count_tail(segment: Segment) -> None:
     """Take the batches after the last index entry into account: all that a clean start has to read."""
-    if segment.size_bytes >= HEADER_BYTES:
-        with segment.lease(0, HEADER_BYTES) as lease:
-            segment.first_timestamp = read_header(lease.read()).max_timestamp
+    segment.first_timestamp()  # Read here: an append asks for it, and must not wait for the disk.
     tail = list(headers_from(segment, segment.base_offset + MAX_RELATIVE_OFFSET))
     # All before the first is counted: the size must stay the file's where recovery has to follow.
     for _, header in tail:

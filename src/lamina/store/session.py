@@ -14,6 +14,8 @@ from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.store.interface import ClusterStore, StoreAway, StoreError
 
 PROBES_PER_TIMEOUT = 6
+GHOST_TIMEOUTS = 1.5
+"""By then a session has ended: the servers look for those once in a tick, which is half of the shortest timeout."""
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from lamina.compaction.eligibility import (
 )
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
-from lamina.records.batch import HEADER_BYTES, NO_TIMESTAMP, read_header
+from lamina.records.batch import NO_TIMESTAMP
 from lamina.settings.log_config import LONG_MAX, LogConfig
 from lamina.topic_partition import TopicPartition
 
@@ -85,15 +85,8 @@ def _summary(segment: Segment, config: LogConfig, *, is_active: bool) -> Segment
         size_bytes=segment.size_bytes,
         largest_timestamp_ms=segment.largest_timestamp().timestamp if asks_age else NO_TIMESTAMP,
         modified_ms=segment.modified_ms,
-        first_batch_timestamp_ms=_first_timestamp(segment) if asks_first else NO_TIMESTAMP,
+        first_batch_timestamp_ms=segment.first_timestamp() if asks_first else NO_TIMESTAMP,
     )
-
-
-def _first_timestamp(segment: Segment) -> int:
-    if segment.first_timestamp < 0 and segment.size_bytes >= HEADER_BYTES:
-        with segment.lease(0, HEADER_BYTES) as lease:
-            segment.first_timestamp = read_header(lease.read()).max_timestamp
-    return segment.first_timestamp
 
 
 # All logs

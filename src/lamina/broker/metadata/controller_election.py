@@ -24,15 +24,13 @@ from lamina.store.interface import StoreError, UnsupportedLevel
 from lamina.store.member_file import MemberRecord
 from lamina.store.membership import Membership, Tenure
 from lamina.store.registration import Registration
+from lamina.store.session import GHOST_TIMEOUTS
 from lamina.store.znodes import ZnodeMetadata
 
 logger = logging.getLogger(__name__)
 
 Registered = Mapping[int, tuple[Registration, int]]
 """Registrations by broker id, each with its epoch."""
-
-_GHOST_TIMEOUTS = 1.5
-"""The servers look for ended sessions once in a tick, which is half of the shortest session."""
 
 
 class ControllerElection:
@@ -170,7 +168,7 @@ class ControllerElection:
 
         One that is dead does not report while it is registered, and may have lost what it would be elected for.
         """
-        deadline = self._loop.time() + timeout_ms * _GHOST_TIMEOUTS / 1000
+        deadline = self._loop.time() + timeout_ms * GHOST_TIMEOUTS / 1000
         silent = await controller.hear(_brokers(registered), _ready(registered))
         for broker_id in silent & registered.keys():
             self._spawn(self._remove_if_dead(_brokers(registered)[broker_id], controller.tenure))

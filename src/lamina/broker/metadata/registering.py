@@ -12,6 +12,7 @@ from lamina.broker.threads import Threads
 from lamina.store.interface import StoreConflict
 from lamina.store.membership import IdTaken, Membership
 from lamina.store.registration import Registration
+from lamina.store.session import GHOST_TIMEOUTS
 
 logger = logging.getLogger(__name__)
 
@@ -19,13 +20,9 @@ _LOOK_SECONDS = 0.1
 
 
 async def register(membership: Membership, registration: Registration, thread: Threads, timeout_ms: int) -> int:
-    """Returns the broker's epoch. Raises `IdTaken` when the session of another broker outlasts ``timeout_ms``.
-
-    The servers look for ended sessions once in a tick, which is half of the shortest session, so the wait is half as
-    long again.
-    """
+    """Returns the broker's epoch. Raises `IdTaken` when another broker outlasts sessions of ``timeout_ms``."""
     loop = asyncio.get_running_loop()
-    patience_seconds = timeout_ms * 1.5 / 1000
+    patience_seconds = timeout_ms * GHOST_TIMEOUTS / 1000
     deadline = loop.time() + patience_seconds
     is_told = False
     while True:
