@@ -118,6 +118,18 @@ def test_what_a_dead_broker_alone_kept_is_named_and_nothing_begins(
     assert brokers.replicas(topic) == [(3,), (1,)]
 
 
+def test_nobody_is_shown_as_the_controller_without_zookeeper(operate: Run, brokers: ThreeBrokers) -> None:
+    def controllers() -> list[int]:
+        return [row["id"] for row in operate("--json").objects if row["controller"]]
+
+    assert len(controllers()) == 1
+    brokers.cluster.kill_zookeeper()
+    eventually(lambda: controllers() == [], WAIT_SECONDS)
+    assert "no broker is known as the controller now" in operate().err
+    brokers.cluster.restart_zookeeper()
+    eventually(lambda: len(controllers()) == 1, WAIT_SECONDS)
+
+
 def test_a_broker_is_emptied_and_leaves(operate: Run, brokers: ThreeBrokers, topic: str) -> None:
     """Interrupted under a throttle that lets nothing pass, then run again with another one."""
     create(brokers, topic, (3,))

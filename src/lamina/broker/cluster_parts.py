@@ -248,7 +248,7 @@ def build_cluster_parts(
         BrokerLinks(node_id, lambda: cluster.image, listener_name, limits, connector_for),
         controller_link,
         in_sync_changes,
-        Forwarding(lambda: member.is_controller, lambda call: controller_link.ask(call, _FORWARD)),
+        Forwarding(lambda: member.is_controller, lease.is_proven, lambda call: controller_link.ask(call, _FORWARD)),
         listener_name,
         loop,
         clocks,

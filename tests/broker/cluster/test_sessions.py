@@ -1,6 +1,7 @@
 """Session trouble: what a member does while its session is not proven, and after it was lost (design decision 6)."""
 
 import logging
+from datetime import timedelta
 from errno import ENOSPC
 
 import pytest
@@ -11,8 +12,9 @@ from lamina.store.member_file import MemberRecord
 from lamina.store.membership import CONTROLLER
 from tests.broker.admin.app_calls import call, subject_of
 from tests.broker.cluster.conftest import NewMembers
-from tests.broker.cluster.members import Members
+from tests.broker.cluster.members import CREATE_TOPICS, METADATA, Members
 
+DESCRIBE_CLUSTER = 60
 REFUSED = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -86,6 +88,20 @@ def test_without_zookeeper_only_what_all_in_sync_members_have_is_acknowledged(
     assert health(members, 1) == (200, [])
     log = members.up[1].parts.partitions.find("t", 0).log  # type: ignore[union-attr]
     assert log.log_end_offset == end_offset + 3
+
+
+def test_who_changes_metadata_without_zookeeper_is_told_what_is_missing(new_members: NewMembers) -> None:
+    """Not that a controller is missing, which only follows from it; and nobody is shown as the controller."""
+    members = three(new_members)
+    assert members.ask(2, DESCRIBE_CLUSTER, 1, endpoint_type=1).controller_id == 1
+    members.set_zookeeper_away(is_away=True)
+    topic = {"name": "u", "num_partitions": 1, "replication_factor": 1}
+    for node_id in (1, 2):
+        [told] = members.ask(node_id, CREATE_TOPICS, 7, topics=[topic], timeout=timedelta(seconds=1)).topics
+        assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
+        assert told.error_message == "ZooKeeper does not answer, and without it no metadata changes"
+        assert members.ask(node_id, DESCRIBE_CLUSTER, 1, endpoint_type=1).controller_id == -1
+        assert members.ask(node_id, METADATA, 12, topics=[]).controller_id == 1
 
 
 def test_a_controller_whose_session_outlived_an_outage_goes_on(new_members: NewMembers) -> None:

@@ -206,7 +206,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups, p.clocks)),
     (update_features.API, lambda p: partial(update_features.handle, p.metadata)),
     (unregister_broker.API, lambda p: partial(unregister_broker.handle, p.metadata)),
-    (describe_cluster.API, lambda p: partial(describe_cluster.handle, p.metadata)),
+    (describe_cluster.API, lambda p: partial(describe_cluster.handle, p.metadata, p.partitions.cluster.lease)),
     (describe_producers.API, lambda p: partial(describe_producers.handle, p.partitions, p.clocks)),
     (
         add_partitions_to_txn.API,

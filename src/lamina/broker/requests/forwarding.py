@@ -27,8 +27,11 @@ _LONGEST_SECONDS = 25.0
 
 
 class Forwarding:
-    def __init__(self, is_controller: Callable[[], bool], ask: AskController) -> None:
+    def __init__(
+        self, is_controller: Callable[[], bool], is_session_proven: Callable[[], bool], ask: AskController
+    ) -> None:
         self._is_controller = is_controller
+        self._is_session_proven = is_session_proven
         self._ask = ask
 
     async def decide(
@@ -60,6 +63,8 @@ class Forwarding:
                     await asyncio.sleep(_RETRY_SECONDS)
         except TimeoutError:
             pass
+        if not self._is_session_proven():
+            raise RequestTimedOut("ZooKeeper does not answer, and without it no metadata changes")
         raise RequestTimedOut(f"no controller answered in time: {failure}")
 
 

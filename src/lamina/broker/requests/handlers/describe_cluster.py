@@ -1,7 +1,8 @@
 """DescribeCluster (key 60), versions 0-2.
 
 Behaviour: the cluster's id, its controller, and its live brokers that have this listener. Everybody may do
-everything, and if asked the answer says so.
+everything, and if asked the answer says so. A broker whose session is not proven tells no controller: there may be
+another one, or none. (Metadata goes on to tell the last one, of which clients ask what they want to change.)
 Version notes: v1 asks for brokers (1) or controllers (2); only brokers are told here. v2 tells which are fenced:
 none, since only live brokers are registered.
 """
@@ -9,6 +10,7 @@ none, since only live brokers are registered.
 from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.partitions.cluster import Lease
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from lamina.broker.requests.request import Request
@@ -21,7 +23,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle(metadata: Metadata, request: Request, message: Any) -> Any:
+def handle(metadata: Metadata, lease: Lease, request: Request, message: Any) -> Any:
     asked = getattr(message, "endpoint_type", BROKERS)
     if asked == CONTROLLERS:
         raise MismatchedEndpointType("this is a broker's listener: it tells brokers, not controllers")
@@ -35,7 +37,7 @@ def handle(metadata: Metadata, request: Request, message: Any) -> Any:
         error_message=None,
         endpoint_type=BROKERS,
         cluster_id=image.cluster_id,
-        controller_id=image.controller_on(request.listener_name),
+        controller_id=image.controller_on(request.listener_name) if lease.is_proven() else NO_CONTROLLER,
         brokers=tuple(
             broker_shape(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=False)
             for broker in image.brokers.values()
