@@ -58,7 +58,7 @@ def states_of(wanted: Assignments, layout: Layout, under_way: UnderWay) -> Mappi
 
 
 def find_settled_states(cluster: Cluster, wanted: Assignments) -> tuple[Mapping[TopicPartition, str], Layout, UnderWay]:
-    """What came of a plan that was followed, once the broker that is asked has heard of all that the controller did."""
+    """How a plan that was begun is, once the broker that is asked has heard of all that the controller did."""
     deadline = SYSTEM_CLOCKS.monotonic_seconds() + _SETTLING_SECONDS
     while True:
         layout, under_way = look(cluster)

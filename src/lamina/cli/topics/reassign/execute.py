@@ -4,7 +4,7 @@ import click
 
 from lamina.cli.outcome import INTERRUPTED, Attempts, warn
 from lamina.cli.reassignment.execution import begin
-from lamina.cli.reassignment.following import follow, look, states_of
+from lamina.cli.reassignment.following import find_settled_states, follow, look
 from lamina.cli.reassignment.plan_file import read_from, read_plan, save
 from lamina.cli.reassignment.showing import names_text, print_states
 from lamina.cli.topics.reassign.verify import report
@@ -42,10 +42,10 @@ def execute(
     if not begun:
         return attempts.status
     if not wait:
-        layout, under_way = look(cluster)
         shown = {move.key: move.after for move in begun}
-        replicas = {key: one.replicas for key, one in layout.partitions.items()}
-        print_states(states_of(shown, layout, under_way), shown, replicas, as_json=as_json)
+        # What is quick is complete by now, and the broker that is asked may not have heard of it.
+        states, layout, _ = find_settled_states(cluster, shown)
+        print_states(states, shown, {key: one.replicas for key, one in layout.partitions.items()}, as_json=as_json)
         warn(f"`lamina topics reassign --verify --wait --file {file}` shows how far it is, and removes throttles")
         return attempts.status
     try:
