@@ -4,8 +4,9 @@ Owns the names and options that Lamina does not have, each with what it has inst
 command line.
 """
 
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 KAFKA_TOOLS = {
     "console-consumer": "consume",
@@ -35,6 +36,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
 }
 """By the path of the group: what other programs call its commands."""
 
+_OPTION = re.compile(r"--[a-z-]+")
 _STOP = "press Ctrl-C where `lamina serve` runs, or send that process SIGTERM"
 _LISTEN = "give --listen 127.0.0.1:PORT"
 
@@ -44,6 +46,13 @@ _ADVICE: Mapping[tuple[str, str], str] = {
     ("lamina", "--port"): "give `lamina serve --listen 127.0.0.1:PORT`",
     ("lamina serve", "--port"): _LISTEN,
     ("lamina doctor", "--port"): _LISTEN,
+    ("lamina cluster up", "--port"): "give --base-port P: broker 1 gets it, the others follow",
+    ("lamina cluster add-broker", "--port"): "leave it out: the broker gets the next port that is free",
+    ("lamina brokers", "undrain"): "`lamina brokers rebalance --leaders` gives a drained broker its leaders back",
+    ("lamina topics", "set"): "give `lamina configs set --topic TOPIC KEY=VALUE`",
+    ("lamina topics", "config"): "give `lamina configs get --topic TOPIC`, or `set`",
+    ("lamina topics create", "--set"): "give --config KEY=VALUE",
+    ("lamina consume", "-n"): "give --count N",
     ("lamina produce", "--property"): "give --key-separator : for lines of the form KEY:VALUE",
     ("lamina consume", "--property"): r"give --format '%k\t%v' to print keys too",
     ("lamina topics elect", "--election-type"): "give --unclean for an unclean election, nothing for a preferred one",
@@ -67,10 +76,19 @@ _ADVICE_ANYWHERE = {
 }
 
 
-def advice(path: str, typed: str) -> str | None:
-    """What to do instead of a name or an option that the command at ``path`` does not have."""
+def advice(path: str, typed: str, options: Collection[str] | None = None) -> str | None:
+    """What to do instead of a name or an option that the command at ``path`` does not have.
+
+    ``options`` are those of the command; ``None`` where they are not known yet.
+    """
     bare = typed.lower().removeprefix("kafka-").removesuffix(".sh")
-    return _ADVICE.get((path, bare)) or (_ADVICE_ANYWHERE.get(typed) if typed.startswith("--") else None)
+    if (path, bare) in _ADVICE:
+        return _ADVICE[path, bare]
+    anywhere = _ADVICE_ANYWHERE.get(typed)
+    if anywhere is None or options is None:
+        return anywhere
+    named = _OPTION.findall(anywhere)
+    return anywhere if not named or any(one in options for one in named) else None
 
 
 def translation(path: str, args: Sequence[str]) -> str | None:

@@ -31,7 +31,8 @@ def sentence(error: click.UsageError) -> str:
     if isinstance(error, Complete):
         return error.message
     path = "lamina" if error.ctx is None else error.ctx.command_path
-    if isinstance(error, click.NoSuchOption) and (instead := advice(path, error.option_name)) is not None:
+    instead = advice(path, error.option_name, _options(error.ctx)) if isinstance(error, click.NoSuchOption) else None
+    if isinstance(error, click.NoSuchOption) and instead is not None:
         return f"no such option '{error.option_name}': {instead}"
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         return f"no such option '{error.option_name}': did you mean {' or '.join(error.possibilities)}?"
@@ -40,6 +41,13 @@ def sentence(error: click.UsageError) -> str:
     if text.endswith("?"):
         return text
     return f"{text.rstrip('.')}; see `{path} --help`"
+
+
+def _options(ctx: click.Context | None) -> set[str] | None:
+    """Those that the command has; a group's commands have others."""
+    if ctx is None or isinstance(ctx.command, click.Group):
+        return None
+    return {name for parameter in ctx.command.params for name in parameter.opts}
 
 
 class CommandGroup(click.Group):

@@ -1,6 +1,7 @@
 """``lamina cluster restore``: shows what ``lamina.offline`` restores of a cluster."""
 
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +27,7 @@ Examples:
   lamina cluster restore /backups/monday --config server.properties
   lamina cluster restore /backups/monday --node-id 2 --data-dir /var/lib/lamina --zookeeper m1:2181,m2:2181/lamina2""",
 )
-@settings_options
+@partial(settings_options, node_id_help="The id of the broker to restore.  [default: node.id in FILE]")
 @click.option(
     "--zookeeper",
     metavar="HOST:PORT,…/CHROOT",

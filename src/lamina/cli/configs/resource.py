@@ -3,7 +3,7 @@
 Owns the options that name it. Must not know what is done with the settings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +41,22 @@ class Resource:
         return self.name if self.type == "topic" else f"broker {self.name}" if self.name else "all brokers"
 
 
+def _meant(given: Mapping[str, Any]) -> str:
+    """Whoever begins with the topic is told how to name it."""
+    from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
+
+    words: tuple[str, ...] = given.get("settings") or given.get("names") or ()
+    if not words or "=" in words[0] or words[0] in {*TOPIC_SETTINGS, *BROKER_SETTINGS}:
+        return "."
+    return f": did you mean --topic {words[0]}?"
+
+
 def resource_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options; the command is given ``resource`` and ``cluster`` in their place."""
 
     def with_resource(*args: Any, topic: str | None, broker: int | None, broker_default: bool, **rest: Any) -> int:
         if sum((topic is not None, broker is not None, broker_default)) != 1:
-            raise click.UsageError("Give one of --topic, --broker and --broker-default.")
+            raise click.UsageError(f"Give one of --topic, --broker and --broker-default{_meant(rest)}")
         broker_name = "" if broker is None else str(broker)
         resource = Resource("broker", broker_name) if topic is None else Resource("topic", topic)
         return command(*args, resource=resource, **rest)

@@ -14,25 +14,24 @@ from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.values import BrokerSettings
 
-_OPTIONS = (
-    click.option("--config", "file", metavar="FILE", help="A server.properties, as for Kafka."),
-    click.option("--data-dir", metavar="DIR", help="The data directory.  [default: ./lamina-data]"),
-    click.option(
-        "--node-id", metavar="N", help="The id of the broker.  [default: 1; in a cluster, ZooKeeper gives one]"
-    ),
-    click.option(
-        "--set",
-        "sets",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Any setting by Kafka's name; a value may have a unit: 7d, 10GiB. May be repeated.",
-    ),
-)
+_NODE_ID = "The id of the broker.  [default: 1; in a cluster, ZooKeeper gives one]"
 
 
-def settings_options(command: Callable[..., int]) -> Callable[..., int]:
+def settings_options(command: Callable[..., int], node_id_help: str = _NODE_ID) -> Callable[..., int]:
     """The options that every command about a broker of this machine has."""
-    for option in reversed(_OPTIONS):
+    options = (
+        click.option("--config", "file", metavar="FILE", help="A server.properties, as for Kafka."),
+        click.option("--data-dir", metavar="DIR", help="The data directory.  [default: ./lamina-data]"),
+        click.option("--node-id", metavar="N", help=node_id_help),
+        click.option(
+            "--set",
+            "sets",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Any setting by Kafka's name; a value may have a unit: 7d, 10GiB. May be repeated.",
+        ),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -14,6 +14,7 @@ from lamina.cli.printing.progress import bar
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import bytes_text
 from lamina.cli.topics.lookup import describe_all
+from lamina.cli.usage import Complete
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
 from lamina.topic_partition import TopicPartition
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lamina.client.log_directories import Described, LogDirectories
 
 _CHOICE = re.compile(r"(?P<topic>[^:]+)(:(?P<partitions>[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*))?")
+_BROKERS = re.compile(r"[0-9]+(,[0-9]+)*")
 _MISSING_AT_MOST = 4
 """How often in a row a partition is seen neither moving nor moved before it is given up."""
 
@@ -58,6 +60,12 @@ def move(
     """
     from lamina.client.log_directories import LogDirectories
 
+    if _BROKERS.fullmatch(path):
+        names = " ".join(dict.fromkeys(_choice(one)[0] for one in topics))
+        raise Complete(
+            "--to names a log directory of the same broker, such as /disk2/kafka; to other brokers: "
+            f"`lamina topics reassign --generate --brokers {path} {names} > plan.json`, then --execute"
+        )
     attempts = Attempts(cluster)
     kept_on = _find(cluster, [_choice(one) for one in topics], attempts)
     if not kept_on:
