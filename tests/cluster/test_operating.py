@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lamina.cli.reassignment.plan_file import read_plan
+from lamina.cluster.broker_status import BrokerState
 from tests.broker.process import eventually
 from tests.cli.running import Lamina, Outcome, started
 from tests.cluster.test_reassigning import create, fill, throttles
@@ -130,7 +131,9 @@ def test_nobody_is_shown_as_the_controller_without_zookeeper(operate: Run, broke
     eventually(lambda: len(controllers()) == 1, WAIT_SECONDS)
 
 
-def test_a_broker_is_emptied_and_leaves(operate: Run, brokers: ThreeBrokers, topic: str) -> None:
+def test_a_broker_is_emptied_leaves_and_is_forgotten(
+    operate: Run, lamina: Lamina, brokers: ThreeBrokers, topic: str
+) -> None:
     """Interrupted under a throttle that lets nothing pass, then run again with another one."""
     create(brokers, topic, (3,))
     create(brokers, other := f"{topic}-other", (3, 1), (1, 2))
@@ -157,3 +160,9 @@ def test_a_broker_is_emptied_and_leaves(operate: Run, brokers: ThreeBrokers, top
     assert throttles(brokers, topic) == {}
     assert "broker 3 is unregistered" in operate("decommission", "3", "--unregister", "--yes").err
     eventually(lambda: 3 not in brokers.admin.list_topics(timeout=WAIT_SECONDS).brokers, WAIT_SECONDS)
+    eventually(lambda: brokers.cluster.brokers()[2].state is BrokerState.LEFT, WAIT_SECONDS)
+    remove = ("cluster", "remove-broker", "--data-dir", brokers.cluster.directory)
+    kept = lamina(*remove, "2")
+    assert (kept.status, "`lamina brokers decommission 2 --bootstrap-server" in kept.err) == (1, True)
+    assert lamina(*remove, "3").status == 0
+    assert [one.id for one in brokers.cluster.brokers()] == [1, 2]

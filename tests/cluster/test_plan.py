@@ -51,6 +51,13 @@ def test_more_brokers_than_before_get_the_next_ports() -> None:
 
 
 @pytest.mark.usefixtures("_free_ports")
+def test_a_broker_that_was_removed_does_not_come_back() -> None:
+    left = plan(BEFORE, 3, None, {}).without_broker(2)
+    assert plan(left, None, None, {}).brokers == {1: BrokerPlace(PORT), 3: BrokerPlace(PORT + 2)}
+    assert plan(left, 3, 20000, {}).brokers == {1: BrokerPlace(20000), 3: BrokerPlace(20002), 4: BrokerPlace(20003)}
+
+
+@pytest.mark.usefixtures("_free_ports")
 def test_fewer_brokers_than_before_are_refused() -> None:
     two = plan(BEFORE, 2, None, {})
     with pytest.raises(ClusterError, match="has 2 brokers"):

@@ -4,6 +4,7 @@ Must not ask the broker itself.
 """
 
 import json
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,8 @@ class BrokerState(StrEnum):
     """Somebody stopped it."""
     DEAD = "dead"
     """Nobody did: it was killed, or ended by itself."""
+    LEFT = "left"
+    """It was taken out of the cluster, and stopped by itself because of that."""
     NO_ANSWER = "no answer"
     """It runs, and hangs or is paused: only who asked it knows."""
 
@@ -65,6 +68,18 @@ def read_started(path: Path, pid: int) -> Started | None:
     return Started(pid, admin, facts["version"], facts["cluster_id"], facts["recovered_partitions"])
 
 
+def has_left(log: Path) -> bool:
+    """Whether the last that a broker said of its membership is that it was unregistered."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return False
+    said = [line for line in lines if _UNREGISTERED in line or _REGISTERED in line]
+    return bool(said) and _UNREGISTERED in said[-1]
+
+
 def last_words(log: Path) -> str:
     """The last sentence of a broker that ended: what it says for a person, else its last line."""
     try:
@@ -76,4 +91,7 @@ def last_words(log: Path) -> str:
 
 
 _SENTENCE = "lamina: "
+_UNREGISTERED, _REGISTERED = "this broker was unregistered: it stops", "registered as broker "
 _LAST_LINES = 50
+_TAIL_BYTES = 64 * 1024
+"""A broker that is unregistered stops soon: not much follows."""

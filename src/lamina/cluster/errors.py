@@ -40,6 +40,10 @@ def no_broker(broker_id: int, known: Collection[int]) -> ClusterError:
     return ClusterError(f"there is no broker {broker_id}: {there}")
 
 
+def last_broker(broker_id: int) -> ClusterError:
+    return ClusterError(f"broker {broker_id} is the only one: end the cluster with `lamina cluster stop` instead")
+
+
 def member_runs_not(directory: Path, name: str) -> ClusterError:
     restart = command_for(directory, f"restart {member_argument(name)}")
     return ClusterError(f"{member_text(name)} is not running: start it with `{restart}`")

@@ -19,6 +19,7 @@ from lamina.cluster.broker_status import BrokerState, BrokerStatus, ZooKeeperSta
 from lamina.cluster.errors import (
     ClusterError,
     is_of_one_broker,
+    last_broker,
     member_runs_not,
     no_broker,
     no_cluster,
@@ -185,6 +186,21 @@ class LocalCluster:
             broker_id = max(state.brokers) + 1
             write_state(self.layout.state, state.with_broker(broker_id, place))
             return self._start_and_await(broker_id)
+
+    def check_removable(self, broker_id: int) -> None:
+        """Raise for one that cannot be removed, whatever it keeps: others have to be there to tell that."""
+        self._place(broker_id)
+        if len(self.state().brokers) == 1:
+            raise last_broker(broker_id)
+        if all(one.pid is None for one in self.brokers() if one.id != broker_id):
+            raise runs_not(self.directory)
+
+    def remove_broker(self, broker_id: int, tell: Tell = _silent) -> None:
+        """Stop it if it runs, and forget it; its directory stays."""
+        with self._changing(tell):
+            self.check_removable(broker_id)
+            self._processes.stop([broker_name(broker_id)], tell)
+            write_state(self.layout.state, self.state().without_broker(broker_id))
 
     # ZooKeeper
 

@@ -28,7 +28,7 @@ def plan(
     if count < len(before.brokers):
         raise ClusterError(
             f"this cluster has {len(before.brokers)} brokers, and `up` removes none: leave out --brokers {count}, "
-            "or start a new cluster with another --data-dir DIR"
+            "start a new cluster with another --data-dir DIR, or see `lamina cluster remove-broker --help`"
         )
     # Nothing runs: nobody knows the old port, so another one is as good.
     zookeeper_port = before.zookeeper_port if is_free(before.zookeeper_port) else free_port()
@@ -39,7 +39,8 @@ def plan(
 
 def _ports(before: ClusterState, count: int, base_port: int | None) -> dict[int, int]:
     """From the base on; a base of 0 takes free ones. Without a base the ports that the brokers had."""
-    ids = range(1, count + 1)
+    new = range(max(before.brokers, default=0) + 1, max(before.brokers, default=0) + 1 + count - len(before.brokers))
+    ids = [*before.brokers, *new]
     if base_port == 0:
         return {broker_id: free_port() for broker_id in ids}
     if base_port is not None:

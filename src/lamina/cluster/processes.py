@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from lamina.clocks import Clocks, pause
 from lamina.cluster.broker_command import ProgramOf, broker_command
-from lamina.cluster.broker_status import BrokerState, BrokerStatus, last_words, read_started
+from lamina.cluster.broker_status import BrokerState, BrokerStatus, has_left, last_words, read_started
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.guarded_process import guarded_pid, send_signal, start_guarded
 from lamina.cluster.layout import ZOOKEEPER, Layout, broker_name, command_for, member_argument, member_text
@@ -44,7 +44,8 @@ class Processes:
         name, address = broker_name(broker_id), f"{HOST}:{place.port}"
         pid = guarded_pid(self._layout.guard(name))
         if pid is None:
-            return BrokerStatus(broker_id, address, BrokerState.STOPPED if place.is_stopped else BrokerState.DEAD)
+            by_itself = BrokerState.LEFT if has_left(self._layout.log(name)) else BrokerState.DEAD
+            return BrokerStatus(broker_id, address, BrokerState.STOPPED if place.is_stopped else by_itself)
         started = read_started(self._layout.started(name), pid)
         state = BrokerState.STARTING if started is None else BrokerState.RUNNING
         return BrokerStatus(broker_id, address, state, pid, started)

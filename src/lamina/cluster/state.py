@@ -33,6 +33,9 @@ class ClusterState:
     def with_broker(self, broker_id: int, place: BrokerPlace) -> "ClusterState":
         return replace(self, brokers=dict(sorted({**self.brokers, broker_id: place}.items())))
 
+    def without_broker(self, broker_id: int) -> "ClusterState":
+        return replace(self, brokers={one: place for one, place in self.brokers.items() if one != broker_id})
+
 
 def read_state(path: Path) -> ClusterState | None:
     """``None`` where no cluster was ever started."""

@@ -49,6 +49,10 @@ def test_what_is_not_known_is_left_empty() -> None:
             BrokerView(BrokerStatus(2, "", BrokerState.DEAD)),
             "broker 2 is dead: `lamina cluster restart 2 --data-dir {directory}` starts it",
         ),
+        (
+            BrokerView(BrokerStatus(2, "", BrokerState.LEFT)),
+            "broker 2 was taken out of the cluster: `lamina cluster remove-broker 2 --data-dir {directory}` forgets it",
+        ),
         (replace(VIEW, figures=None), "broker 1 (process 4194304) runs and does not answer"),
         (replace(VIEW, figures=replace(FIGURES, is_session_lost=True)), "broker 1 cannot reach ZooKeeper"),
         (

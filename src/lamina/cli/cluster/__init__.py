@@ -6,6 +6,7 @@ from lamina.cli.cluster.add_broker import add_broker
 from lamina.cli.cluster.adopt import adopt
 from lamina.cli.cluster.backup import backup
 from lamina.cli.cluster.kill import kill
+from lamina.cli.cluster.remove_broker import remove_broker
 from lamina.cli.cluster.restart import restart
 from lamina.cli.cluster.restore import restore
 from lamina.cli.cluster.status import status
@@ -35,5 +36,5 @@ def command() -> None:
     """
 
 
-for subcommand in (add_broker, adopt, backup, kill, restart, restore, status, stop, up):
+for subcommand in (add_broker, adopt, backup, kill, remove_broker, restart, restore, status, stop, up):
     command.add_command(subcommand)

@@ -99,6 +99,10 @@ def troubles(cluster: LocalCluster, zookeeper: ZooKeeperStatus, views: Sequence[
         if view.status.state is BrokerState.DEAD:
             restart = command_for(cluster.directory, f"restart {broker_id}")
             yield f"broker {broker_id} is dead: `{restart}` starts it; its log is {log}"
+        elif view.status.state is BrokerState.LEFT:
+            remove = command_for(cluster.directory, f"remove-broker {broker_id}")
+            restart = command_for(cluster.directory, f"restart {broker_id}")
+            yield f"broker {broker_id} was taken out of the cluster: `{remove}` forgets it, `{restart}` brings it back"
         elif state_of(view) is BrokerState.NO_ANSWER:
             yield f"broker {broker_id} (process {view.status.pid}) runs and does not answer; its log is {log}"
         elif view.figures is not None and view.figures.is_session_lost:
