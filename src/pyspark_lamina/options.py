@@ -126,6 +126,8 @@ def _refuse_unknown(given: Iterable[str]) -> None:
             meant = next((known[close] for close in get_close_matches(lowered, known, 1)), "")
         if lowered == "topic":
             meant = SUBSCRIBE
+        if lowered == "path":
+            raise ReadError(f'load() takes no name here: name topics by .option("{SUBSCRIBE}", …), then call load()')
         raise ReadError(f"there is no option {name!r} for reading" + (f"; {meant} is meant, perhaps" if meant else ""))
 
 

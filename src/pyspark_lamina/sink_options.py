@@ -77,13 +77,17 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
     return SinkOptions(settings, is_exactly_once, query, batch)
 
 
+_OF_READING = "subscribe"
+"""What names the topics of a read."""
+
+
 def _refuse_unknown(given: Iterable[str]) -> None:
     known = {name.lower(): name for name in (*OURS, *_OF_SPARK, _SERVERS)}
     for name in given:
         lowered = name.lower()
         if lowered in known or lowered.startswith(_KAFKA):
             continue
-        close = get_close_matches(lowered, known, 1)
+        close = [TOPIC] if lowered == _OF_READING else get_close_matches(lowered, known, 1)
         hint = f"; {known[close[0]]} is meant, perhaps" if close else ""
         raise WriteError(f"there is no option {name!r} for writing{hint}")
 

@@ -101,7 +101,7 @@ def test_limits_of_streams_do_not_matter_to_other_queries() -> None:
         ({"startOffsets": "earliest"}, "there is no option 'startoffsets' for reading; startingOffsets is meant"),
         ({"bootstrap.servers": "x"}, "there is no option 'bootstrap.servers' for reading; kafka.bootstrap.servers is"),
         ({"topic": "t"}, "there is no option 'topic' for reading; subscribe is meant, perhaps"),
-        ({"path": "x"}, "there is no option 'path' for reading$"),
+        ({"path": "x"}, r'load\(\) takes no name here: name topics by .option\("subscribe", …\), then call load\(\)$'),
         ({"startingOffsets": "soon"}, "startingOffsets: 'soon' is neither earliest nor latest nor JSON such as"),
         ({"startingOffsets": '{"t":[1]}'}, r"startingOffsets: expected JSON such as \{\"topicA\""),
         ({"startingOffsets": '{"t":{"0":1.5}}'}, "startingOffsets: expected JSON such as"),

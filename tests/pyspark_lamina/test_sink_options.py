@@ -45,6 +45,7 @@ def test_what_spark_hands_on_is_left_alone() -> None:
     ("given", "is_stream", "sentence"),
     [
         ({"exactlyOnec": "true"}, True, "there is no option 'exactlyOnec' for writing; exactlyOnce is meant, perhaps"),
+        ({"subscribe": "t"}, False, "there is no option 'subscribe' for writing; topic is meant, perhaps"),
         ({"exactlyOnce": "yes"}, True, "exactlyOnce: 'yes' is neither true nor false"),
         ({"exactlyOnce": "true"}, False, "exactlyOnce: name the write by queryId and batchId"),
         ({"queryId": "q"}, False, "queryId and batchId go together"),
