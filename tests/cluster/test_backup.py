@@ -265,6 +265,20 @@ def test_nothing_that_was_acknowledged_before_a_backup_is_lost_in_it(tmp_path: P
             assert not [line for one in processes for line in one.log if " error " in line[:40] or "adopt" in line]
 
 
+def test_a_cluster_on_this_machine_is_backed_up_by_its_directory(tmp_path: Path) -> None:
+    with ThreeBrokers(tmp_path / "cluster").running() as brokers:
+        brokers.create_topic("plain")
+        made = run_process("cluster", "backup", "--data-dir", tmp_path / "cluster", tmp_path / "backup", "--json")
+        assert made.status == 0, made.err
+        assert [row["topic"] for row in made.objects[:-1]] == ["plain"]
+        zookeeper = f"{brokers.cluster.zookeeper_address()}/elsewhere"
+        where = ("--zookeeper", zookeeper, "--bootstrap-server", brokers.bootstrap)
+        lost = run_process("cluster", "backup", *where, tmp_path / "another")
+        assert (lost.status, "there is no cluster at this place in ZooKeeper" in lost.err) == (1, True)
+    nowhere = run_process("cluster", "backup", "--data-dir", tmp_path / "nothing", tmp_path / "another")
+    assert (nowhere.status, "there is no cluster in" in nowhere.err) == (2, True)
+
+
 def id_of(address: str, topic: str) -> str:
     with RawClient(_At(address)) as client:
         return str(client.create_topic(topic))

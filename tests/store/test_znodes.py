@@ -469,7 +469,7 @@ def test_a_store_without_a_cluster_is_refused() -> None:
     store = MemoryZooKeeper().connect()
     Controller(store)
     store.transact([Delete("/cluster/id", 0)])
-    with pytest.raises(StoreError, match="has no /cluster/id"):
+    with pytest.raises(StoreError, match="there is no cluster at this place in ZooKeeper"):
         load(store)
 
 

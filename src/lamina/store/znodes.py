@@ -12,7 +12,7 @@ from lamina.image.diff import Changes, diff
 from lamina.image.image import ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.store import values, znode_values
-from lamina.store.cluster_identity import CLUSTER_ID, stored_cluster_id
+from lamina.store.cluster_identity import stored_cluster_id
 from lamina.store.entries import create_path, parsed
 from lamina.store.interface import (
     LARGEST_BYTES,
@@ -59,12 +59,14 @@ class ZnodeMetadata:
 
     def load(self) -> Image:
         """The image, without brokers and without a controller: who is alive is told by the membership."""
+        cluster_id = stored_cluster_id(self._store)
+        if cluster_id is None:
+            raise StoreError(
+                "there is no cluster at this place in ZooKeeper: correct zookeeper.connect, or the chroot at its end"
+            )
         for path in CONTAINERS:
             create_path(self._store, path)
         self._versions = {}
-        cluster_id = stored_cluster_id(self._store)
-        if cluster_id is None:
-            raise StoreError(f"the metadata store has no {CLUSTER_ID}")
         topics = self._load_topics()
         image = Image(
             cluster_id,

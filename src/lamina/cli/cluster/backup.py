@@ -1,6 +1,7 @@
 """``lamina cluster backup``: shows what ``lamina.offline`` backs up of a cluster."""
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,8 @@ from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import counted
 from lamina.client.cluster import Cluster
+from lamina.cluster.errors import ClusterError
+from lamina.cluster.local_cluster import LocalCluster
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 
@@ -28,6 +31,7 @@ Exit status: 0 fine, 1 no backup was made, or it lacks partitions that could not
 \b
 Examples:
   lamina cluster backup --zookeeper m1:2181,m2:2181/lamina --bootstrap-server m1:9092 /backups/monday
+  lamina cluster backup --data-dir lamina-cluster /backups/monday
   lamina cluster backup --config server.properties --bootstrap-server m1:9092 /backups/monday
   lamina verify --dir /backups/monday/logs""",
 )
@@ -38,11 +42,18 @@ Examples:
     metavar="HOST:PORT,…/CHROOT",
     help="The cluster's ZooKeeper ensemble; the same as --set zookeeper.connect=….",
 )
+@click.option("--data-dir", metavar="DIR", help="The directory of a cluster on this machine, instead of addresses.")
 @as_json_option
 @cluster_options
 @click.argument("target", metavar="TARGET")
 def backup(
-    cluster: Cluster, file: str | None, sets: tuple[str, ...], zookeeper: str | None, as_json: bool, target: str
+    cluster: Cluster,
+    file: str | None,
+    sets: tuple[str, ...],
+    zookeeper: str | None,
+    data_dir: str | None,
+    as_json: bool,
+    target: str,
 ) -> int:
     """Back up a whole cluster while it runs, from any machine that reaches its brokers and its ZooKeeper.
 
@@ -58,10 +69,22 @@ def backup(
     from lamina.store.interface import StoreError
     from lamina.store.opening import connect
 
+    if data_dir is not None:
+        if file is not None or zookeeper is not None:
+            raise click.UsageError("--data-dir says where ZooKeeper is: leave --zookeeper and --config out.")
+        local = LocalCluster(Path(data_dir))
+        try:
+            zookeeper, cluster = local.zookeeper_address(), Cluster(local.bootstrap_servers())
+        except ClusterError as error:
+            warn(str(error))
+            return BAD_INPUT
     try:
         options = zookeeper_options(settings_from(file, None, None, sets, **{"zookeeper.connect": zookeeper}))
         if options is None:
-            raise SettingError("the cluster has a ZooKeeper: name it with --zookeeper or zookeeper.connect")
+            raise SettingError(
+                "the cluster has a ZooKeeper: name it with --zookeeper or zookeeper.connect, or name the directory of "
+                "a cluster on this machine with --data-dir"
+            )
         with closing(connect(options)) as store, bar("reading records", of_bytes=False) as advance:
             made = cluster.ask(lambda peers: take_cluster_backup(peers, store, target, Disk(), advance), _REFUSAL)
     except (SettingError, PropertiesError, BackupRefused) as error:
