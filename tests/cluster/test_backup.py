@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.offline.test_backup import new_producer_id
 PARTITIONS = 3
 """Each broker is the first among the replicas of one, and has records to restore."""
 KEYS = 20
-EARLIEST_SECONDS = 20.0
+PAUSE_SECONDS = 0.01
 
 
 class Load:
@@ -57,6 +58,13 @@ class Load:
         except BaseException as error:
             self.errors.append(error)
 
+    def _numbers(self) -> Iterator[int]:
+        """Of what is written next, with a pause before each: brokers at their limit would show nothing more."""
+        for number in count():
+            if self._over.wait(PAUSE_SECONDS):
+                return
+            yield number
+
     def _producer(self, **config: Any) -> Producer:
         return Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 2, "log_level": 0, **config})
 
@@ -71,12 +79,10 @@ class Load:
             assert isinstance(value, bytes)
             self.plain[partition, offset] = value
 
-        for number in count():
-            if self._over.is_set():
-                break
+        for number in self._numbers():
             value = b"%d " % number + b"v" * 2000
             producer.produce("plain", value, partition=number % PARTITIONS, on_delivery=delivered)
-            producer.poll(0.002)
+            producer.poll(0)
         assert producer.flush(WAIT_SECONDS) == 0
 
     def _write_compacted(self) -> None:
@@ -89,21 +95,17 @@ class Load:
             assert isinstance(value, bytes)
             self.compacted[key] = int(value.split()[0])
 
-        for number in count():
-            if self._over.is_set():
-                break
+        for number in self._numbers():
             producer.produce(
                 "compacted", b"%d " % number + b"v" * 5000, key=b"k%d" % (number % KEYS), on_delivery=delivered
             )
-            producer.poll(0.002)
+            producer.poll(0)
         assert producer.flush(WAIT_SECONDS) == 0
 
     def _transact(self) -> None:
         producer = self._producer(**{"transactional.id": "pairs", "transaction.timeout.ms": 10_000})
         producer.init_transactions(WAIT_SECONDS)
-        for number in count():
-            if self._over.is_set():
-                return
+        for number in self._numbers():
             producer.begin_transaction()
             for topic in ("left", "right"):
                 producer.produce(topic, b"%d" % number)
@@ -235,10 +237,12 @@ def test_nothing_that_was_acknowledged_before_a_backup_is_lost_in_it(tmp_path: P
             before.plain, before.compacted = dict(load.plain), dict(load.compacted)
             before.committed = set(load.committed)
             killed = brokers.leader("plain")
-            backing_up = threading.Timer(0.7, brokers.kill, (killed,))
-            backing_up.start()
-            outcome = back_up(brokers, tmp_path / "backup")
-            backing_up.join()
+            with ThreadPoolExecutor() as executor:
+                backing_up = executor.submit(back_up, brokers, tmp_path / "backup")
+                eventually(lambda: backing_up.done() or any(tmp_path.glob("backup.partial/logs/*/*.log")))
+                assert not backing_up.done(), backing_up.result()
+                brokers.kill(killed)
+                outcome = backing_up.result()
             assert outcome.status == 0, outcome.err
             brokers.restart(killed)
             load.grow()
