@@ -73,7 +73,7 @@ def measure_callbacks() -> Phases:
 
 def take_report(process_id: int, report: Path) -> list[Callback]:
     """The longest callbacks of a broker on a timed loop, since its last report."""
-    os.kill(process_id, signal.SIGUSR1)
+    os.kill(process_id, signal.SIGUSR2)
     deadline = time.monotonic() + WAIT_SECONDS
     while not report.exists():
         if time.monotonic() > deadline:

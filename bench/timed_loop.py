@@ -1,6 +1,6 @@
 """A broker on a loop that times every callback: ``python -m bench.timed_loop REPORT serve …``.
 
-At SIGUSR1 it writes the longest callbacks since the last SIGUSR1 to the file REPORT, and at the end those of the stop.
+At SIGUSR2 it writes the longest callbacks since the last SIGUSR2 to the file REPORT, and at the end those of the stop.
 Time is CPU time of the loop's thread, so that a busy machine does not count. A collection of garbage on another thread
 holds up the loop as well, and stands among the callbacks. Only this broker pays for it: its loop is a subclass of the
 ordinary one.
@@ -41,7 +41,7 @@ class TimedLoop(uvloop.Loop):
         self._longest: list[tuple[int, str]] = []
         """CPU nanoseconds and names of the longest callbacks, a heap."""
         self._collection_began_ns = 0
-        self.add_signal_handler(signal.SIGUSR1, self._write)
+        self.add_signal_handler(signal.SIGUSR2, self._write)
         gc.callbacks.append(self._collecting)
 
     def close(self) -> None:
