@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.coordination import transaction_markers
 from lamina.broker.requests.handlers import add_partitions_to_txn, leave_group, offset_commit
 from tests.broker.in_process import InProcessBroker, counted_turns
 
 COUNT = 7
 INDEXES = range(COUNT)
 PARTITIONS = [{"partition_index": index} for index in INDEXES]
-FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_OFFSETS_TO_TXN, WRITE_TXN_MARKERS = 10, 22, 25, 27
+EACH_OF_TOPICS = [{"name": f"t{number}", "partitions": [0]} for number in INDEXES]
+FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN = 10, 22, 24, 25, 26
+WRITE_TXN_MARKERS, CONSUMER_GROUP_HEARTBEAT = 27, 68
 GROUP, ID = "g", "tx"
 
 REQUESTS: dict[str, tuple[int, int, dict[str, Any], int]] = {
@@ -38,10 +41,24 @@ REQUESTS: dict[str, tuple[int, int, dict[str, Any], int]] = {
         },
         3,
     ),
+    "AlterPartitionReassignments": (
+        45,
+        1,
+        {"topics": [{"name": "t", "partitions": [{**one, "replicas": [1]} for one in PARTITIONS]}]},
+        3,
+    ),
+    "AlterReplicaLogDirs": (34, 2, {"dirs": [{"path": "/none", "topics": EACH_OF_TOPICS}]}, 2),
+    "ConsumerGroupDescribe": (69, 1, {"group_ids": ["consumers"]}, 2),
     "DeleteRecords": (21, 2, {"topics": [{"name": "t", "partitions": PARTITIONS}]}, 2),
     "DescribeLogDirs": (35, 4, {"topics": [{"topic": "t", "partitions": INDEXES}]}, 1),
     "DescribeProducers": (61, 0, {"topics": [{"name": "t", "partition_indexes": INDEXES}]}, 1),
     "DescribeProducers of one partition": (61, 0, {"topics": [{"name": "written", "partition_indexes": [0]}]}, 1),
+    "ElectLeaders": (
+        43,
+        2,
+        {"topic_partitions": [{"topic": one["name"], "partitions": [0]} for one in EACH_OF_TOPICS], "timeout": 1000},
+        2,
+    ),
     "LeaveGroup": (13, 5, {"group_id": GROUP, "members": [{"member_id": f"m{index}"} for index in INDEXES]}, 1),
     "ListConfigResources": (74, 1, {}, 1),
     "ListTransactions": (66, 2, {"transactional_id_pattern": "tx.*"}, 2),
@@ -94,6 +111,9 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProces
         broker.ask(INIT_PRODUCER_ID, 4, transactional_id=f"{ID}{number or ''}", transaction_timeout=1000)
     # The first producer has id and epoch 0.
     assert broker.ask(ADD_OFFSETS_TO_TXN, 3, transactional_id=ID, group_id=GROUP).error_code == 0
+    joining = {"group_id": "consumers", "member_id": "m", "topic_partitions": (), "rebalance_timeout": 1000}
+    subscribed = [one["name"] for one in EACH_OF_TOPICS]
+    broker.ask(CONSUMER_GROUP_HEARTBEAT, 1, **joining, subscribed_topic_names=subscribed)
     broker.create("written")
     for number in range(COUNT):
         marker = {"producer_id": 100 + number, "topics": [{"name": "written", "partition_indexes": [0]}]}
@@ -110,6 +130,23 @@ def test_entries_are_worked_on_in_turns(broker: InProcessBroker, monkeypatch: py
     turns = counted_turns(monkeypatch)
     broker.ask(api_key, api_version, **facts)
     assert len(turns) >= times * COUNT
+
+
+def test_the_markers_of_a_large_transaction_are_written_in_turns(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_markers, "_PARTITIONS_AT_ONCE", COUNT - 1)
+    producer = {"producer_id": 0, "producer_epoch": 0}
+    adding = {"transactional_id": ID, **producer, "topics": [{"name": "t", "partitions": INDEXES}]}
+    in_v3 = {f"v3_and_below_{name}": fact for name, fact in adding.items()}
+    assert broker.ask(ADD_PARTITIONS_TO_TXN, 3, **in_v3).results_by_topic_v3_and_below[0].results_by_partition
+    shown_ms = itertools.count(broker.parts.clocks.monotonic_ms())
+    broker.clock.monotonic_ms = lambda: next(shown_ms)
+    turns = counted_turns(monkeypatch)
+    assert broker.ask(END_TXN, 3, transactional_id=ID, **producer, committed=True).error_code == 0
+    broker.settle()
+    assert turns.count(0) >= COUNT
+    assert broker.parts.transactions.markers.written >= COUNT
 
 
 @pytest.mark.parametrize("api", REQUESTS)

@@ -20,6 +20,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.commits import all_committed
 from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.decision import SendMarkers
 from lamina.coordinators.records.transaction_records import TransactionRecord
@@ -41,7 +42,8 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
 _RETRY_MAX_SECONDS = 1.0
-_PARTITIONS_AT_A_TIME = 64
+_PARTITIONS_AT_ONCE = 32
+"""With more the markers are written in turns of the loop: one may open the files of an index, in 0.4 ms."""
 _REFUSED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 """For good: the partition has seen a newer producer or a newer coordinator (R75)."""
 
@@ -93,7 +95,7 @@ class TransactionMarkers:
 
     def send(self, shard: TransactionShardOnLog, effect: SendMarkers) -> None:
         begun: _Attempt | None = None
-        if len(effect.partitions) <= _PARTITIONS_AT_A_TIME:
+        if len(effect.partitions) <= _PARTITIONS_AT_ONCE:
             begun = self._write_here(shard, effect, effect.partitions, _Attempt())
             is_written = begun.is_over and not effect.needs_producer_id
             if is_written and self._complete(shard, effect, None):
@@ -137,10 +139,9 @@ class TransactionMarkers:
         partitions: Iterable[TopicPartition],
         uncommitted: list[Awaited],
     ) -> _Attempt:
-        attempt, waiting = _Attempt(uncommitted=uncommitted), sorted(partitions)
-        for start in range(0, len(waiting), _PARTITIONS_AT_A_TIME):
-            self._write_here(shard, effect, waiting[start : start + _PARTITIONS_AT_A_TIME], attempt)
-            await asyncio.sleep(0)
+        attempt = _Attempt(uncommitted=uncommitted)
+        async for key in in_turns(sorted(partitions), self._clocks):
+            self._write_here(shard, effect, (key,), attempt)
         return attempt
 
     async def _finish(self, attempt: _Attempt, effect: SendMarkers) -> tuple[set[TopicPartition], list[Awaited]]:

@@ -197,7 +197,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (alter_configs.INCREMENTAL_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (
         alter_partition_reassignments.API,
-        lambda p: partial(alter_partition_reassignments.handle, p.metadata, p.clocks),
+        lambda p: partial(alter_partition_reassignments.handle, p.metadata, p.threads, p.clocks),
     ),
     (
         list_partition_reassignments.API,

@@ -4,18 +4,22 @@ Behaviour: partitions get other replicas, or back those that they had where a li
 be done begins in one change; the answer does not wait until it is complete. Brokers that are added must be there:
 INVALID_REPLICA_ASSIGNMENT. Nothing to cancel is NO_REASSIGNMENT_IN_PROGRESS. A partition that is named twice gets
 INVALID_REQUEST.
+Many partitions are worked on in turns of the loop.
 Version notes: from v1 the client may rule out that the number of replicas changes: INVALID_REPLICATION_FACTOR.
 Not done: the timeout is not looked at.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from lamina.broker.metadata.metadata import Metadata
+from lamina.broker.metadata.topic_creation import AT_ONCE
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.broker.turns import in_turns
+from lamina.broker.threads import Threads
+from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.controller.reassignment import cancel, reassign
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
@@ -34,9 +38,14 @@ class Wanted(NamedTuple):
     """``None`` for those from before."""
 
 
-async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
-    every = list(_wanted(message))
-    named = Counter(wanted.key for wanted in every)
+async def handle(metadata: Metadata, threads: Threads, clocks: Clocks, request: Request, message: Any) -> Any:
+    turns = Turns(clocks)
+    every: list[Wanted] = []
+    named = Counter[TopicPartition]()
+    for wanted in _wanted(message):
+        every.append(wanted)
+        named[wanted.key] += 1
+        await turns.step()
     may_change_factor = getattr(message, "allow_replication_factor_change", True)
     errors: dict[TopicPartition, KafkaError] = {}
 
@@ -50,10 +59,19 @@ async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: 
                 changed[wanted.key] = _reassigned(metadata, image, wanted, may_change_factor=may_change_factor)
             except KafkaError as error:
                 errors[wanted.key] = error.without_frames()
+        if len(changed) > AT_ONCE:
+            return await threads.compute(partial(set_partitions, image, changed))
         return set_partitions(image, changed) if changed else image
 
     await metadata.change(change)
-    return _response(request, message, errors)
+    results = _Results(request)
+    for topic in message.topics:
+        for partition in topic.partitions:
+            results.add(partition.partition_index, errors.get((topic.name, partition.partition_index)))
+            await turns.step()
+        results.end_topic(topic.name)
+        await turns.step()
+    return results.response(message)
 
 
 def _wanted(message: Any) -> Iterator[Wanted]:
@@ -68,28 +86,30 @@ def _reassigned(metadata: Metadata, image: Image, wanted: Wanted, *, may_change_
     return reassign(image, wanted.key, wanted.replicas, metadata.facts, may_change_factor=may_change_factor)
 
 
-def _response(
-    request: Request, message: Any, errors: Mapping[TopicPartition, KafkaError], whole: KafkaError | None = None
-) -> Any:
-    shape = response_shape(API_KEY, request.api_version)
-    topic_shape = shape.of("responses")
-    partition_shape = topic_shape.of("partitions")
+class _Results:
+    """The response as it grows, one partition after another, topic by topic."""
 
-    def partition(key: TopicPartition) -> Any:
-        error = whole or errors.get(key)
-        return partition_shape(partition_index=key[1], **_told(error))
+    def __init__(self, request: Request) -> None:
+        self._shape = response_shape(API_KEY, request.api_version)
+        self._topic = self._shape.of("responses")
+        self._partition = self._topic.of("partitions")
+        self._partitions: list[Any] = []
+        self._topics: list[Any] = []
 
-    return shape(
-        allow_replication_factor_change=getattr(message, "allow_replication_factor_change", True),
-        responses=tuple(
-            topic_shape(
-                name=topic.name,
-                partitions=tuple(partition((topic.name, one.partition_index)) for one in topic.partitions),
-            )
-            for topic in message.topics
-        ),
-        **_told(whole),
-    )
+    def add(self, index: int, error: KafkaError | None) -> None:
+        self._partitions.append(self._partition(partition_index=index, **_told(error)))
+
+    def end_topic(self, name: str) -> None:
+        """It has the partitions that were added since the topic before it."""
+        self._topics.append(self._topic(name=name, partitions=tuple(self._partitions)))
+        self._partitions = []
+
+    def response(self, message: Any, whole: KafkaError | None = None) -> Any:
+        return self._shape(
+            allow_replication_factor_change=getattr(message, "allow_replication_factor_change", True),
+            responses=tuple(self._topics),
+            **_told(whole),
+        )
 
 
 def _told(error: KafkaError | None) -> dict[str, Any]:
@@ -99,7 +119,12 @@ def _told(error: KafkaError | None) -> dict[str, Any]:
 
 
 def error_response(request: Request, message: Any, error: KafkaError) -> Any:
-    return _response(request, message, {}, error)
+    results = _Results(request)
+    for topic in message.topics:
+        for partition in topic.partitions:
+            results.add(partition.partition_index, error)
+        results.end_topic(topic.name)
+    return results.response(message, error)
 
 
 API = Api(API_KEY, "AlterPartitionReassignments", range(2), error_response, is_for_controller=True)

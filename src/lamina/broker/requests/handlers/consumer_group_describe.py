@@ -1,7 +1,8 @@
 """ConsumerGroupDescribe (key 69), versions 0-1.
 
 Behaviour: state, epochs and members of consumer groups, with what they have and what they shall have. A group that is
-not there or is classic is GROUP_ID_NOT_FOUND, which sends clients to DescribeGroups.
+not there or is classic is GROUP_ID_NOT_FOUND, which sends clients to DescribeGroups. In turns of the loop: many groups
+may be asked for, and a group may have many members, a member many topics.
 Version notes: v1 says which protocol a member speaks.
 """
 
@@ -14,7 +15,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_GROUP, NOT_ASKED
 from lamina.broker.requests.request import Request
-from lamina.broker.turns import in_turns
+from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ConsumerDescription, DescribedConsumer
 from lamina.coordinators.records.group_records import TopicIdPartitions
@@ -28,18 +29,23 @@ async def handle(metadata: Metadata, groups: GroupCoordinator, clocks: Clocks, r
     shape = response_shape(API_KEY, request.api_version)
     group_shape = shape.of("groups")
     operations = ALL_ON_GROUP if message.include_authorized_operations else NOT_ASKED
+    turns = Turns(clocks)
     described = []
-    async for group_id in in_turns(message.group_ids, clocks):
+    for group_id in message.group_ids:
         try:
             found = await groups.describe_consumers(group_id)
-            described.append(_group(group_shape, found, metadata.image.topic_names, operations))
+            described.append(await _group(group_shape, found, metadata.image.topic_names, operations, turns))
         except KafkaError as error:
             described.append(_failed(group_shape, group_id, error))
+        await turns.step()
     return shape(groups=tuple(described))
 
 
-def _group(shape: Shape, described: ConsumerDescription, names: Mapping[bytes, str], operations: int) -> Any:
+async def _group(
+    shape: Shape, described: ConsumerDescription, names: Mapping[bytes, str], operations: int, turns: Turns
+) -> Any:
     member_shape = shape.of("members")
+    members = [await _member(member_shape, member, names, turns) for member in described.members]
     return shape(
         error_code=ErrorCode.NONE,
         error_message=None,
@@ -48,12 +54,15 @@ def _group(shape: Shape, described: ConsumerDescription, names: Mapping[bytes, s
         group_epoch=described.epoch,
         assignment_epoch=described.target_epoch,
         assignor_name=described.assignor,
-        members=tuple(_member(member_shape, member, names) for member in described.members),
+        members=tuple(members),
         authorized_operations=operations,
     )
 
 
-def _member(shape: Shape, member: DescribedConsumer, names: Mapping[bytes, str]) -> Any:
+async def _member(shape: Shape, member: DescribedConsumer, names: Mapping[bytes, str], turns: Turns) -> Any:
+    assignment = await _assignment(shape.of("assignment"), member.assigned, names, turns)
+    target = await _assignment(shape.of("target_assignment"), member.target, names, turns)
+    await turns.step()
     return shape(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -63,21 +72,20 @@ def _member(shape: Shape, member: DescribedConsumer, names: Mapping[bytes, str])
         client_host=member.client_host,
         subscribed_topic_names=member.topics,
         subscribed_topic_regex=member.regex,
-        assignment=_assignment(shape.of("assignment"), member.assigned, names),
-        target_assignment=_assignment(shape.of("target_assignment"), member.target, names),
+        assignment=assignment,
+        target_assignment=target,
         member_type=member.type,
     )
 
 
-def _assignment(shape: Shape, partitions: TopicIdPartitions, names: Mapping[bytes, str]) -> Any:
+async def _assignment(shape: Shape, partitions: TopicIdPartitions, names: Mapping[bytes, str], turns: Turns) -> Any:
     topic_shape = shape.of("topic_partitions")
-    return shape(
-        topic_partitions=tuple(
-            topic_shape(topic_id=UUID(bytes=topic_id), topic_name=names[topic_id], partitions=indexes)
-            for topic_id, indexes in partitions.items()
-            if topic_id in names
-        )
-    )
+    topics = []
+    for topic_id, indexes in partitions.items():
+        if topic_id in names:
+            topics.append(topic_shape(topic_id=UUID(bytes=topic_id), topic_name=names[topic_id], partitions=indexes))
+        await turns.step()
+    return shape(topic_partitions=tuple(topics))
 
 
 def _failed(shape: Shape, group_id: str, error: KafkaError) -> Any:

@@ -9,7 +9,7 @@ Version notes: v0 elects preferred leaders only and tells no error of the whole;
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -56,7 +56,7 @@ async def handle(metadata: Metadata, threads: Threads, clocks: Clocks, request: 
     results = _Results(request)
     async for key, outcome in in_turns(outcomes.items(), clocks):
         results.add(key, outcome if isinstance(outcome, KafkaError) else None)
-    return results.response(ErrorCode.NONE)
+    return results.response(ErrorCode.NONE, [topic async for topic in in_turns(results.topics(), clocks)])
 
 
 def _election_type(message: Any) -> ElectionType:
@@ -107,8 +107,11 @@ class _Results:
         result = self._partition(partition_id=key[1], error_code=code, error_message=message)
         self._by_topic[key[0]].append(result)
 
-    def response(self, error_code: ErrorCode) -> Any:
-        topics = (self._topic(topic=name, partition_result=tuple(some)) for name, some in self._by_topic.items())
+    def topics(self) -> Iterator[Any]:
+        for name, some in self._by_topic.items():
+            yield self._topic(topic=name, partition_result=tuple(some))
+
+    def response(self, error_code: ErrorCode, topics: Iterable[Any]) -> Any:
         return self._shape(error_code=error_code, replica_election_results=tuple(topics))
 
 
@@ -116,7 +119,7 @@ def error_response(request: Request, message: Any, error: KafkaError) -> Any:
     results = _Results(request)
     for key in dict.fromkeys(_wanted(message) or ()):
         results.add(key, error)
-    return results.response(error.code)
+    return results.response(error.code, results.topics())
 
 
 API = Api(API_KEY, "ElectLeaders", range(3), error_response, is_for_controller=True)
