@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lamina.errors import ErrorCode, KafkaError, error_from_code
+from lamina.errors import ErrorCode, InvalidReplicationFactor, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.connector import Connector
 from lamina.peer.target import AnyBroker, Controller
@@ -59,6 +59,9 @@ class Configurer(Admin):
             if self.is_finishing:
                 return True
             await self._alter_some()
+        except InvalidReplicationFactor as error:
+            # Its topic cannot be created while too few brokers are registered.
+            self.tell(f"create {DOUBTFUL}: {error}")
         except KafkaError as error:
             self.failed("alter configs", error)
         await asyncio.sleep(self.rng.uniform(0.0, _SLOWEST_S))
