@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 
@@ -48,15 +49,15 @@ def main() -> int:
     given = parser.parse_args()
     chosen = [name for name in PLANTED if not given.words or any(word.lower() in name.lower() for word in given.words)]
     missed = 0
-    pool = ProcessPoolExecutor(given.processes) if given.processes > 1 else None
-    for name in chosen:
-        seed = PLANTED[name].seed
-        known = [] if given.search else [range(seed, seed + 1)]
-        starts = range(0, given.seeds, _AT_A_TIME)
-        groups = (range(first, min(first + _AT_A_TIME, given.seeds)) for first in starts)
-        found = find(name, chain(known, groups), pool)
-        missed += found is None
-        print(f"{name}\n    {'NOT FOUND' if found is None else f'seed {found[0]}: {found[1][:150]}'}", flush=True)
+    with ProcessPoolExecutor(given.processes) if given.processes > 1 else nullcontext() as pool:
+        for name in chosen:
+            seed = PLANTED[name].seed
+            known = [] if given.search else [range(seed, seed + 1)]
+            starts = range(0, given.seeds, _AT_A_TIME)
+            groups = (range(first, min(first + _AT_A_TIME, given.seeds)) for first in starts)
+            found = find(name, chain(known, groups), pool)
+            missed += found is None
+            print(f"{name}\n    {'NOT FOUND' if found is None else f'seed {found[0]}: {found[1][:150]}'}", flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} bugs are found")
     return int(missed > 0)
 
