@@ -63,6 +63,18 @@ def throttles(brokers: ThreeBrokers, topic: str) -> dict[str, str]:
     return found
 
 
+def test_topics_of_a_single_broker_get_more_replicas(
+    reassign: Run, brokers: ThreeBrokers, topic: str, tmp_path: Path
+) -> None:
+    create(brokers, topic, (1,), (1,))
+    fill(brokers, topic, 1)
+    generated = reassign("--generate", "--brokers", "1,2,3", "--replication-factor", "3", topic)
+    (tmp_path / "plan.json").write_text(generated.out)
+    done = reassign("--execute", "--file", tmp_path / "plan.json", "--wait")
+    assert (done.status, done.err) == (0, "")
+    assert [set(replicas) for replicas in brokers.replicas(topic)] == [{1, 2, 3}] * 2
+
+
 def test_a_generated_plan_is_executed_and_verified(
     reassign: Run, brokers: ThreeBrokers, topic: str, tmp_path: Path
 ) -> None:

@@ -18,7 +18,10 @@ from tests.cli.running import Lamina
         (("--verify", "--file", "f", "--throttle", "1"), "--throttle means nothing with --verify"),
         (("--list", "orders"), "TOPIC means nothing with --list"),
         (("--generate", "orders"), "--generate needs --brokers"),
-        (("--generate", "--brokers", "1"), "--generate needs TOPIC"),
+        (("--generate", "--brokers", "1"), "--generate needs one of TOPIC…, --topics-file and --all"),
+        (("--generate", "--brokers", "1", "--all", "orders"), "--generate needs one of TOPIC…"),
+        (("--generate", "--brokers", "1", "--replication-factor", "0", "orders"), "is not a whole number from 1"),
+        (("--list", "--all"), "--all means nothing with --list"),
         (("--generate", "--brokers", "1,x", "orders"), "is not of the form 1,2,3"),
         (("--generate", "--brokers", "1,1", "orders"), "names a broker twice"),
         (("--execute", "--file", "f", "--throttle", "fast"), "is not bytes per second"),
@@ -51,6 +54,7 @@ def test_brokers_and_topics_that_are_not_there_are_named(lamina: Lamina, broker:
     for args, says in (
         (("--brokers", "7", topic), "there is no broker 7"),
         (("--brokers", "1", "nowhere"), "there is no topic 'nowhere'"),
+        (("--brokers", "1", "--replication-factor", "2", topic), f"more replicas than brokers are named: {topic}-0"),
     ):
         refused = lamina("topics", "reassign", "--generate", *args, *where)
         assert (refused.status, refused.out) == (1, "")

@@ -105,4 +105,7 @@ def _print(adoption: "ClusterAdoption", start: str, is_dry_run: bool, as_json: b
         moved = f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}"
         click.echo(f"{adoption.data_directory} is now {broker}: {moved} moved to ZooKeeper.")
     click.echo(f"To start it: {start}")
-    click.echo("Each partition still has one replica. Start more brokers, then give it others by a reassignment.")
+    click.echo(
+        "Each partition still has one replica. Start more brokers, then give it others: "
+        "lamina topics reassign --generate --replication-factor 3 --brokers 1,2,3 --all > plan.json, then --execute"
+    )

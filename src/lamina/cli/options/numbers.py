@@ -10,6 +10,7 @@ from collections.abc import Callable
 import click
 
 PARTITION_MAX = 2**31 - 1
+REPLICATION_FACTOR_MAX = 2**15 - 1
 OFFSET_MAX = 2**63 - 1
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")

@@ -6,7 +6,7 @@ import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topics_argument
-from lamina.cli.options.numbers import whole
+from lamina.cli.options.numbers import REPLICATION_FACTOR_MAX, whole
 from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import Attempts
 from lamina.cli.printing.tables import print_json
@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--replication-factor",
     metavar="N",
-    type=whole(1, 2**15 - 1),
+    type=whole(1, REPLICATION_FACTOR_MAX),
     help="How many replicas of each partition.  [default: the broker's default.replication.factor]",
 )
 @click.option(

@@ -6,6 +6,7 @@ import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topics_argument
+from lamina.cli.options.numbers import REPLICATION_FACTOR_MAX, whole
 from lamina.cli.reassignment.execution import throttle_option
 from lamina.cli.topics.reassign.cancel import cancel
 from lamina.cli.topics.reassign.execute import execute
@@ -19,7 +20,9 @@ _NEEDS_FILE = ("execute", "verify", "cancel")
 _ALLOWED: Mapping[str, frozenset[str]] = {
     "topics": frozenset({"generate"}),
     "topics_file": frozenset({"generate"}),
+    "all_topics": frozenset({"generate"}),
     "brokers": frozenset({"generate"}),
+    "replication_factor": frozenset({"generate"}),
     "output": frozenset({"generate"}),
     "file": frozenset(_NEEDS_FILE),
     "throttle": frozenset({"execute"}),
@@ -30,12 +33,15 @@ _ALLOWED: Mapping[str, frozenset[str]] = {
 }
 """With which actions an option means something."""
 
+_SPELLED = {"topics": "TOPIC", "all_topics": "--all"}
+
 
 @click.command(
     "reassign",
     epilog="""\b
 Examples:
   lamina topics reassign --generate --brokers 4,5,6 orders > plan.json
+  lamina topics reassign --generate --brokers 1,2,3 --replication-factor 3 --all > plan.json
   lamina topics reassign --execute --file plan.json --throttle 50MB --wait
   lamina topics reassign --verify --file plan.json
   lamina topics reassign --cancel --file plan.json
@@ -54,6 +60,18 @@ FILE is that of Kafka's kafka-reassign-partitions:
 @click.option("--topics-file", metavar="FILE", help="With --generate: topics in Kafka's JSON, instead of TOPIC…")
 @click.option(
     "--brokers", metavar="ID,…", type=broker_ids, help="With --generate: the brokers that are to keep the topics."
+)
+@click.option(
+    "--all",
+    "all_topics",
+    is_flag=True,
+    help="With --generate: all topics, also those that brokers keep for themselves.",
+)
+@click.option(
+    "--replication-factor",
+    type=whole(1, REPLICATION_FACTOR_MAX),
+    metavar="N",
+    help="With --generate: how many replicas each partition is to have.  [default: as many as it has]",
 )
 @click.option("--output", metavar="FILE", help="With --generate: write the plan to FILE and show what it changes.")
 @throttle_option
@@ -84,7 +102,7 @@ def _action(given: Mapping[str, object]) -> str:
     (action,) = chosen
     for name, actions in _ALLOWED.items():
         if given[name] and action not in actions:
-            option = "TOPIC" if name == "topics" else f"--{name.replace('_', '-')}"
+            option = _SPELLED.get(name, f"--{name.replace('_', '-')}")
             raise click.UsageError(f"{option} means nothing with --{action}.")
     if action in _NEEDS_FILE and given["file"] is None:
         raise click.UsageError(f"--{action} needs --file FILE.")

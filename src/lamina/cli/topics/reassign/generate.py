@@ -16,6 +16,7 @@ from lamina.planning.copying import leader_sizes
 from lamina.planning.moves import moves_between
 from lamina.planning.rebalance import rebalance
 from lamina.planning.replicas import NotEnoughBrokers
+from lamina.planning.replication_factor import with_replication_factor
 
 
 def broker_ids(given: str) -> tuple[int, ...]:
@@ -34,13 +35,15 @@ def generate(
     *,
     topics: Sequence[str],
     topics_file: str | None,
+    all_topics: bool,
     brokers: tuple[int, ...] | None,
+    replication_factor: int | None,
     output: str | None,
     as_json: bool,
 ) -> int:
     """What is on these brokers already stays there, as far as it can. Without --output the plan is what is printed."""
-    if bool(topics) == (topics_file is not None):
-        raise click.UsageError("--generate needs TOPIC… or --topics-file, not both.")
+    if (bool(topics), topics_file is not None, all_topics).count(True) != 1:
+        raise click.UsageError("--generate needs one of TOPIC…, --topics-file and --all.")
     if brokers is None:
         raise click.UsageError("--generate needs --brokers ID,…")
     names = list(dict.fromkeys(topics)) if topics_file is None else read_from(topics_file, read_topics, "--topics-file")
@@ -48,18 +51,20 @@ def generate(
     for broker_id in brokers:
         if broker_id not in layout.racks:
             raise ClientError(f"there is no broker {broker_id}; `lamina brokers` shows all brokers")
-    before = {key: replicas for key, replicas in targets(layout, under_way).items() if key[0] in names}
+    before = {key: replicas for key, replicas in targets(layout, under_way).items() if all_topics or key[0] in names}
     for name in names:
         if not any(key[0] == name for key in before):
             raise no_topic(name)
     sizes = leader_sizes(layout.leaders, find_sizes(cluster, layout, before.keys()))
     try:
-        plan = rebalance(before, {one: layout.racks[one] for one in brokers}, sizes)
+        racks = {one: layout.racks[one] for one in brokers}
+        factor = replication_factor
+        plan = rebalance(before if factor is None else with_replication_factor(before, racks, factor), racks, sizes)
     except NotEnoughBrokers as error:
         raise ClientError(
             f"more replicas than brokers are named: {names_text(error.keys)}; name more --brokers"
         ) from error
-    warn_of_racks({one: layout.racks[one] for one in brokers})
+    warn_of_racks(racks)
     moves = moves_between(before, plan)
     if output is not None:
         save(output, plan)
