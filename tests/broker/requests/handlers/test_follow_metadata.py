@@ -12,9 +12,11 @@ from lamina.broker.metadata.following import Answer, Asked
 from lamina.broker.metadata.reports import Report, encode_report, parse_report
 from lamina.broker.requests.handlers import follow_metadata
 from lamina.broker.threads import Threads
+from lamina.broker.waits import Waits
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.controller.election import LogEnd
-from lamina.errors import InvalidRequest
+from lamina.errors import InvalidRequest, NotController
+from tests.driven_clock import DrivenClock
 
 NEWS = Answer(1, 1, False, [])
 
@@ -42,6 +44,31 @@ def take(*reports: bytes) -> list[Report]:
 
     asyncio.run(scenario())
     return heard
+
+
+def test_a_poll_that_ends_with_the_tenure_was_waiting_all_the_time() -> None:
+    """Else every change of the controller would leave slow requests in the log."""
+    clock = DrivenClock()
+    clock.monotonic_ms = 1000
+
+    async def follow(_broker_id: int, _broker_epoch: int, _asked: Asked) -> Answer:
+        clock.monotonic_ms = 1800
+        raise NotController("another one is elected")
+
+    request: Any = SimpleNamespace(api_version=0, waits=Waits())
+    message = SimpleNamespace(
+        broker_id=1,
+        broker_epoch=5,
+        controller_epoch=1,
+        version=0,
+        max_wait=timedelta(seconds=1),
+        report=encode_report(of(0)),
+    )
+    threads: Any = None
+    member: Any = SimpleNamespace(follow=follow)
+    with pytest.raises(NotController):
+        asyncio.run(follow_metadata.handle(member, threads, clock.clocks, request, message))
+    assert request.waits.parked_ns == 800_000_000
 
 
 def of(count: int) -> Report:

@@ -35,9 +35,12 @@ async def handle(member: Member, message_thread: Threads, clocks: Clocks, reques
     max_wait_ms = min(int(message.max_wait / timedelta(milliseconds=1)), LONGEST_WAIT_MS)
     asked = Asked(message.controller_epoch, message.version, max_wait_ms, report)
     began_ns = clocks.monotonic_ns()
-    answer = await member.follow(message.broker_id, message.broker_epoch, asked)
-    if request.waits is not None:
-        request.waits.parked_ns += clocks.monotonic_ns() - began_ns
+    try:
+        answer = await member.follow(message.broker_id, message.broker_epoch, asked)
+    finally:
+        if request.waits is not None:
+            # A long poll is slow by intent, also where it ends because the controller is another one by now.
+            request.waits.parked_ns += clocks.monotonic_ns() - began_ns
     return response_shape(FOLLOW_METADATA, request.api_version)(
         error_code=ErrorCode.NONE,
         error_message=None,
