@@ -216,7 +216,12 @@ def _check_one_data_directory(log_directories: tuple[str, ...], data_directory: 
 
 
 def check_data_directory(path: str) -> None:
-    """Raises :class:`StartError` for a backup, or for half of a restored one. Touches nothing."""
+    """Raises :class:`StartError` for a file, a backup, or half of a restored one. Touches nothing."""
+    place = os.path.abspath(path)
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        raise StartError(f"{place} is not a directory: name another one with --data-dir")
     if os.path.exists(os.path.join(path, RESTORING)):
         raise StartError(
             f"{path} holds half a backup: wait for lamina restore to end; "

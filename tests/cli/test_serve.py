@@ -215,6 +215,14 @@ def test_what_to_type_names_the_program_that_runs(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+def test_a_file_is_no_data_directory(lamina: Lamina, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for place in (file, file / "below"):
+        outcome = lamina("serve", "--data-dir", place, "--listen", "127.0.0.1:0")
+        assert outcome.err == f"lamina: {file} is not a directory: name another one with --data-dir\n"
+
+
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = refusal("--data-dir", tmp_path / "file" / "data", "--listen", "127.0.0.1:0")

@@ -225,6 +225,15 @@ def test_one_bad_timestamp_outweighs_missing_keys() -> None:
     assert [index for index, _ in error.record_errors] == [0, 1, 2]
 
 
+def test_one_bad_record_is_told_alone() -> None:
+    keyless = Record(0, NOW_MS, None, b"v")
+    rules = replace(RULES, is_compacted=True)
+    alone = rejects(InvalidRecord, build_batch([keyless]), rules)
+    assert str(alone).startswith("record 0 was refused: ")
+    two = rejects(InvalidRecord, build_batch([keyless, replace(keyless, offset=1)]), rules)
+    assert str(two).startswith("2 records were refused; the first is record 0: ")
+
+
 def test_records_without_a_time_leave_no_max_timestamp() -> None:
     validated = validate_batch(build_batch([Record(0, -1, b"k", b"v")]), TIGHT, NOW_MS)
     assert (validated.max_timestamp, validated.offset_delta_of_max_timestamp) == (-1, -1)

@@ -11,7 +11,7 @@ class DeliveryFailed(WriteError):
     def __init__(self, topic: str, partition: int, records: int, error: KafkaError) -> None:
         name = error.code.name
         told = str(error) if name in str(error) else f"{error} ({name})"
-        what = f"{records:,} records" if records else "records"
+        what = "records" if not records else "1 record" if records == 1 else f"{records:,} records"
         super().__init__(f"{topic}-{partition}: {what} could not be written: {told}")
         self.error = error
 

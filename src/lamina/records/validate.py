@@ -169,7 +169,11 @@ def _rejection(faults: list[tuple[int, RecordFault]]) -> InvalidRecord | Invalid
     """One bad timestamp makes it INVALID_TIMESTAMP, whatever else is wrong, as in Kafka."""
     record_errors = tuple((index, fault.value) for index, fault in faults)
     index, sentence = record_errors[0]
-    message = f"{len(faults)} records were refused; the first is record {index}: {sentence}"
+    message = (
+        f"record {index} was refused: {sentence}"
+        if len(faults) == 1
+        else f"{len(faults)} records were refused; the first is record {index}: {sentence}"
+    )
     if any(fault is RecordFault.TIMESTAMP_OUT_OF_RANGE for _, fault in faults):
         return InvalidTimestamp(message, record_errors)
     return InvalidRecord(message, record_errors)
