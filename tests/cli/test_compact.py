@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lamina.cli.cleaner.status import HEADINGS, status_cells
+from lamina.cli.compact.figures import print_blockers
 from lamina.cli.compact.online import compact_online
 from lamina.cli.printing.tables import print_table
 from lamina.client.admin_listener import AdminListener
@@ -153,6 +154,14 @@ def test_the_pass_that_was_asked_for_is_shown_unless_an_earlier_one_left_nothing
     assert shown["number"] == (2 if comes else 1)
 
 
+def test_a_batch_that_is_kept_without_records_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for count, told in ((1, "1 batch without records kept"), (2, "2 batches without records kept")):
+        one = a_pass(1)
+        one["after"] = one["after"] | {"header_only_batches": count}
+        print_blockers(one, [])
+        assert capsys.readouterr().out == f"  t-0: {told}: a producer's last one, or the last one that was cleaned\n"
+
+
 def test_who_stops_waiting_is_told_that_the_broker_goes_on(quiet: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
@@ -179,6 +188,10 @@ def test_the_state_of_each_partition_is_shown(quiet: Commands) -> None:
     assert "cleaned" in quiet("cleaner", "status").out
     unknown = quiet("cleaner", "status", "no-such-topic")
     assert (unknown.status, unknown.err) == (1, "lamina: there is no topic 'no-such-topic'\n")
+    for near in (("compact", "tt"), ("cleaner", "explain", "tt", "--key", "a")):
+        assert quiet(*near).err == "lamina: there is no topic 'tt'; did you mean t?\n"
+    nowhere = quiet("compact", "t", "--partition", "9")
+    assert (nowhere.status, "did you mean" in nowhere.err) == (1, False)
 
 
 def test_the_status_is_said_in_plain_words_and_internal_topics_only_when_asked_for(quiet: Commands) -> None:

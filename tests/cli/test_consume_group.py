@@ -47,6 +47,7 @@ def test_what_was_printed_is_committed_and_not_printed_again(
     assert (total["state"], total["lag"], total["partition_count"]) == ("Empty", 0, 2)
     again = records.consume(ten, *joined)
     assert (again.status, again.out) == (0, "")
+    assert f"group group-of-{ten} is at the end of {ten} already; `lamina groups reset-offsets" in again.err
     records.produce(ten, b"new\n")
     assert records.consume(ten, *joined).out == "new\n"
 

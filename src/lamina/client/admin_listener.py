@@ -7,6 +7,7 @@ import json
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
@@ -34,6 +35,10 @@ class Token:
     text: str
     source: str
     """The file or the variable that it is from."""
+
+
+class NotThere(ClientError):
+    """What was asked for does not exist on this broker."""
 
 
 class AdminListener:
@@ -97,7 +102,8 @@ class AdminListener:
                 found: dict[str, Any] = json.load(answer)
                 return found
         except HTTPError as error:
-            raise ClientError(self._refusal(error)) from error
+            refusal = NotThere if error.code == HTTPStatus.NOT_FOUND else ClientError
+            raise refusal(self._refusal(error)) from error
         except (URLError, HTTPException, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise Unreachable(

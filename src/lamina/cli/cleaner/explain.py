@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.near_topics import suggesting_topics
 from lamina.cli.options.admin import admin_options
 from lamina.cli.options.cluster import as_json_option
 from lamina.cli.options.names import topic_argument
@@ -45,7 +46,9 @@ def explain(
         query["offset"] = str(offset)
     if partition is not None:
         query["partition"] = str(partition)
-    for row in listener.get("v1", "cleaner", "explain", **query)["records"]:
+    with suggesting_topics(listener, topic):
+        records = listener.get("v1", "cleaner", "explain", **query)["records"]
+    for row in records:
         if as_json:
             print_json({"type": "explanation", "topic": topic, **row})
         else:

@@ -53,7 +53,8 @@ def print_blockers(one: Mapping[str, Any], held_back: Iterable[str]) -> None:
     if lines and earliest is not None:
         lines.append(f"the first delete horizon is {time_text(earliest) or 'the end of time'}")
     if one["after"]["header_only_batches"]:
-        batches = counted(one["after"]["header_only_batches"], "batch header")
-        lines.append(f"{batches} left: of the last batch of a producer or of the pass")
+        count = one["after"]["header_only_batches"]
+        batches = "1 batch without records" if count == 1 else f"{count:,} batches without records"
+        lines.append(f"{batches} kept: a producer's last one, or the last one that was cleaned")
     for line in (*lines, *held_back):
         click.echo(f"  {one['topic']}-{one['partition']}: {line}")

@@ -9,6 +9,7 @@ import click
 
 from lamina.cli.cleaner.status import waits_for
 from lamina.cli.compact.figures import print_blockers, print_figures
+from lamina.cli.near_topics import suggesting_topics
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.tables import print_json
@@ -31,7 +32,8 @@ def compact_online(
     status = FINE
     for topic in dict.fromkeys(topics):
         body: dict[str, Any] = {"roll": roll} if partition is None else {"roll": roll, "partition": partition}
-        answer = listener.post("v1", "topics", topic, "compact", body=body)
+        with suggesting_topics(listener, topic):
+            answer = listener.post("v1", "topics", topic, "compact", body=body)
         since[topic] = answer["since"]
         for row in answer["partitions"]:
             if row["is_wanted"]:

@@ -7,7 +7,7 @@ import click
 
 from lamina.cli.consume.bounds import EARLIEST, LATEST, Bound, Kind, parse_bound, resolve
 from lamina.cli.consume.record_format import Writer, writer_of
-from lamina.cli.consume.summary import summary_row, summary_text
+from lamina.cli.consume.summary import summary_row, summary_text, why_nothing
 from lamina.cli.interruption import Interruption
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import checked_names, complete_group, topic_argument
@@ -195,7 +195,11 @@ def command(
             tell()
             raise
     tell()
-    return INTERRUPTED if interruption() else FINE
+    if interruption():
+        return INTERRUPTED
+    if group is not None and name != "json" and count != 0 and not any(each.records for each in reader.ranges):
+        warn(why_nothing(topic, group, reader.ranges))
+    return FINE
 
 
 def _ends(ranges: list[PartitionRange]) -> dict[int, int] | None:

@@ -36,6 +36,16 @@ def summary_row(topic: str, ranges: Sequence[PartitionRange], seconds: float) ->
     }
 
 
+def why_nothing(topic: str, group: str, ranges: Sequence[PartitionRange]) -> str:
+    """Why a member of a group read no record."""
+    if not ranges:
+        return f"group {group} gave no partition of {topic} to this member: others have them all"
+    return (
+        f"group {group} is at the end of {topic} already; `lamina groups reset-offsets {group} --topic {topic} "
+        "--to-earliest --execute` has it read all again"
+    )
+
+
 def summary_text(topic: str, ranges: Sequence[PartitionRange], seconds: float) -> str:
     """Of a few records only where they were: how fast they came says nothing."""
     records = sum(each.records for each in ranges)
