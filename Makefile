@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# More workers than cores, for many tests wait for a client or a broker; who is done takes work from the others.
+# More workers than cores, for many tests wait for a client or a broker. A worker is given whole files, in the order of
+# tests/conftest.py; where a few files have nearly all of the work, who is done takes tests from the others.
 WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
-PARALLEL := -n $(WORKERS) --dist worksteal
+BY_FILE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+BY_TEST := -n $(WORKERS) --dist worksteal
 
 .PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-turns bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-spark bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
@@ -24,7 +26,7 @@ serve: venv
 
 # Everything that needs neither a Kafka nor a Spark cluster; about five minutes on two quiet cores.
 test: venv
-	$(PYTEST) $(PARALLEL) -m "not kafka and not spark and not long and not faults_cluster"
+	$(PYTEST) $(BY_FILE) -m "not kafka and not spark and not long and not faults_cluster"
 
 # `make test` N times, the last BUSY of them beside a process that keeps a core busy; prints a tally.
 N ?= 10
@@ -44,7 +46,7 @@ STORIES ?= 300
 TRANSACTIONS ?= 40000
 
 faults: venv
-	LAMINA_STORIES=$(STORIES) LAMINA_TRANSACTIONS=$(TRANSACTIONS) $(PYTEST) $(PARALLEL) --timeout 1800 \
+	LAMINA_STORIES=$(STORIES) LAMINA_TRANSACTIONS=$(TRANSACTIONS) $(PYTEST) $(BY_TEST) --timeout 1800 \
 		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark and not faults_cluster"
 
 # Three real brokers and a ZooKeeper behind a proxy that cuts and delays their links, RUNS times: kills, pauses, partitions,

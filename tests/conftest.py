@@ -3,7 +3,8 @@
 Property tests draw the same examples on every run of ``make test``. ``make faults`` draws new ones; one that fails is
 kept in ``.hypothesis`` and comes first the next time. The directories of tests are in memory where there is room, so
 nobody waits for a disk: that files are durable is shown by power cuts on a recorded disk, which a real one cannot show.
-One broker serves all tests of a worker that leave it as it was; others start their own. So does one ZooKeeper.
+One broker serves all tests of a worker that leave it as it was; others start their own. So does one ZooKeeper. The
+tests of a file run in one worker, so that what they share is started once.
 """
 
 import gc
@@ -53,12 +54,58 @@ _KERNELS = (
 )
 """What takes numba longest to compile, in two halves."""
 
+_LONGEST = (
+    "simulation/test_simulation.py",
+    "cli/test_consume.py",
+    "pyspark_lamina/test_in_spark.py",
+    "cli/test_produce.py",
+    "pipeline/test_engine.py",
+    "broker/test_groups_clients.py",
+    "cluster/test_failures.py",
+    "cli/test_compact.py",
+    "cluster/test_backup.py",
+    "broker/test_scale.py",
+    "log/test_crash.py",
+    "docs/test_tour.py",
+    "broker/test_compaction.py",
+    "cluster/test_local_cluster.py",
+    "cluster/test_operating.py",
+    "cli/test_consume_group.py",
+    "cluster/test_reassigning.py",
+    "cli/test_topics.py",
+    "broker/cluster/test_reassignments.py",
+    "broker/cleaner/test_process_engine.py",
+    "simulation/test_planted.py",
+    "cli/test_groups.py",
+    "cli/test_serve.py",
+    "cli/cluster/test_up.py",
+    "broker/test_transactions_clients.py",
+    "broker/moving/test_moves.py",
+    "broker/requests/test_large_messages.py",
+    "pyspark_lamina/test_stream_progress.py",
+    "offline/test_cluster_adopt.py",
+    "arrow/test_segment_files.py",
+    "arrow/test_reading.py",
+    "log/test_faults.py",
+    "log/verify/test_damage.py",
+    "test_contracts.py",
+)
+"""The files that take five seconds or more, the longest first; those that wait stand between those that compute."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compile once what each of the workers would compile, on a machine that has never done so."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         compilers = [subprocess.Popen([sys.executable, "-c", f"import {modules}"]) for modules in _KERNELS]
         assert [compiler.wait() for compiler in compilers] == [0, 0]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the longest files begin first: one that begins last is waited for by all the other workers."""
+    places = {f"tests/{file}": place for place, file in enumerate(_LONGEST)}
+    missing = [file for file in places if not (config.rootpath / file).exists()]
+    assert not missing, missing
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 def pytest_collection_finish() -> None:
