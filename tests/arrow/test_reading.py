@@ -13,8 +13,8 @@ from lamina.arrow.driving import LoopThread
 from lamina.arrow.prefetching import RangeToFetch
 from lamina.arrow.reading import read_range
 from lamina.errors import KafkaError, NetworkError
-from tests.arrow.topics import client, create, delete, numbered, produce, transact
-from tests.broker.process import BrokerProcess, eventually
+from tests.arrow.topics import client, create, delete, make_compacted, numbered, produce, transact
+from tests.broker.process import BrokerProcess
 from tests.broker.test_compaction import QUICKLY
 
 Start = Callable[..., BrokerProcess]
@@ -107,13 +107,11 @@ def test_aborted_transactions_are_left_out_of_committed_reads(broker: BrokerProc
 
 def test_a_compacted_topic_is_read_over_its_gaps(own_broker: Start) -> None:
     broker = own_broker(*QUICKLY)
-    create(broker.address, "t", config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
-    for number in range(30):
-        produce(broker.address, "t", [(b"k%d" % key, b"%d" % number * 20) for key in range(50)])
-    eventually(lambda: len(rows(broker, "t", "offset")) < 600)
+    make_compacted(broker, "t")
     found = rows(broker, "t", "key", "offset", "value", properties=SMALL)
+    assert len(found) < 600
     latest = {key: (offset, value) for key, offset, value in found}
-    assert latest == {b"k%d" % key: (29 * 50 + key, b"29" * 20) for key in range(50)}
+    assert latest == {b"k%02d" % key: (29 * 50 + key, b"29" * 20) for key in range(50)}
     middle = rows(broker, "t", "offset", start=100, end=1400, properties=SMALL)
     assert middle == [(offset,) for _, offset, _ in found if isinstance(offset, int) and 100 <= offset < 1400]
 

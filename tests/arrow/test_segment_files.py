@@ -29,7 +29,7 @@ from lamina.peer.cluster import ClusterClient
 from lamina.peer.lending import Lent, LentSegment
 from lamina.records.batch import walk
 from lamina.records.columns.arrow import record_batches
-from tests.arrow.topics import client, create, delete, numbered, produce, transact
+from tests.arrow.topics import client, create, delete, make_compacted, numbered, produce, transact
 from tests.broker.process import BrokerProcess, eventually
 from tests.broker.test_compaction import QUICKLY
 from tests.log.building import a_log
@@ -85,12 +85,11 @@ def test_aborted_transactions_are_left_out_of_committed_reads(
 
 def test_a_compacted_topic_is_read_over_its_gaps(own_broker: Start) -> None:
     broker = own_broker(*QUICKLY)
-    create(broker.address, "t", config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
-    for number in range(30):
-        produce(broker.address, "t", [(b"k%d" % key, b"%d" % number * 20) for key in range(50)])
-    eventually(lambda: len(rows(broker, "t", "offset")) < 600)
-    latest = {key: (offset, value) for key, offset, value in rows(broker, "t", "key", "offset", "value")}
-    assert latest == {b"k%d" % key: (29 * 50 + key, b"29" * 20) for key in range(50)}
+    make_compacted(broker, "t")
+    found = rows(broker, "t", "key", "offset", "value")
+    assert len(found) < 600
+    latest = {key: (offset, value) for key, offset, value in found}
+    assert latest == {b"k%02d" % key: (29 * 50 + key, b"29" * 20) for key in range(50)}
 
 
 def test_a_batch_larger_than_a_window_comes_whole(broker: BrokerProcess, topic: str) -> None:

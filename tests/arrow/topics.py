@@ -7,6 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lamina.arrow.properties import ClientProperties, parse_properties
+from tests.broker.process import BrokerProcess, eventually
 
 Pair = tuple[bytes | None, bytes | None]
 
@@ -54,6 +55,23 @@ def transact(servers: str, topic: str, values: Iterable[bytes], *, commits: bool
         producer.commit_transaction(30)
     else:
         producer.abort_transaction(30)
+
+
+def make_compacted(broker: BrokerProcess, topic: str) -> None:
+    """1,500 records of 50 keys, of which fewer than 600 are left: at least the latest of each, offsets 1450 to 1499.
+
+    For a broker that compacts quickly.
+    """
+    create(broker.address, topic, config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
+    for number in range(30):
+        produce(broker.address, topic, [(b"k%02d" % key, b"%d" % number * 20) for key in range(50)])
+    checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
+
+    def is_compacted() -> bool:
+        lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
+        return any(int(line.split()[-1]) > 1000 for line in lines if line.startswith(f"{topic} 0 "))
+
+    eventually(is_compacted, seconds=120)
 
 
 def numbered(count: int, first: int = 0) -> list[Pair]:

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.arrow.topics import create, delete, numbered, produce, transact
-from tests.broker.process import BrokerProcess, eventually
+from tests.arrow.topics import create, delete, make_compacted, numbered, produce, transact
+from tests.broker.process import BrokerProcess
 from tests.broker.test_compaction import QUICKLY
 from tests.pyspark_lamina.reading import Topics, rows
 from tests.pyspark_lamina.session import spark_session
@@ -90,11 +90,9 @@ def test_a_compacted_topic_as_a_log_as_a_table_and_as_a_stream(
 ) -> None:
     broker = own_broker(*QUICKLY)
     topics = Topics(spark, broker.address)
-    create(broker.address, "t", config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
-    for number in range(30):
-        produce(broker.address, "t", [(b"k%02d" % key, b"%d" % number * 20) for key in range(50)])
+    make_compacted(broker, "t")
     produce(broker.address, "t", [(b"k%02d" % key, None) for key in range(25)])
-    eventually(lambda: topics.load({"subscribe": "t"}, "offset long").count() < 600, seconds=120)
+    assert topics.load({"subscribe": "t"}, "offset long").count() < 600
     latest = [(b"k%02d" % key, b"29" * 20) for key in range(25, 50)]
     table = topics.load({"subscribe": "t", "view": "table"}, "key binary, value binary")
     assert rows(table.orderBy("key")) == latest
