@@ -16,8 +16,22 @@ OF_MEMBERS = (
 )
 
 
-def loaded_with(module: str) -> list[str]:
-    code = f"import sys, {module}; print(*(name for name in {OF_MEMBERS!r} if name in sys.modules))"
+OF_NOBODY = (
+    "argparse",
+    "email",
+    "importlib.metadata",
+    "kio",
+    "numba",
+    "numpy",
+    "pyarrow",
+    "rich",
+    "tempfile",
+    "zipfile",
+)
+
+
+def loaded_with(module: str, names: tuple[str, ...] = OF_MEMBERS) -> list[str]:
+    code = f"import sys, {module}; print(*(name for name in {names!r} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.split()
 
@@ -28,3 +42,7 @@ def test_a_broker_by_itself_loads_nothing_that_members_of_a_cluster_need() -> No
 
 def test_a_member_loads_it() -> None:
     assert set(loaded_with("lamina.broker.cluster_parts")) == set(OF_MEMBERS) - {"lamina.store.zookeeper", "kazoo"}
+
+
+def test_a_start_loads_nothing_large_that_no_broker_needs() -> None:
+    assert loaded_with("lamina.cli.serve, lamina.broker.server", OF_NOBODY) == []

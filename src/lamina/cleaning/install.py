@@ -8,8 +8,6 @@ between two. Must not know why a pass was made, nor the checkpoint that is writt
 from collections.abc import Iterable
 from functools import partial
 
-from crc32c import crc32c
-
 from lamina.cleaning.contract import Manifest, OutputFile, OutputGroup, Plan, SourceSegment
 from lamina.cleaning.gather import Taken
 from lamina.log.files import Disk
@@ -19,6 +17,7 @@ from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import ABORTED_INDEX, LOG, Segment
 from lamina.log.steps import Steps
 from lamina.log.swap import remove_earlier_attempts
+from lamina.records.checksum import crc32c
 
 _READ_BYTES = 4 * 1024 * 1024
 _NEEDED = (LOG, INDEX, TIME_INDEX)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from struct import Struct
 
 import numpy as np
-from crc32c import crc32c
 
 from lamina.cleaning.contract import AbortedEntry, OutputFile, OutputGroup, Plan, SourceSegment
 from lamina.cleaning.kernels.index_entries import (
@@ -25,6 +24,7 @@ from lamina.log.files import Bytes, Disk, File, write_fully
 from lamina.log.index_pair import INDEX, TIME_INDEX
 from lamina.log.segment import ABORTED_INDEX, LOG
 from lamina.log.transaction_index import AbortedTransaction, pack_aborted
+from lamina.records.checksum import crc32c
 from lamina.records.columns.headers import Rows
 
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])

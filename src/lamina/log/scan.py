@@ -6,11 +6,10 @@ What a segment, recovery, verification and the tools walk a file with. Must not 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from crc32c import crc32c
-
 from lamina.errors import CorruptMessage
 from lamina.log.files import File
 from lamina.records.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, check_header, read_header
+from lamina.records.checksum import crc32c
 
 _HEADERS_BYTES = 16 * 1024
 _WINDOW_BYTES = 4 * 1024 * 1024

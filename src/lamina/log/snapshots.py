@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import Iterable
 from struct import Struct
 
-from crc32c import crc32c
-
 from lamina.log.files import Disk, read_file, write_new_file
 from lamina.log.producer import REMEMBERED_BATCHES, BatchPlace, Producer
+from lamina.records.checksum import crc32c
 
 SNAPSHOT = ".snapshot"
 _HEAD = Struct(">hI")

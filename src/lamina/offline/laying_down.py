@@ -10,13 +10,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
 from lamina.log.backup.copier import BackupError, BackupFile, Step
 from lamina.log.backup.directory import LOGS, TakenPartition
 from lamina.log.files import Disk, copy_file, make_durable_dir, write_new_file
 from lamina.log.names import partition_directory
 from lamina.offline.backup_target import BackupRefused
+from lamina.records.checksum import crc32c
 from lamina.storage import RESTORING
 from lamina.topic_partition import TopicPartition
 

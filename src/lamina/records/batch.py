@@ -10,9 +10,8 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from lamina.errors import CorruptMessage
+from lamina.records.checksum import crc32c
 
 Buffer = bytes | bytearray | memoryview
 

@@ -7,9 +7,8 @@ import errno
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from lamina.log.files import Disk, copy_file, make_durable_dir, read_file, sync_file, write_new_file
+from lamina.records.checksum import crc32c
 
 _CANNOT_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP}
 """Another file system, one without links, somebody else's file, too many names: a copy does as well."""

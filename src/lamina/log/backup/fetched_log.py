@@ -5,8 +5,6 @@ Indexes, snapshots and the leader epochs are left out: the broker that opens the
 not know how batches are fetched, nor how many there are to come.
 """
 
-from crc32c import crc32c
-
 from lamina.errors import CorruptMessage
 from lamina.log.backup.copier import BackupError, Copier
 from lamina.log.backup.directory import LOGS, TakenPartition
@@ -15,6 +13,7 @@ from lamina.log.files import File, write_fully
 from lamina.log.identity import PARTITION_METADATA, format_partition_metadata
 from lamina.log.names import partition_directory
 from lamina.records.batch import MAX_RELATIVE_OFFSET, BatchHeader, check_crc, walk
+from lamina.records.checksum import crc32c
 from lamina.topic_partition import TopicPartition
 
 
