@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from bench.revisions import AFTER, BEFORE, bench_from, command_of, trials
+from bench.revisions import AFTER, BEFORE, bench_from, command_of, extract, trials
 
 
 def test_a_broker_of_given_sources_runs_their_code(tmp_path: Path) -> None:
@@ -13,6 +13,13 @@ def test_a_broker_of_given_sources_runs_their_code(tmp_path: Path) -> None:
     (package / "cli.py").write_text("def main():\n    print('an earlier broker')\n")
     output = subprocess.run([*command_of(tmp_path), "serve"], capture_output=True, check=True, text=True).stdout
     assert output == "an earlier broker\n"
+
+
+def test_no_start_of_an_earlier_revision_compiles_its_code(tmp_path: Path) -> None:
+    sources = extract("HEAD", tmp_path / "sources")
+    modules = [path for path in sources.rglob("*.py") if path.parent.name == "broker"]
+    assert modules
+    assert all(list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in modules)
 
 
 def test_every_row_is_measured_on_both_revisions_and_once() -> None:
