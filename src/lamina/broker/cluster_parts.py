@@ -193,7 +193,7 @@ def build_cluster_parts(
         return answer_in(await controller_link.ask(call, _FOLLOW if asked.max_wait_ms else _REPORT))
 
     following = Following(
-        OwnFacts(node_id),
+        OwnFacts(cluster),
         publisher,
         threads,
         lambda: _offline(partitions),
@@ -217,7 +217,7 @@ def build_cluster_parts(
         _is_refused_by(connector_for(f"broker-{node_id}-looks"), listener_name, limits),
     )
     member = Member(
-        node_id,
+        cluster,
         loop,
         store_thread,
         membership,
@@ -238,7 +238,7 @@ def build_cluster_parts(
         connector_for,
     )
     in_sync_changes = InSyncChanges(
-        node_id, lambda: member.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters
+        node_id, lambda: cluster.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters
     )
     cluster.change_in_sync = in_sync_changes.want
     return ClusterParts(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from lamina.broker.metadata.member import Member
+from lamina.broker.partitions.cluster import Cluster, OwnCluster
 from lamina.image.image import Broker, Image
 from lamina.store.registration import Registration
 from tests.image.steps import CLUSTER_ID
@@ -18,8 +19,6 @@ class _Following:
         self.facts = SimpleNamespace(is_ready=False, ends=None)
         self.image = Image(CLUSTER_ID)
         self._changed = asyncio.Condition()
-
-    def registered(self, broker_epoch: int) -> None: ...
 
     async def wait_until(self, holds: Any) -> None:
         async with self._changed:
@@ -61,7 +60,8 @@ def test_a_lease_is_of_the_session_of_its_own_registration() -> None:
         following, thread = _Following(), _Thread()
         session = SimpleNamespace(hold=held.append)
         nobody: Any = None
-        parts: Any = (1, asyncio.get_running_loop(), thread, _Membership(), session, nobody, following)
+        cluster = Cluster(1, 1000, OwnCluster())
+        parts: Any = (cluster, asyncio.get_running_loop(), thread, _Membership(), session, nobody, following)
         others: Any = (nobody,) * 4
         member = Member(*parts, *others)
         member._registration = Registration((), None, "0.1", True, ("dir-1",), 1234)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.reports import OwnFacts, Report, encode_report, parse_report
+from lamina.broker.partitions.cluster import Cluster, OwnCluster
 from lamina.controller.election import LogEnd
 from lamina.image.changes import (
     create_topic,
@@ -20,7 +21,7 @@ from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER
 from tests.image.steps import CLUSTER_ID, broker, topic_id
 
-ME = 1
+ME, MY_EPOCH = 1, 12
 partitions = st.tuples(st.text(max_size=3), st.integers(0, 9))
 reports = st.builds(
     Report,
@@ -35,6 +36,12 @@ reports = st.builds(
 )
 
 
+def own_facts() -> OwnFacts:
+    cluster = Cluster(ME, 1000, OwnCluster())
+    cluster.broker_epoch = MY_EPOCH
+    return OwnFacts(cluster)
+
+
 @given(reports)
 def test_a_report_reads_as_it_was_written(report: Report) -> None:
     if report.ends == {}:
@@ -44,7 +51,7 @@ def test_a_report_reads_as_it_was_written(report: Report) -> None:
 
 def test_a_fact_is_told_until_the_image_shows_it() -> None:
     image = create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)])
-    facts = OwnFacts(ME)
+    facts = own_facts()
     facts.did(Applied(made=[("t", 0)]), image)
     assert facts.report(image, ()).made == {("t", 0)}
     assert facts.report(image, ()).made == {("t", 0)}, "told again until it is stored"
@@ -57,7 +64,7 @@ def test_a_fact_is_told_until_the_image_shows_it() -> None:
 
 def test_what_a_failed_directory_may_have_of_a_deleted_topic_is_offline_while_the_topic_is_there() -> None:
     image = mark_deleted(mark_made(create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)]), ME, [("t", 0)]), "t")
-    facts = OwnFacts(ME)
+    facts = own_facts()
     facts.did(Applied(deleted=[image.topics["t"]], left=[(("t", 0), topic_id(1))]), image)
     report = facts.report(image, ())
     assert (report.deleted, report.offline) == (frozenset(), frozenset([("t", 0)])), (
@@ -69,7 +76,7 @@ def test_what_a_failed_directory_may_have_of_a_deleted_topic_is_offline_while_th
 def test_what_was_removed_is_told_until_nobody_counts_on_it() -> None:
     image = mark_made(create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)]), ME, [("t", 0)])
     moved = set_partitions(image, {("t", 0): replace(image.topics["t"].partitions[0], replicas=(2, 3), leader=2)})
-    facts = OwnFacts(ME)
+    facts = own_facts()
     facts.did(Applied(removed=[("t", 0)]), moved)
     assert facts.report(moved, ()).removed == {("t", 0)}
     facts.did(Applied(made=[("t", 0)]), image)
@@ -82,7 +89,7 @@ def test_what_was_removed_is_told_until_nobody_counts_on_it() -> None:
 def test_a_directory_that_was_made_for_a_replica_of_others_is_not_told_of() -> None:
     """The reassignment was cancelled meanwhile: no controller would take it in."""
     image = create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)])
-    facts = OwnFacts(ME)
+    facts = own_facts()
     facts.did(Applied(made=[("t", 0)]), image)
     cancelled = set_partitions(image, {("t", 0): replace(image.topics["t"].partitions[0], replicas=(2, 3), leader=2)})
     assert facts.report(cancelled, ()).made == frozenset()
@@ -90,7 +97,7 @@ def test_a_directory_that_was_made_for_a_replica_of_others_is_not_told_of() -> N
 
 def test_a_fact_is_not_told_of_another_topic_that_has_the_name_by_then() -> None:
     image = create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)])
-    facts = OwnFacts(ME)
+    facts = own_facts()
     facts.did(Applied(made=[("t", 0)]), image)
     made_again = create_topic(remove_topic(image, "t"), "t", topic_id(2), [(ME, 2)])
     assert facts.report(made_again, ()).made == frozenset()
@@ -98,7 +105,7 @@ def test_a_fact_is_not_told_of_another_topic_that_has_the_name_by_then() -> None
 
 def test_a_deletion_is_told_until_nobody_waits_for_it() -> None:
     image = mark_deleted(create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2)]), "t")
-    facts = OwnFacts(ME)
+    facts = own_facts()
     facts.did(Applied(deleted=[image.topics["t"]]), image)
     assert facts.report(image, ()).deleted == {topic_id(1)}
     gone = remove_topic(image, "t")
@@ -108,7 +115,7 @@ def test_a_deletion_is_told_until_nobody_waits_for_it() -> None:
 
 
 def test_what_is_offline_is_told_whole() -> None:
-    facts = OwnFacts(ME)
+    facts = own_facts()
     assert facts.report(Image(CLUSTER_ID), [("t", 0), ("t", 1)]).offline == {("t", 0), ("t", 1)}
     assert facts.report(Image(CLUSTER_ID), []).offline == frozenset()
 
@@ -116,7 +123,8 @@ def test_what_is_offline_is_told_whole() -> None:
 def test_an_unclean_stop_is_told_until_an_election_has_answered_it() -> None:
     """Told to the next controller it would cost this broker an in-sync set that it has joined since."""
     ends = {("t", 0): LogEnd(0, 5), ("t", 1): LogEnd(0, 6), ("t", 2): LogEnd(0, 7), ("gone", 0): LogEnd(0, 8)}
-    facts = OwnFacts(ME, broker_epoch=12, ends=ends)
+    facts = own_facts()
+    facts.ends = ends
     image = create_topic(Image(CLUSTER_ID), "t", topic_id(1), [(ME, 2), (2, ME), (ME,)])
     waiting = replace(image.topics["t"].partitions[0], leader=NO_LEADER)
     dropped = replace(image.topics["t"].partitions[1], leader=NO_LEADER, isr=(2,))
@@ -124,7 +132,7 @@ def test_an_unclean_stop_is_told_until_an_election_has_answered_it() -> None:
     assert facts.report(image, ()).ends == ends, "the controller has not heard of this start"
     ghost = register_broker(image, replace(broker(ME), epoch=11))
     assert facts.report(ghost, ()).ends == ends, "what it knows is the registration before"
-    registered = register_broker(image, replace(broker(ME), epoch=12))
+    registered = register_broker(image, replace(broker(ME), epoch=MY_EPOCH))
     assert facts.report(registered, ()).ends == {("t", 0): LogEnd(0, 5)}
     elected = set_partitions(registered, {("t", 0): replace(waiting, leader=2)})
     assert facts.report(elected, ()).ends is None

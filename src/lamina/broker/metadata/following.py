@@ -168,11 +168,6 @@ class Following:
     def _report(self) -> Report:
         return self.facts.report(self.decided, self._offline())
 
-    def registered(self, broker_epoch: int) -> None:
-        """This broker is registered under another epoch: what it reports and what it is told is of that one."""
-        self.facts.broker_epoch = broker_epoch
-        self._publisher.registered(broker_epoch)
-
     def tell(self) -> None:
         """There is something new to be reported."""
         self._has_news.set()

@@ -18,6 +18,7 @@ from lamina.broker.metadata.controller_election import ControllerElection, Regis
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.registering import register
+from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequests
@@ -43,7 +44,7 @@ _RETURN_SECONDS = 1.0
 class Member:
     def __init__(
         self,
-        node_id: int,
+        cluster: Cluster,
         loop: asyncio.AbstractEventLoop,
         store_thread: Threads,
         membership: Membership,
@@ -60,7 +61,8 @@ class Member:
         ``registration_of`` is what this broker tells of itself, with the addresses that it has and the epoch of its
         last registration. ``on_unregistered`` is told when the cluster goes on without this broker: it is to stop.
         """
-        self._node_id = node_id
+        self._cluster = cluster
+        self._node_id = cluster.node_id
         self._loop = loop
         self._thread = store_thread
         self.election = election
@@ -73,7 +75,6 @@ class Member:
         self._on_unregistered = on_unregistered
         self._is_unregistered = False
         self._registration: Registration | None = None
-        self._epoch = -1
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
@@ -93,7 +94,7 @@ class Member:
     @property
     def broker_epoch(self) -> int:
         """Of this broker's registration."""
-        return self._epoch
+        return self._cluster.broker_epoch
 
     @property
     def is_controller(self) -> bool:
@@ -124,11 +125,7 @@ class Member:
         self._following.facts.is_ready = True
         self._following.facts.ends = None if self._registration.is_clean else ends
         self._spawn(self._following.run())
-        await self._following.wait_until(self._is_taken_in)
-
-    def _is_taken_in(self, image: Image) -> bool:
-        mine = image.brokers.get(self._node_id)
-        return mine is not None and mine.epoch == self._epoch
+        await self._following.wait_until(self._cluster.is_registered_in)
 
     async def drain(self, seconds: float) -> None:
         """Have the leaders of this broker moved away, as far as that can be within the time."""
@@ -240,9 +237,9 @@ class Member:
     async def ask(self, asked: Asked) -> Answer:
         """Ask the controller, wherever it is. Raises :class:`UnsupportedLevel` where it refuses this broker."""
         if self.controller is not None:
-            return await self.controller.follow(self._node_id, self._epoch, asked)
+            return await self.controller.follow(self._node_id, self.broker_epoch, asked)
         try:
-            return await self._ask_controller(self._epoch, asked)
+            return await self._ask_controller(self.broker_epoch, asked)
         except InvalidRegistration as error:
             raise UnsupportedLevel(str(error)) from error
         except NetworkError:
@@ -257,15 +254,15 @@ class Member:
         facts = self._following.facts
         # One that serves has nothing to tell that a controller has to wait for.
         registration = replace(self._registration, is_ready=facts.is_ready and facts.ends is None)
-        self._epoch = await register(self._membership, registration, self._thread, timeout_ms)
-        self._following.registered(self._epoch)
-        logger.info("registered as broker %d with epoch %d", self._node_id, self._epoch)
-        self._spawn(self._begin_lease(registration, self._epoch, self._membership.session_id))
+        epoch = await register(self._membership, registration, self._thread, timeout_ms)
+        self._cluster.broker_epoch = epoch
+        logger.info("registered as broker %d with epoch %d", self._node_id, epoch)
+        self._spawn(self._begin_lease(registration, epoch, self._membership.session_id))
 
     async def _begin_lease(self, registration: Registration, epoch: int, session_id: int) -> None:
         """The lease is that of the roles: those from before a lost session may be others' by now."""
-        await self._following.wait_until(self._is_taken_in)
-        if epoch != self._epoch:
+        await self._following.wait_until(self._cluster.is_registered_in)
+        if epoch != self.broker_epoch:
             return
         # The store's thread may have registered this broker in another one by now.
         self._session.hold(session_id)
@@ -314,7 +311,7 @@ class Member:
         if mine is None and await self._thread.run(self._membership.was_unregistered):
             self._end_membership()
             return
-        if mine is None or mine[1] != self._epoch:
+        if mine is None or mine[1] != self.broker_epoch:
             await self._register_again()
             registered = await self._await_others()
         await self.election.look(registered, self._session.negotiated_timeout_ms)

@@ -84,10 +84,6 @@ class Publisher:
         """What clients are told."""
         return self._cluster.image
 
-    def registered(self, broker_epoch: int) -> None:
-        """This broker is registered under another epoch from now on."""
-        self._cluster.broker_epoch = broker_epoch
-
     def add_listener(self, listener: MetadataListener) -> None:
         self._listeners.append(listener)
 

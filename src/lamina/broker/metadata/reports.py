@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lamina.broker.metadata.applied import Applied
+from lamina.broker.partitions.cluster import Cluster
 from lamina.controller.election import LogEnd
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER
@@ -96,9 +97,7 @@ def _topic_id(text: str) -> bytes:
 class OwnFacts:
     """What this broker has to tell. Facts come with what it did and go when the image has them."""
 
-    node_id: int
-    broker_epoch: int = -1
-    """Of its present registration."""
+    cluster: Cluster
     is_ready: bool = False
     is_draining: bool = False
     ends: Mapping[TopicPartition, LogEnd] | None = None
@@ -146,27 +145,26 @@ class OwnFacts:
     def _is_made(self, image: Image, key: TopicPartition, topic_id: bytes) -> bool:
         """Whether this broker counts as having a directory of a partition."""
         partition = _partition_of(image, key, topic_id)
-        return partition is not None and self.node_id in partition.made_on
+        return partition is not None and self.cluster.node_id in partition.made_on
 
     def _is_to_be_made(self, image: Image, key: TopicPartition, topic_id: bytes) -> bool:
         """Whether it does not, and should: nobody waits for the directory of what others keep."""
         partition = _partition_of(image, key, topic_id)
-        is_mine = partition is not None and self.node_id in partition.replicas
+        is_mine = partition is not None and self.cluster.node_id in partition.replicas
         return is_mine and not self._is_made(image, key, topic_id)
 
     def _is_awaited(self, image: Image, topic_id: bytes) -> bool:
-        return topic_id in image.topic_names or self.node_id in image.deletions.get(topic_id, ())
+        return topic_id in image.topic_names or self.cluster.node_id in image.deletions.get(topic_id, ())
 
     def _is_end_answered(self, image: Image, key: TopicPartition) -> bool:
         """Whether an election has taken the unclean stop into account. To the next controller it would be new again."""
-        registered = image.brokers.get(self.node_id)
-        if registered is None or registered.epoch != self.broker_epoch:
+        if not self.cluster.is_registered_in(image):
             return False
         topic = image.topics.get(key[0])
         if topic is None or key[1] >= len(topic.partitions):
             return True
         partition = topic.partitions[key[1]]
-        return partition.leader != NO_LEADER or self.node_id not in partition.isr
+        return partition.leader != NO_LEADER or self.cluster.node_id not in partition.isr
 
 
 def _partition_of(image: Image, key: TopicPartition, topic_id: bytes) -> PartitionState | None:
