@@ -215,6 +215,7 @@ def build_cluster_parts(
         storage.remember,
         counters.replication,
         _is_refused_by(connector_for(f"broker-{node_id}-looks"), listener_name, limits),
+        lambda: member.look_again(),
     )
     member = Member(
         cluster,

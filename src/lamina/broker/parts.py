@@ -190,7 +190,7 @@ class Parts:
         """Raises :class:`StorageError` where its disk fails; whatever happens, it is let go of."""
         count = closing_threads(self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR])
         # Else the next start would not tell that an unclean stop may have cost committed records.
-        is_marked = self.cluster is None or self.cluster.following.facts.ends is None
+        is_marked = self.cluster is None or not self.cluster.following.is_stop_unanswered
         epoch = None if self.cluster is None else self.cluster.member.broker_epoch
         try:
             if directory.failure is None:

@@ -110,7 +110,7 @@ def test_a_controller_whose_session_outlived_an_outage_goes_on(new_members: NewM
     (controller,) = [one for one in members.up.values() if one.member.is_controller]
     sessions = {node_id: process.session.session_id for node_id, process in members.up.items()}
     members.set_zookeeper_away(is_away=True)
-    controller.member._look_again()
+    controller.member.look_again()
     members.run_until(lambda: not controller.member.is_controller)
     members.set_zookeeper_away(is_away=False)
     members.controller()

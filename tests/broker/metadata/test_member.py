@@ -15,8 +15,9 @@ OLD, NEW = 1, 2
 
 
 class _Following:
+    is_ready = is_stop_unanswered = False
+
     def __init__(self) -> None:
-        self.facts = SimpleNamespace(is_ready=False, ends=None)
         self.image = Image(CLUSTER_ID)
         self._changed = asyncio.Condition()
 

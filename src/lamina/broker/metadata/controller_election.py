@@ -48,8 +48,9 @@ class ControllerElection:
         remember: Callable[[MemberRecord], None],
         counters: ReplicationCounters,
         is_refused: IsRefused,
+        look_again: Callable[[], None],
     ) -> None:
-        """``facts`` are those with which a controller begins.
+        """``facts`` are those with which a controller begins; :meth:`look` is due once ``look_again`` was called.
 
         What this broker knows of the cluster from before is ``remembered``; ``remember`` writes it down, and runs on a
         thread.
@@ -66,8 +67,7 @@ class ControllerElection:
         self._remember = remember
         self._counters = counters
         self._is_refused = is_refused
-        self.changed = asyncio.Event()
-        """Set when :meth:`look` may find something new."""
+        self._look_again = look_again
         self.controller: Controller | None = None
         """While this broker is elected."""
         self.controller_broker: Broker | None = None
@@ -207,7 +207,7 @@ class ControllerElection:
             return
         if is_removed:
             logger.warning("broker %d is dead: nothing listens there any more, its registration is removed", broker.id)
-            self.changed.set()
+            self._look_again()
 
     # Resigning
 
@@ -241,7 +241,7 @@ class ControllerElection:
             await self._thread.run(lambda: self._membership.resign(tenure))
         except StoreError as error:
             logger.debug("the controller's office ends with its session: %s", error)
-        self.changed.set()
+        self._look_again()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

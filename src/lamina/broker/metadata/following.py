@@ -7,7 +7,7 @@ reached: ``ask`` does.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import reduce
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from lamina.broker.metadata.change_messages import patched
 from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
 from lamina.broker.threads import Threads, giving_way
+from lamina.controller.election import LogEnd
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.image.going_back import gone_back
 from lamina.image.image import Image
@@ -59,7 +60,7 @@ class Following:
         on_fatal: Callable[[str], None],
     ) -> None:
         """``offline`` tells the replicas that cannot be used now; ``ask`` raises `KafkaError` where nobody answers."""
-        self.facts = facts
+        self._facts = facts
         self.decided = Image(cluster_id)
         """The metadata as this broker has followed it; the publisher's image is what of it is served."""
         self._publisher = publisher
@@ -86,7 +87,7 @@ class Following:
         async with self._applying:
             await self._take_first()
             applied = await self._publisher.apply(None, self.decided, opened)
-            self.facts.did(applied, self.decided)
+            self._facts.did(applied, self.decided)
             self._applied = (self._controller_epoch, self._version)
             self._has_applied = True
         return applied
@@ -166,11 +167,31 @@ class Following:
         self._backoff.retry_now()
 
     def _report(self) -> Report:
-        return self.facts.report(self.decided, self._offline())
+        return self._facts.report(self.decided, self._offline())
+
+    def ready(self, ends: Mapping[TopicPartition, LogEnd] | None) -> None:
+        """The logs are open. ``ends`` tells how far they reach, after an unclean stop."""
+        self._facts.is_ready = True
+        self._facts.ends = ends
+
+    def drain(self) -> None:
+        """This broker is about to stop."""
+        self._facts.is_draining = True
+        self.tell()
 
     def tell(self) -> None:
         """There is something new to be reported."""
         self._has_news.set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the logs are open, and no controller has to hear first how far they reach."""
+        return self._facts.is_ready and not self.is_stop_unanswered
+
+    @property
+    def is_stop_unanswered(self) -> bool:
+        """Whether the last stop was unclean, and elections have not taken that into account yet."""
+        return self._facts.ends is not None
 
     async def _follow(self, answer: Answer) -> None:
         async with self._applying:
@@ -178,7 +199,7 @@ class Following:
             if not await self._take(answer):
                 return
             try:
-                self.facts.did(await self._publisher.apply(old, self.decided), self.decided)
+                self._facts.did(await self._publisher.apply(old, self.decided), self.decided)
             except Exception as error:
                 logger.critical("a metadata change failed", exc_info=error)
                 self._on_fatal(f"a metadata change failed: {error}")
@@ -246,7 +267,7 @@ class Following:
     async def make_waiting(self) -> None:
         """Open new partitions for which descriptors were missing, as far as there are some now."""
         async with self._applying:
-            self.facts.did(await self._publisher.make_waiting(self.decided), self.decided)
+            self._facts.did(await self._publisher.make_waiting(self.decided), self.decided)
         if self._report() != self._told:
             self.tell()
 

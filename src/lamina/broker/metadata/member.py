@@ -74,6 +74,8 @@ class Member:
         self._on_fatal = on_fatal
         self._on_unregistered = on_unregistered
         self._is_unregistered = False
+        self._changed = asyncio.Event()
+        """Set when there may be something new in the store."""
         self._registration: Registration | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
 
@@ -112,7 +114,7 @@ class Member:
         last_epoch = await self._thread.run(self._membership.last_epoch)
         self._registration = self._registration_of(broker, last_epoch)
         await self._register(self._session.negotiated_timeout_ms)
-        self._membership.watch(self._look_again)
+        self._membership.watch(self._store_changed)
         self._spawn(self._watch())
         return await self._following.start(opened)
 
@@ -122,8 +124,7 @@ class Member:
         ``ends`` are those of its logs: the controller hears of them if the last stop was unclean.
         """
         assert self._registration is not None, "start comes first"
-        self._following.facts.is_ready = True
-        self._following.facts.ends = None if self._registration.is_clean else ends
+        self._following.ready(None if self._registration.is_clean else ends)
         self._spawn(self._following.run())
         await self._following.wait_until(self._cluster.is_registered_in)
 
@@ -131,8 +132,7 @@ class Member:
         """Have the leaders of this broker moved away, as far as that can be within the time."""
         if not self._session.is_answered or self._is_unregistered:
             return  # nobody can be elected now, or others are already
-        self._following.facts.is_draining = True
-        self._following.tell()
+        self._following.drain()
         try:
             async with asyncio.timeout(seconds):
                 await self._following.wait_until(self._is_drained)
@@ -251,9 +251,7 @@ class Member:
     async def _register(self, timeout_ms: int) -> None:
         """Wait so long for another one that has the id."""
         assert self._registration is not None, "start comes first"
-        facts = self._following.facts
-        # One that serves has nothing to tell that a controller has to wait for.
-        registration = replace(self._registration, is_ready=facts.is_ready and facts.ends is None)
+        registration = replace(self._registration, is_ready=self._following.is_ready)
         epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._cluster.broker_epoch = epoch
         logger.info("registered as broker %d with epoch %d", self._node_id, epoch)
@@ -267,7 +265,7 @@ class Member:
         # The store's thread may have registered this broker in another one by now.
         self._session.hold(session_id)
         # A controller that took this broker for ready would not wait to hear of an unclean stop.
-        await self._following.wait_until(lambda _: self._following.facts.ends is None)
+        await self._following.wait_until(lambda _: not self._following.is_stop_unanswered)
         try:
             await self._thread.run(lambda: self._membership.mark_ready(registration))
         except StoreError as error:
@@ -277,7 +275,7 @@ class Member:
         """Look at the store after each change of it, and again after a failure."""
         told = ""
         while True:
-            self.election.changed.clear()
+            self._changed.clear()
             try:
                 await self._look()
                 told = ""
@@ -299,11 +297,15 @@ class Member:
                 logger.critical("following the membership failed", exc_info=error)
                 self._on_fatal(f"following the membership failed: {error}")
                 return
-            await self.election.changed.wait()
+            await self._changed.wait()
 
-    def _look_again(self) -> None:
-        """The store has changed. Called on a thread of the store's."""
-        self._loop.call_soon_threadsafe(self.election.changed.set)
+    def look_again(self) -> None:
+        """The store has changed, or who is in it."""
+        self._changed.set()
+
+    def _store_changed(self) -> None:
+        """Called on a thread of the store's."""
+        self._loop.call_soon_threadsafe(self.look_again)
 
     async def _look(self) -> None:
         registered: Registered = await self._thread.run(self._membership.brokers)
@@ -343,14 +345,14 @@ class Member:
         known = self._following.decided.brokers.keys()
         deadline = self._loop.time() + _RETURN_SECONDS
         while True:
-            self.election.changed.clear()
+            self._changed.clear()
             registered = await self._thread.run(self._membership.brokers)
             elected = await self._thread.run(self._membership.controller)
             if elected is not None or known <= registered.keys() or self._loop.time() >= deadline:
                 return registered
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    await self.election.changed.wait()
+                    await self._changed.wait()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
