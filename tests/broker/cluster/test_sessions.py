@@ -99,7 +99,7 @@ def test_who_changes_metadata_without_zookeeper_is_told_what_is_missing(new_memb
     for node_id in (1, 2):
         [told] = members.ask(node_id, CREATE_TOPICS, 7, topics=[topic], timeout=timedelta(seconds=1)).topics
         assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
-        assert told.error_message == "ZooKeeper does not answer, and without it no metadata changes"
+        assert told.error_message == "metadata cannot be changed now: ZooKeeper does not answer"
         assert members.ask(node_id, DESCRIBE_CLUSTER, 1, endpoint_type=1).controller_id == -1
         assert members.ask(node_id, METADATA, 12, topics=[]).controller_id == 1
 

@@ -64,7 +64,7 @@ class Forwarding:
         except TimeoutError:
             pass
         if not self._is_session_proven():
-            raise RequestTimedOut("ZooKeeper does not answer, and without it no metadata changes")
+            raise RequestTimedOut("metadata cannot be changed now: ZooKeeper does not answer")
         raise RequestTimedOut(f"no controller answered in time: {failure}")
 
 

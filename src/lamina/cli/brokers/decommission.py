@@ -50,7 +50,7 @@ def decommission(cluster: Cluster, options: Options, broker_id: int, is_leaving:
     except NotEnoughBrokers as error:
         raise ClientError(
             f"the other brokers keep all the replicas that they can of {names_text(error.keys)}; add a broker, or give "
-            "them fewer replicas first with `lamina topics reassign`"
+            "them fewer replicas first with `lamina topics reassign --generate --replication-factor`"
         ) from error
     moving = {key for key, placed in layout.partitions.items() if broker_id in placed.replicas}
     status = carry_out(
