@@ -14,6 +14,7 @@ def test_what_a_plan_costs() -> None:
         "2 partitions to copy to other brokers (2.0 kB), 2 partitions to get another preferred leader"
     )
     assert sum_text(moves[1:2], {}) == "1 partition to get another preferred leader"
+    assert sum_text([Move(("t", 0), (1, 2, 3), (1, 2))], {}) == "1 partition to keep fewer replicas"
     assert sum_text([], {}) == ""
 
 

@@ -115,11 +115,13 @@ def sum_text(moves: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> str:
     """What a plan costs."""
     copied = sum(1 for move in moves if move.added)
     led = sum(1 for move in moves if move.before[0] != move.after[0])
+    fewer = sum(1 for move in moves if len(move.after) < len(move.before))
     parts = [
         f"{counted(copied, 'partition')} to copy to other brokers ({bytes_text(copied_bytes(moves, sizes))})",
         f"{counted(led, 'partition')} to get another preferred leader",
+        f"{counted(fewer, 'partition')} to keep fewer replicas",
     ]
-    return ", ".join(part for part, number in zip(parts, (copied, led), strict=True) if number)
+    return ", ".join(part for part, number in zip(parts, (copied, led, fewer), strict=True) if number)
 
 
 def name(key: TopicPartition) -> str:
