@@ -131,10 +131,10 @@ def _level(held: dict[str, list[_Partition]], topic: bytes, subscribers: Iterabl
 
 
 def _by_topic(partitions: list[_Partition]) -> TopicIdPartitions:
-    assigned: dict[bytes, tuple[int, ...]] = {}
+    assigned: dict[bytes, list[int]] = {}
     for topic, index in sorted(partitions):
-        assigned[topic] = (*assigned.get(topic, ()), index)
-    return assigned
+        assigned.setdefault(topic, []).append(index)
+    return {topic: tuple(indexes) for topic, indexes in assigned.items()}
 
 
 # Range

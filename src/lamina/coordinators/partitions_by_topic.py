@@ -15,7 +15,7 @@ NO_PARTITIONS: TopicIdPartitions = {}
 
 def normal(partitions: Mapping[bytes, Iterable[int]]) -> TopicIdPartitions:
     """The same partitions in the one form that equal sets share."""
-    return {topic_id: found for topic_id, some in partitions.items() if (found := tuple(sorted(set(some))))}
+    return {topic_id: tuple(sorted(found)) for topic_id, some in partitions.items() if (found := set(some))}
 
 
 def each(partitions: TopicIdPartitions) -> Iterator[tuple[bytes, int]]:

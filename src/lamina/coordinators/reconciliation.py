@@ -11,9 +11,8 @@ from enum import IntEnum
 from lamina.coordinators.partitions_by_topic import (
     NO_PARTITIONS,
     difference,
-    each,
-    gathered,
     intersection,
+    normal,
     overlap,
     union,
 )
@@ -77,7 +76,12 @@ def reconcile(
             epoch, current.member_epoch, MemberState.UNREVOKED_PARTITIONS.value, kept, to_revoke
         )
     missing = difference(target, kept)
-    free = gathered((topic_id, partition) for topic_id, partition in each(missing) if not is_held(topic_id, partition))
+    free = normal(
+        {
+            topic_id: [partition for partition in some if not is_held(topic_id, partition)]
+            for topic_id, some in missing.items()
+        }
+    )
     next_state = MemberState.STABLE if free == missing else MemberState.UNRELEASED_PARTITIONS
     return CurrentAssignmentValue(
         target_epoch, current.member_epoch, next_state.value, union(kept, free), NO_PARTITIONS

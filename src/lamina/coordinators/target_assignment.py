@@ -33,12 +33,12 @@ def metadata_hash(topics: Mapping[str, Topic]) -> int:
     """A signed 64-bit number that differs when any topic's name, id or number of partitions does."""
     if not topics:
         return NOTHING_SUBSCRIBED_HASH
-    digest = hashlib.blake2b(digest_size=8)
+    hashed = bytearray()
     for name in sorted(topics):
         topic = topics[name]
         encoded = name.encode()
-        digest.update(len(encoded).to_bytes(4, "big") + encoded + topic.id + len(topic.partitions).to_bytes(4, "big"))
-    return int.from_bytes(digest.digest(), "big", signed=True)
+        hashed += len(encoded).to_bytes(4, "big") + encoded + topic.id + len(topic.partitions).to_bytes(4, "big")
+    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest(), "big", signed=True)
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], offered: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.coordination import transaction_markers
-from lamina.broker.requests.handlers import add_partitions_to_txn, leave_group, offset_commit
+from lamina.broker.requests.handlers import add_partitions_to_txn, consumer_group_heartbeat, leave_group, offset_commit
 from tests.broker.in_process import InProcessBroker, counted_turns
 
 COUNT = 7
@@ -19,6 +19,7 @@ EACH_OF_TOPICS = [{"name": f"t{number}", "partitions": [0]} for number in INDEXE
 FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN = 10, 22, 24, 25, 26
 WRITE_TXN_MARKERS, CONSUMER_GROUP_HEARTBEAT = 27, 68
 GROUP, ID = "g", "tx"
+JOINING: dict[str, Any] = {"topic_partitions": (), "rebalance_timeout": 1000}
 
 REQUESTS: dict[str, tuple[int, int, dict[str, Any], int]] = {
     "AddPartitionsToTxn": (
@@ -49,6 +50,12 @@ REQUESTS: dict[str, tuple[int, int, dict[str, Any], int]] = {
     ),
     "AlterReplicaLogDirs": (34, 2, {"dirs": [{"path": "/none", "topics": EACH_OF_TOPICS}]}, 2),
     "ConsumerGroupDescribe": (69, 1, {"group_ids": ["consumers"]}, 2),
+    "ConsumerGroupHeartbeat": (
+        68,
+        1,
+        {"group_id": "more", "member_id": "m", **JOINING, "subscribed_topic_names": [f"t{one}" for one in INDEXES]},
+        1,
+    ),
     "DeleteRecords": (21, 2, {"topics": [{"name": "t", "partitions": PARTITIONS}]}, 2),
     "DescribeLogDirs": (35, 4, {"topics": [{"topic": "t", "partitions": INDEXES}]}, 1),
     "DescribeProducers": (61, 0, {"topics": [{"name": "t", "partition_indexes": INDEXES}]}, 1),
@@ -96,6 +103,7 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProces
     for module, limit in (
         (offset_commit, "_PARTITIONS_AT_A_TIME"),
         (leave_group, "_MEMBERS_AT_A_TIME"),
+        (consumer_group_heartbeat, "_TOPICS_AT_ONCE"),
         (add_partitions_to_txn, "_TRANSACTIONS_AT_A_TIME"),
     ):
         monkeypatch.setattr(module, limit, 1)
@@ -111,8 +119,8 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProces
         broker.ask(INIT_PRODUCER_ID, 4, transactional_id=f"{ID}{number or ''}", transaction_timeout=1000)
     # The first producer has id and epoch 0.
     assert broker.ask(ADD_OFFSETS_TO_TXN, 3, transactional_id=ID, group_id=GROUP).error_code == 0
-    joining = {"group_id": "consumers", "member_id": "m", "topic_partitions": (), "rebalance_timeout": 1000}
     subscribed = [one["name"] for one in EACH_OF_TOPICS]
+    joining = {"group_id": "consumers", "member_id": "m", **JOINING}
     broker.ask(CONSUMER_GROUP_HEARTBEAT, 1, **joining, subscribed_topic_names=subscribed)
     broker.create("written")
     for number in range(COUNT):

@@ -43,12 +43,13 @@ class Response:
         if not self.is_ready:
             self.set(reason)
 
-    def then(self, respond: Callable[[Any], T]) -> T | Awaitable[T]:
+    def then(self, respond: Callable[[Any], T | Awaitable[T]]) -> T | Awaitable[T]:
         """``respond`` to the answer: at once if it is ready, so that a request needs no task, else when it comes."""
         return respond(self._take()) if self.is_ready else self._respond(respond)
 
-    async def _respond(self, respond: Callable[[Any], T]) -> T:
-        return respond(await self)
+    async def _respond(self, respond: Callable[[Any], T | Awaitable[T]]) -> T:
+        response = respond(await self)
+        return await response if isinstance(response, Awaitable) else response
 
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.is_ready:

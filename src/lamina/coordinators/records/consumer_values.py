@@ -154,7 +154,7 @@ def read_regex(data: bytes) -> RegexValue:
 def _write_partitions(writer: Writer, partitions: TopicIdPartitions) -> None:
     def topic(one: tuple[bytes, tuple[int, ...]]) -> None:
         writer.uuid(one[0])
-        writer.array(one[1], writer.int32)
+        writer.int32s(one[1])
         writer.tags()
 
     writer.array(tuple(partitions.items()), topic)

@@ -6,7 +6,7 @@ and never take more memory than the record has bytes. Must not know any record.
 """
 
 from collections.abc import Callable
-from struct import Struct
+from struct import Struct, pack
 from struct import error as StructError  # noqa: N812 - an exception, named like one
 from typing import TypeVar
 
@@ -175,6 +175,11 @@ class Writer:
         for value in values:
             write(value)
 
+    def int32s(self, values: tuple[int, ...]) -> None:
+        """An array of them: there may be as many as a group has partitions."""
+        self._length(len(values))
+        self.out += pack(f">{len(values)}i", *values)
+
     def nullable_array(self, values: tuple[T, ...] | None, write: Callable[[T], None]) -> None:
         if values is None:
             self._length(-1)
@@ -184,12 +189,14 @@ class Writer:
     def tags(self, tags: dict[int, bytes] | None = None) -> None:
         if not self._is_flexible:
             return
-        given = tags or {}
-        write_uvarint(self.out, len(given))
-        for tag in sorted(given):
+        if not tags:
+            self.out.append(0)
+            return
+        write_uvarint(self.out, len(tags))
+        for tag in sorted(tags):
             write_uvarint(self.out, tag)
-            write_uvarint(self.out, len(given[tag]))
-            self.out += given[tag]
+            write_uvarint(self.out, len(tags[tag]))
+            self.out += tags[tag]
 
     def _length(self, length: int) -> None:
         if self._is_flexible:

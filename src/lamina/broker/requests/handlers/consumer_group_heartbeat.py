@@ -1,10 +1,11 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1.
 
 Behaviour: the one request of the consumer protocol (KIP-848): joins, stays, tells what it owns, leaves; the group's
-shard decides, and the answer comes at once.
+shard decides, and the answer comes at once. An assignment of many topics is answered in turns of the loop.
 Version notes: v1 has regular expressions, and members choose their ids.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,7 +13,10 @@ from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.handlers.join_group import client_of
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest, ConsumerHeartbeatResponse
+from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
@@ -20,7 +24,11 @@ from lamina.wire.encoder import milliseconds
 API_KEY = 68
 
 
-def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
+_TOPICS_AT_ONCE = 256
+"""An assignment of more is answered in turns of the loop: each takes two microseconds."""
+
+
+def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
     heartbeat = ConsumerHeartbeatRequest(
         message.group_id,
         message.member_id,
@@ -38,7 +46,20 @@ def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:
     )
     shard = groups.shard_of(message.group_id)
     pending = shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now))
-    return pending.then(lambda response: _response(request, response))
+
+    def respond(response: ConsumerHeartbeatResponse) -> Any:
+        if response.assignment is not None and len(response.assignment) > _TOPICS_AT_ONCE:
+            return _respond_in_turns(request, clocks, response, response.assignment)
+        return _response(request, response, [_topic(request, *one) for one in (response.assignment or {}).items()])
+
+    return pending.then(respond)
+
+
+async def _respond_in_turns(
+    request: Request, clocks: Clocks, response: ConsumerHeartbeatResponse, assignment: TopicIdPartitions
+) -> Any:
+    topics = [_topic(request, *one) async for one in in_turns(assignment.items(), clocks)]
+    return _response(request, response, topics)
 
 
 def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:
@@ -52,25 +73,21 @@ def _owned(topics: Any) -> dict[bytes, tuple[int, ...]] | None:
     return owned
 
 
-def _response(request: Request, response: ConsumerHeartbeatResponse) -> Any:
+def _topic(request: Request, topic_id: bytes, partitions: tuple[int, ...]) -> Any:
+    shape = response_shape(API_KEY, request.api_version).of("assignment").of("topic_partitions")
+    return shape(topic_id=UUID(bytes=topic_id), partitions=partitions)
+
+
+def _response(request: Request, response: ConsumerHeartbeatResponse, topics: Sequence[Any]) -> Any:
+    """``topics`` are those of the assignment, if there is one to tell."""
     shape = response_shape(API_KEY, request.api_version)
-    assignment = None
-    if response.assignment is not None:
-        assignment_shape = shape.of("assignment")
-        topic_shape = assignment_shape.of("topic_partitions")
-        assignment = assignment_shape(
-            topic_partitions=tuple(
-                topic_shape(topic_id=UUID(bytes=topic_id), partitions=partitions)
-                for topic_id, partitions in response.assignment.items()
-            )
-        )
     return shape(
         error_code=ErrorCode.NONE,
         error_message=None,
         member_id=response.member_id,
         member_epoch=response.member_epoch,
         heartbeat_interval=response.heartbeat_interval_ms,
-        assignment=assignment,
+        assignment=(None if response.assignment is None else shape.of("assignment")(topic_partitions=tuple(topics))),
     )
 
 
