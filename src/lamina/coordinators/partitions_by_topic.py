@@ -4,7 +4,7 @@ Results have ascending partitions and no topic without any, so that equal sets a
 groups.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.image.image import Image
@@ -13,9 +13,13 @@ NamePartitions = Mapping[str, tuple[int, ...]]
 NO_PARTITIONS: TopicIdPartitions = {}
 
 
-def normal(partitions: Mapping[bytes, Iterable[int]]) -> TopicIdPartitions:
+def normal(partitions: Mapping[bytes, Collection[int]]) -> TopicIdPartitions:
     """The same partitions in the one form that equal sets share."""
-    return {topic_id: tuple(sorted(found)) for topic_id, some in partitions.items() if (found := set(some))}
+    return {
+        topic_id: tuple(some) if len(some) == 1 else tuple(sorted(set(some)))
+        for topic_id, some in partitions.items()
+        if some
+    }
 
 
 def each(partitions: TopicIdPartitions) -> Iterator[tuple[bytes, int]]:
