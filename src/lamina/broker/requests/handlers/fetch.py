@@ -164,9 +164,9 @@ class Fetch:
         )
         if len(fetching.asked) > PARTITIONS_AT_A_TIME:
             return self._handle_many(request, message, fetching)
-        read = _Read()
+        read, feed = _Read(), fetching.feed
         for key, asked in fetching.asked:
-            self._read_one(request, message, key, asked, read, fetching.feed, is_arrival=True)
+            self._read_one(request, message, key, asked, read, feed, is_arrival=True)
         if not self._is_enough(message, fetching, read):
             read.give_back()
             return self._park(request, message, fetching, read)
@@ -253,13 +253,14 @@ class Fetch:
     def _answer(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
-        self._count_sent(read)
+        if message.replica_id >= 0:
+            self._count_sent(read)
         news = fetching.news(read.answered)
         _give_back_others(read, news)
         topics: list[TopicFetched] = []
         for key, fetched in news:
             _add(topics, key, fetched)
-        endpoints = self._endpoints(request, message, topics)
+        endpoints = self._endpoints(request, message, topics) if request.error_code else ()
         return _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
 
     def _count_sent(self, read: _Read) -> None:
@@ -272,7 +273,7 @@ class Fetch:
         self, request: Request, message: FetchRequest, topics: Sequence[TopicFetched]
     ) -> Sequence[NodeEndpoint]:
         """Where the leaders are that the answer hints at; another broker knows the way (R34)."""
-        if not request.error_code or message.replica_id >= 0:
+        if message.replica_id >= 0:
             return ()
         leaders = [fetched.current_leader for topic in topics for fetched in topic.partitions if fetched.current_leader]
         return node_endpoints(self._metadata.image, leaders, request.listener_name)
@@ -284,14 +285,15 @@ class Fetch:
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
             await turns.step()
-        self._count_sent(read)
+        if message.replica_id >= 0:
+            self._count_sent(read)
         news = await fetching.news_in_turns(read.answered, turns)
         _give_back_others(read, news)
         topics: list[TopicFetched] = []
         for key, fetched in news:
             _add(topics, key, fetched)
             await turns.step()
-        endpoints = self._endpoints(request, message, topics)
+        endpoints = self._endpoints(request, message, topics) if request.error_code else ()
         return await self._message_thread.compute(
             lambda: _encoded(request, topics, session_id=fetching.session_id, endpoints=endpoints)
         )

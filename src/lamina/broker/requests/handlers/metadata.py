@@ -205,27 +205,17 @@ class DescribeTopics:
             return asked.name, None, error.code
 
     def _topic(self, request: Request, asked: _Asked, operations: int) -> bytes | bytearray:
-        api_version, shape = request.api_version, _topic_shape(request)
         if not isinstance(asked, Topic):
-            name, topic_id, error_code = asked
-            nothing = shape(
-                error_code=error_code,
-                name=name if name is not None or api_version >= _FIRST_BY_ID else "",
-                topic_id=topic_id,
-                is_internal=name in INTERNAL_TOPICS,
-                partitions=(),
-                topic_authorized_operations=NOT_ASKED,
-            )
-            return encode_entity(nothing)
-        view = self._view(request, asked)
-        if operations != NOT_ASKED or view.offline:
+            return encode_entity(_no_topic(request, *asked))
+        if operations != NOT_ASKED or self._partitions.offline(asked.name):
             # Seldom asked for, so not worth keeping.
-            return encode_entity(_whole_topic(request, asked, operations, view))
+            return encode_entity(_whole_topic(request, asked, operations, self._view(request, asked)))
         encoded = self._kept(asked)
-        key = (api_version, request.listener_name)
-        if key not in encoded:
-            encoded[key] = encode_entity(_whole_topic(request, asked, NOT_ASKED, view))
-        return encoded[key]
+        key = (request.api_version, request.listener_name)
+        found = encoded.get(key)
+        if found is None:
+            found = encoded[key] = encode_entity(_whole_topic(request, asked, NOT_ASKED, self._view(request, asked)))
+        return found
 
     def _kept(self, topic: Topic) -> _Encoded:
         image = self._metadata.image
@@ -244,6 +234,17 @@ def _operations(message: Any) -> int:
 
 def _topic_shape(request: Request) -> Shape:
     return response_shape(API_KEY, request.api_version).of("topics")
+
+
+def _no_topic(request: Request, name: str | None, topic_id: UUID | None, error_code: ErrorCode) -> Any:
+    return _topic_shape(request)(
+        error_code=error_code,
+        name=name if name is not None or request.api_version >= _FIRST_BY_ID else "",
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=NOT_ASKED,
+    )
 
 
 def _whole_topic(request: Request, topic: Topic, operations: int, view: View) -> Any:
