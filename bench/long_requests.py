@@ -145,7 +145,7 @@ class LongRequests:
         yield from self._writing()
 
     def _writing(self) -> Iterator[LongRequest]:
-        self._client.ask(CREATE_TOPICS, {"topics": self._new_topics()})
+        self._client.send(CREATE_TOPICS, [{"topics": self._new_topics()}])
         data = [
             {"name": one["name"], "partition_data": one["partitions"]}
             for one in self._each("index", WRITTEN, records=_batch())
@@ -162,7 +162,7 @@ class LongRequests:
         yield LongRequest(DELETE_RECORDS, {"topics": records, "timeout": 60_000}, _SOME, times=1)
         yield LongRequest(DELETE_TOPICS, {"topics": [{"name": name} for name in self._topics]}, times=1)
         # For the stop.
-        self._client.ask(CREATE_TOPICS, {"topics": self._new_topics()})
+        self._client.send(CREATE_TOPICS, [{"topics": self._new_topics()}])
 
     def rows_without_topics(self) -> Iterator[LongRequest]:
         """Whose entries are something else than topics and partitions."""

@@ -163,7 +163,7 @@ class Parts:
         await self.kernel_loading.stop()
         if self.fetchers is not None:
             await self.fetchers.stop()
-        self.partitions.release_all()
+        await self.partitions.release_all(self.clocks)
         if self.cluster is not None:
             self.cluster.member.release_followers()
 

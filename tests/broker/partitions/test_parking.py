@@ -102,7 +102,7 @@ def test_a_partition_that_goes_before_the_fetch_is_parked_is_not_waited_for(brok
 
 def test_a_broker_that_stops_before_the_fetch_is_parked_answers_it(broker: InProcessBroker) -> None:
     waiting = fetch_from(broker)
-    broker.parts.partitions.release_all()
+    broker.parts.loop.run_until_complete(broker.parts.partitions.release_all(broker.parts.clocks))
     assert soon(broker, waiting) is not None
 
 

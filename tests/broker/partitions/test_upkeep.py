@@ -157,12 +157,13 @@ def test_a_stop_looks_at_every_partition_in_turns(tmp_path: Path, monkeypatch: p
     broker = InProcessBroker(tmp_path, {}, loop=loop)
     broker.create("t", PARTITIONS)
     broker.produce("t", 5, PARTITIONS - 1)
-    loop.run_until_complete(broker.parts.stop())
     shown_ms = count(broker.parts.clocks.monotonic_ms())
     broker.clock.monotonic_ms = lambda: next(shown_ms)
     turns = counted_turns(monkeypatch)
+    loop.run_until_complete(broker.parts.stop())
+    released = len(turns)
     assert loop.run_until_complete(broker.parts.close()) == []
-    assert len(turns) >= PARTITIONS
+    assert min(released, len(turns) - released) >= PARTITIONS
     written = (tmp_path / "logs" / "replication-offset-checkpoint").read_text().splitlines()
     assert f"t {PARTITIONS - 1} 5" in written
     loop.close()

@@ -20,7 +20,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.removal import Removal
 from lamina.broker.threads import Threads
-from lamina.broker.turns import Turns
+from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
 from lamina.image.topic import Topic
@@ -295,10 +295,13 @@ class Replicas:
 
         Returns those, with the topic's id, of which a failed directory may still have something.
         """
+        replicas = _every_replica(topics)
         here = [
-            (topic, index) for topic, index in _every_replica(topics) if self._partitions.is_known(topic.name, index)
+            (topic, index)
+            async for topic, index in in_turns(replicas, self._clocks)
+            if self._partitions.is_known(topic.name, index)
         ]
-        gone = frozenset(await self._delete(_every_replica(topics), config_of, going))
+        gone = frozenset(await self._delete(replicas, config_of, going))
         await self._forget_topics(topics)
         if self._directories.are_all_online:
             return []

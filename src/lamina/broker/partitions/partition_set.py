@@ -12,6 +12,8 @@ from uuid import UUID
 from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.partition import Partition
+from lamina.broker.turns import in_turns
+from lamina.clocks import Clocks
 from lamina.errors import NotLeaderOrFollower, StorageError, UnknownTopicId
 from lamina.topic_partition import TopicPartition
 
@@ -147,8 +149,8 @@ class Partitions:
     def _is_noted(self, topic: str, index: int) -> bool:
         return index in self._offline.get(topic, ())
 
-    def release_all(self) -> None:
-        """The broker stops: wake all waiters, and let none wait again."""
+    async def release_all(self, clocks: Clocks) -> None:
+        """The broker stops: let nobody wait again, and wake all waiters, in turns of the loop."""
         self.is_closing = True
-        for partition in self:
+        async for partition in in_turns(list(self), clocks):
             partition.release_all()
