@@ -24,7 +24,7 @@ class Scene:
         """When each was."""
         self.removed: list[float] = []
         self._loop = loop
-        self.silent = SilentBrokers(loop, self._is_refused, lambda _: self.is_expected, self._remove)
+        self.silent = SilentBrokers(self._is_refused, lambda _: self.is_expected, self._remove)
 
     async def _is_refused(self, _: Broker) -> bool:
         self.looks.append(self._loop.time())

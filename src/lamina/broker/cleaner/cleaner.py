@@ -29,6 +29,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.clocks import Clocks
@@ -89,7 +90,7 @@ class Cleaner(MetadataListener):
         self._wake = asyncio.Event()
         self._is_stopping = False
         self._task: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[bool]] = set()
+        self._tasks = Tasks(loop)
 
     # Life
 
@@ -208,12 +209,11 @@ class Cleaner(MetadataListener):
         self._has_cleaned = False
         wanted = dict(self._wanted)
         candidates = await self._find_candidates()
-        begun = []
-        for choice in self._choose(candidates, wanted, limit):
-            if not self._is_stopping and (one := await self._begin(choice)) is not None:
-                begun.append(self._loop.create_task(self._carry_out(one)))
-                self._tasks.add(begun[-1])
-                begun[-1].add_done_callback(self._tasks.discard)
+        begun = [
+            self._tasks.begin(self._carry_out(one))
+            for choice in self._choose(candidates, wanted, limit)
+            if not self._is_stopping and (one := await self._begin(choice)) is not None
+        ]
         for key in {candidate.key for candidate in candidates} - self._left_over:
             # A request that came since the round began may ask for more than it has seen.
             if key in wanted and self._wanted.get(key) == wanted[key]:

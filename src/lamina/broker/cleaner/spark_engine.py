@@ -13,6 +13,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 
 from lamina.broker.cleaner.engine_child import STOPPED, EngineChild, Progress, end_process, spawn
+from lamina.broker.tasks import Tasks
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.engine_messages import Answer, Entry, Failure, Start
 from lamina.cleaning.kernel_cache import WAITS_FOR_KERNELS
@@ -45,7 +46,7 @@ class SparkEngine:
         self._working = 0
         self._idle: asyncio.TimerHandle | None = None
         self._is_stopped = False
-        self._stopping_idle: set[asyncio.Task[None]] = set()
+        self._stopping_idle = Tasks()
 
     def missing(self) -> str | None:
         lacking = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -88,8 +89,7 @@ class SparkEngine:
                 await self._child.end(STOPPED)
         if self._archiving is not None:
             await end_process(self._archiving)
-        if self._stopping_idle:
-            await asyncio.gather(*self._stopping_idle, return_exceptions=True)
+        await self._stopping_idle.wait()
 
     async def _ready_child(self) -> EngineChild | None:
         """``None`` for a stopped engine."""
@@ -108,9 +108,7 @@ class SparkEngine:
             self._idle = asyncio.get_running_loop().call_later(self._idle_stop_ms / 1000, self._idle_too_long)
 
     def _idle_too_long(self) -> None:
-        task = asyncio.ensure_future(self._stop_idle_engine())
-        self._stopping_idle.add(task)
-        task.add_done_callback(self._stopping_idle.discard)
+        self._stopping_idle.begin(self._stop_idle_engine())
 
     async def _stop_idle_engine(self) -> None:
         """Stop an engine that had no work for a while, and write the class archive: the next start is quicker by it."""

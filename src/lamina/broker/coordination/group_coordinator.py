@@ -18,6 +18,7 @@ from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
@@ -83,7 +84,6 @@ class GroupCoordinator(MetadataListener):
         self._counters = counters
         self._threads = threads
         self._clocks = clocks
-        self._loop = loop
         self.counts = GroupCounts()
         codec = Codec(metadata.settings[OFFSETS_TOPIC_COMPRESSION_CODEC])
         self.runtime: Runtime[GroupRecord, GroupShard] = Runtime(
@@ -100,7 +100,7 @@ class GroupCoordinator(MetadataListener):
         )
         self._image_version = 0
         self._usual: tuple[BrokerSettings, GroupSettings] | None = None
-        self._resolving: set[asyncio.Task[None]] = set()
+        self._resolving = Tasks(loop)
 
     # Which shard
 
@@ -232,9 +232,7 @@ class GroupCoordinator(MetadataListener):
 
     def _perform(self, shard: GroupShardOnLog, effect: Effect) -> None:
         if isinstance(effect, ResolveRegexes):
-            task = self._loop.create_task(self._resolve(shard, effect))
-            self._resolving.add(task)
-            task.add_done_callback(self._resolving.discard)
+            self._resolving.begin(self._resolve(shard, effect))
 
     async def _resolve(self, shard: GroupShardOnLog, effect: ResolveRegexes) -> None:
         """On a thread: there may be many topics, and many expressions."""

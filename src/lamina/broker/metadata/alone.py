@@ -13,6 +13,7 @@ from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.publisher import Publisher
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, LogEnd
 from lamina.errors import BrokerIdNotRegistered, InvalidRequest, StorageError
@@ -48,7 +49,7 @@ class Alone:
         self._counters = counters
         self._on_fatal = on_fatal
         self._changing = asyncio.Lock()
-        self._changes: set[asyncio.Task[Image]] = set()
+        self._changes = Tasks()
 
     async def start(self, broker: Broker, opened: Callable[[int, int], None] | None = None) -> Applied:
         """Apply what is stored to a broker that has nothing yet. It leads nothing before ``serve``.
@@ -77,20 +78,11 @@ class Alone:
         await self.change(lambda image: self._threads.compute(partial(elect, image)))
 
     async def change(self, change: Change) -> Image:
-        task = asyncio.get_running_loop().create_task(self._change_in_turn(change))
-        self._changes.add(task)
-        task.add_done_callback(self._changed)
-        return await asyncio.shield(task)
-
-    def _changed(self, task: "asyncio.Task[Image]") -> None:
-        self._changes.discard(task)
-        if not task.cancelled():
-            # Asked for, so that asyncio does not complain of an error that nobody waits for any more.
-            task.exception()
+        return await self._changes.finish(self._change_in_turn(change))
 
     async def finish_changes(self) -> None:
         """Wait until every change that has begun is done."""
-        await asyncio.gather(*self._changes, return_exceptions=True)
+        await self._changes.wait()
 
     async def _change_in_turn(self, change: Change) -> Image:
         async with self._changing:

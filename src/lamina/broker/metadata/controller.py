@@ -7,11 +7,10 @@ the controller gives its office up, and the next one reads the store. Must not k
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.change_messages import encode_changes
@@ -22,6 +21,7 @@ from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reported import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
 from lamina.broker.metadata.silent_brokers import IsRefused, SilentBrokers
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads, giving_way
 from lamina.controller.brokers import (
     Arrival,
@@ -88,11 +88,11 @@ class Controller:
         """What elections must know and no image says."""
         self._counters = counters
         self._on_resigned = on_resigned
-        self._silent = SilentBrokers(loop, is_refused, self._is_expected, remove_dead)
+        self._silent = SilentBrokers(is_refused, self._is_expected, remove_dead)
         self._is_in_office = asyncio.Event()
         self._changing = asyncio.Lock()
-        self._changes: set[asyncio.Task[int]] = set()
-        self._waits: dict[asyncio.Task[None], None] = {}
+        self._changes = Tasks(loop)
+        self._waits = Tasks(loop)
         self._timed: frozenset[TopicPartition] = frozenset()
         """Partitions whose absent members are waited for."""
         self._registered: dict[int, Broker] = {}
@@ -115,8 +115,7 @@ class Controller:
             self.stream.end()
             self._is_in_office.set()
             self._silent.close()
-            for task in list(self._waits):
-                task.cancel()
+            self._waits.cancel()
             self._on_resigned()
 
     def _require_active(self) -> None:
@@ -134,19 +133,10 @@ class Controller:
         return await self._change(change)
 
     async def _change(self, change: Change) -> int:
-        task = self._loop.create_task(self._change_in_turn(change))
-        self._changes.add(task)
-        task.add_done_callback(self._changed)
-        return await asyncio.shield(task)
-
-    def _changed(self, task: "asyncio.Task[int]") -> None:
-        self._changes.discard(task)
-        if not task.cancelled():
-            # Asked for, so that asyncio does not complain of an error that nobody waits for any more.
-            task.exception()
+        return await self._changes.finish(self._change_in_turn(change))
 
     async def finish_changes(self) -> None:
-        await asyncio.gather(*self._changes, return_exceptions=True)
+        await self._changes.wait()
 
     async def _change_in_turn(self, change: Change) -> int:
         async with self._changing:
@@ -291,7 +281,7 @@ class Controller:
         """Partitions of which no member stopped cleanly wait for the others, but not for ever."""
         waiting = waiting_partitions(self.stream.image, self.facts)
         if waiting - self._timed:
-            self._spawn(self._stop_waiting_for(waiting - self._timed))
+            self._waits.begin(self._stop_waiting_for(waiting - self._timed))
             self._timed |= waiting
 
     async def _stop_waiting_for(self, partitions: frozenset[TopicPartition]) -> None:
@@ -318,11 +308,6 @@ class Controller:
             return set_partitions(image, elected)
 
         await self.change(partial(self._on_thread, balanced))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._waits[task] = None
-        task.add_done_callback(self._waits.pop)
 
     # Leaders ask
 

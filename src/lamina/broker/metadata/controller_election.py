@@ -7,15 +7,15 @@ broker, nor know what a change means.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.following import Following, check_is_later
 from lamina.broker.metadata.silent_brokers import IsRefused, is_dead
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.controller.election import ElectionFacts
 from lamina.image.features import why_unsupported
@@ -78,7 +78,7 @@ class ControllerElection:
         """Of an election that was won, while the metadata could not be read yet: it is tried again without another."""
         self._is_stopping = False
         self._is_looking_at_controller = False
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = Tasks(loop)
 
     async def check_cluster(self) -> None:
         """Raise :class:`WrongCluster` in an ensemble that was wiped, or restored from an old copy."""
@@ -171,7 +171,7 @@ class ControllerElection:
         deadline = self._loop.time() + timeout_ms * GHOST_TIMEOUTS / 1000
         silent = await controller.hear(_brokers(registered), _ready(registered))
         for broker_id in silent & registered.keys():
-            self._spawn(self._remove_if_dead(_brokers(registered)[broker_id], controller.tenure))
+            self._tasks.begin(self._remove_if_dead(_brokers(registered)[broker_id], controller.tenure))
         while silent and self._loop.time() < deadline:
             registered = await self._thread.run(self._membership.brokers)
             silent = await controller.hear(_brokers(registered), _ready(registered))
@@ -186,7 +186,7 @@ class ControllerElection:
         broker = self.controller_broker
         if broker is not None and broker.id != self._node_id and not self._is_looking_at_controller:
             self._is_looking_at_controller = True
-            self._spawn(self._look_at_controller(broker))
+            self._tasks.begin(self._look_at_controller(broker))
 
     async def _look_at_controller(self, broker: Broker) -> None:
         try:
@@ -219,8 +219,7 @@ class ControllerElection:
     def stop(self) -> Tenure | None:
         """Campaign no more. Returns the tenure that ends: whoever leaves the cluster gives it back."""
         self._is_stopping = True
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
         tenure = None if self.controller is None else self.controller.tenure
         self.resign("this broker stops")
         return tenure
@@ -234,7 +233,7 @@ class ControllerElection:
         controller, self.controller = self.controller, None
         self._set_controller(None)
         if controller is not None and not self._is_stopping:
-            self._spawn(self._give_up(controller.tenure))
+            self._tasks.begin(self._give_up(controller.tenure))
 
     async def _give_up(self, tenure: Tenure) -> None:
         try:
@@ -242,11 +241,6 @@ class ControllerElection:
         except StoreError as error:
             logger.debug("the controller's office ends with its session: %s", error)
         self._look_again()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
 
 
 def check_supported(features: Features, supported: Mapping[str, range]) -> None:

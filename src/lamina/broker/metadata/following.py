@@ -16,6 +16,7 @@ from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.change_messages import patched
 from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads, giving_way
 from lamina.controller.election import LogEnd
 from lamina.errors import KafkaError, UnknownServerError
@@ -73,7 +74,7 @@ class Following:
         self._applied = (NOTHING_YET, NOTHING_YET)
         """The controller epoch and version of what this broker serves: it may be one change behind."""
         self._has_applied = False
-        self._following: set[asyncio.Task[None]] = set()
+        self._changes = Tasks()
         self._applying = asyncio.Lock()
         self._followed = asyncio.Condition()
         self._told: Report | None = None
@@ -134,20 +135,11 @@ class Following:
         answer = await self._ask(Asked(*self._applied, max_wait_ms, report))
         self._told = report
         # A change that has begun is applied to its end, whatever becomes of this question: half of one is not resumed.
-        task = asyncio.create_task(self._follow(answer))
-        self._following.add(task)
-        task.add_done_callback(self._has_followed)
-        await asyncio.shield(task)
-
-    def _has_followed(self, task: "asyncio.Task[None]") -> None:
-        self._following.discard(task)
-        if not task.cancelled():
-            # Asked for, so that asyncio does not complain of an error that nobody waits for any more.
-            task.exception()
+        await self._changes.finish(self._follow(answer))
 
     async def finish(self) -> None:
         """Wait for the changes that are being applied: logs are about to be closed."""
-        await asyncio.gather(*self._following, return_exceptions=True)
+        await self._changes.wait()
 
     async def _take_first(self) -> None:
         told = ""

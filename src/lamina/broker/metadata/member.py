@@ -7,10 +7,9 @@ know what a change means.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.controller import Controller
@@ -19,6 +18,7 @@ from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.registering import register
 from lamina.broker.partitions.cluster import Cluster
+from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequests
@@ -77,7 +77,7 @@ class Member:
         self._changed = asyncio.Event()
         """Set when there may be something new in the store."""
         self._registration: Registration | None = None
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = Tasks(loop)
 
     @property
     def controller(self) -> Controller | None:
@@ -115,7 +115,7 @@ class Member:
         self._registration = self._registration_of(broker, last_epoch)
         await self._register(self._session.negotiated_timeout_ms)
         self._membership.watch(self._store_changed)
-        self._spawn(self._watch())
+        self._tasks.begin(self._watch())
         return await self._following.start(opened)
 
     async def serve(self, ends: Mapping[TopicPartition, LogEnd]) -> None:
@@ -125,7 +125,7 @@ class Member:
         """
         assert self._registration is not None, "start comes first"
         self._following.ready(None if self._registration.is_clean else ends)
-        self._spawn(self._following.run())
+        self._tasks.begin(self._following.run())
         await self._following.wait_until(self._cluster.is_registered_in)
 
     async def drain(self, seconds: float) -> None:
@@ -161,9 +161,8 @@ class Member:
 
     async def stop(self) -> None:
         """Leave: another controller may be elected at once, and this broker is gone for the others."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.cancel()
+        await self._tasks.wait()
         await self._following.finish()
         tenure = self.election.stop()
         if not self._session.is_answered:
@@ -255,7 +254,7 @@ class Member:
         epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._cluster.broker_epoch = epoch
         logger.info("registered as broker %d with epoch %d", self._node_id, epoch)
-        self._spawn(self._begin_lease(registration, epoch, self._membership.session_id))
+        self._tasks.begin(self._begin_lease(registration, epoch, self._membership.session_id))
 
     async def _begin_lease(self, registration: Registration, epoch: int, session_id: int) -> None:
         """The lease is that of the roles: those from before a lost session may be others' by now."""
@@ -353,8 +352,3 @@ class Member:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await self._changed.wait()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)

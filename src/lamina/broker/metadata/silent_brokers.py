@@ -7,10 +7,10 @@ nobody, and keeps its registration as long as its session. Must not know what fo
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from lamina.broker.tasks import Tasks
 from lamina.image.image import Broker
 
 IsRefused = Callable[[Broker], Awaitable[bool]]
@@ -36,19 +36,17 @@ async def is_dead(broker: Broker, is_refused: IsRefused) -> bool:
 class SilentBrokers:
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         is_refused: IsRefused,
         is_expected: Callable[[Broker], bool],
         remove: Callable[[Broker], Awaitable[object]],
     ) -> None:
         """``is_expected`` tells whether a broker still ought to ask; ``remove`` is called for one that is dead."""
-        self._loop = loop
         self._is_refused = is_refused
         self._is_expected = is_expected
         self._remove = remove
         self._open: Counter[int] = Counter()
         """Questions of each broker that wait for their answers."""
-        self._watches: dict[asyncio.Task[None], None] = {}
+        self._watches = Tasks()
         self._is_closed = False
 
     @contextmanager
@@ -64,7 +62,7 @@ class SilentBrokers:
         finally:
             self._open[broker.id] -= 1
             if not self._open[broker.id] and not self._is_closed:
-                self._spawn(self._watch(broker))
+                self._watches.begin(self._watch(broker))
 
     async def _watch(self, broker: Broker) -> None:
         await asyncio.sleep(_SILENT_SECONDS)
@@ -76,12 +74,6 @@ class SilentBrokers:
     def _is_silent(self, broker: Broker) -> bool:
         return not self._open[broker.id] and self._is_expected(broker)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._watches[task] = None
-        task.add_done_callback(self._watches.pop)
-
     def close(self) -> None:
         self._is_closed = True
-        for watch in self._watches:
-            watch.cancel()
+        self._watches.cancel()

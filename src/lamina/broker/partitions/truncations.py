@@ -12,6 +12,7 @@ from lamina.broker.partitions.follower import Follower
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
+from lamina.broker.tasks import to_its_end
 from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
@@ -81,14 +82,9 @@ class Truncations:
         while key in self._running:
             await asyncio.wait((self._running[key],))
         task = self._running[key] = asyncio.create_task(self._take_steps(partition, follower, begin))
-        task.add_done_callback(lambda done: self._forget(key, done))
+        task.add_done_callback(lambda _: self._running.pop(key))
         # Whoever gives up does not leave a log half cut.
-        await asyncio.shield(task)
-
-    def _forget(self, key: TopicPartition, done: "asyncio.Task[None]") -> None:
-        del self._running[key]
-        if not done.cancelled():
-            done.exception()
+        await to_its_end(task)
 
     async def _take_steps(
         self, partition: Partition, follower: Follower | None, begin: Callable[[LogDirectory], Steps]

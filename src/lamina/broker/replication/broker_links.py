@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
+from lamina.broker.tasks import Tasks
 from lamina.errors import NetworkError
 from lamina.image.image import Image
 from lamina.peer.addresses import Address
@@ -53,7 +54,7 @@ class BrokerLinks:
         self._limits = limits
         self._connector_for = connector_for
         self._links: dict[tuple[int, str], _Link] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = Tasks()
         self._is_closed = False
 
     async def ask(self, broker_id: int, call: Call[T], lane: str = "") -> T:
@@ -95,9 +96,7 @@ class BrokerLinks:
                 self.forget(broker_id, lane)
 
     def _close_later(self, link: _Link) -> None:
-        closing = asyncio.create_task(link.pool.close())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._closing.begin(link.pool.close())
 
     async def close(self) -> None:
         """Whoever waits for a response is told that there will be none."""

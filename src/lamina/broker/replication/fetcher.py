@@ -27,6 +27,7 @@ from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.replication.alignment import Alignment
 from lamina.broker.replication.broker_links import AskBroker
 from lamina.broker.replication.fetch_session_handler import Answered, FetchSessionHandler, PartitionKey
+from lamina.broker.tasks import Tasks
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import CorruptMessage, KafkaError, error_from_code
@@ -92,7 +93,7 @@ class Fetcher:
         self._clocks = clocks
         self._loop = loop
         self._followed: dict[PartitionKey, _Followed] = {}
-        self._aligning: dict[asyncio.Task[None], None] = {}
+        self._aligning = Tasks(loop)
         self._flushing: dict[_Followed, None] = {}
         """What has to be on disk before the next request: one without it could keep it waiting as long as a poll."""
         self._full: dict[_Followed, None] = {}
@@ -343,9 +344,7 @@ class Fetcher:
         """Work on a log beside the fetches of the other partitions."""
         one.follower.truncate()
         self._session.drop(one.key)
-        task = self._loop.create_task(self._aligned(one, work))
-        self._aligning[task] = None
-        task.add_done_callback(self._aligning.pop)
+        self._aligning.begin(self._aligned(one, work))
 
     async def _aligned(self, one: _Followed, work: _Aligning) -> None:
         try:

@@ -19,6 +19,7 @@ from lamina.broker.replication.alignment import Alignment
 from lamina.broker.replication.broker_links import BrokerLinks
 from lamina.broker.replication.fetch_session_handler import FetchSessionHandler, fetch_limits
 from lamina.broker.replication.fetcher import Fetcher
+from lamina.broker.tasks import Tasks
 from lamina.clocks import Clocks
 from lamina.image.diff import Changes
 from lamina.image.image import Image
@@ -60,7 +61,7 @@ class ReplicaFetchers(MetadataListener):
         self._fetcher_of: dict[TopicPartition, tuple[Partition, Fetcher]] = {}
         self._waiting: dict[TopicPartition, Partition] = {}
         """Those whose leader is not in the cluster now."""
-        self._stopping: set[asyncio.Task[None]] = set()
+        self._stopping = Tasks(loop)
         self._is_stopped = False
 
     # What follows from metadata
@@ -156,9 +157,7 @@ class ReplicaFetchers(MetadataListener):
                 del self._fetchers[place]
                 fetcher.cancel()
                 self._links.forget(fetcher.leader_id, fetcher.lane)
-                stopping = self._loop.create_task(fetcher.stop())
-                self._stopping.add(stopping)
-                stopping.add_done_callback(self._stopping.discard)
+                self._stopping.begin(fetcher.stop())
 
     async def stop(self) -> None:
         """Fetch no more, whatever the metadata says, and finish what is being truncated: logs are closed next."""
