@@ -58,6 +58,7 @@ from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
 from lamina.store.sqlite import SqliteStore
 from lamina.wire import fetch_request, produce
+from lamina.wire.api_keys import FETCH, PRODUCE
 from lamina.wire.codec import encode_entity, encode_response
 from lamina.wire.fetch_response import AbortedTransaction as Aborted
 from lamina.wire.fetch_response import DivergingEpoch, PartitionFetched, TopicFetched, encode_fetch_response
@@ -84,8 +85,8 @@ def main() -> None:
         ("headers", _headers()),
         ("requests", _requests()),
         ("serving", _serving()),
-        ("produce_requests", _bodies(produce.API_KEY, produce.VERSIONS)),
-        ("fetch_requests", _bodies(fetch_request.API_KEY, fetch_request.VERSIONS)),
+        ("produce_requests", _bodies(PRODUCE, produce.VERSIONS)),
+        ("fetch_requests", _bodies(FETCH, fetch_request.VERSIONS)),
         ("fetch_responses", _fetch_responses()),
         ("responses", _responses()),
         ("batches", _batches()),
@@ -150,7 +151,7 @@ def _responses() -> Seeds:
         key = call.api_key
         frame = (
             _fetch_response(version, 0)
-            if key == fetch_request.API_KEY
+            if key == FETCH
             else encode_response(_small_message(response_schema(key, version)), 0)
         )
         yield f"api-{key}-v{version}", bytes([9, 0, 200, 40, 0, index]) + frame

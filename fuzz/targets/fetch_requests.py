@@ -3,8 +3,9 @@
 from typing import Any
 
 from fuzz.choices import Choices
+from lamina.wire.api_keys import FETCH
 from lamina.wire.codec import parse_entity
-from lamina.wire.fetch_request import API_KEY, FIRST_WITH_SESSIONS, VERSIONS, FetchRequest, parse_fetch_request
+from lamina.wire.fetch_request import FIRST_WITH_SESSIONS, VERSIONS, FetchRequest, parse_fetch_request
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
 
@@ -18,7 +19,7 @@ def one(data: bytes) -> None:
     except MalformedRequest:
         by_hand = None
     try:
-        by_schema = parse_entity(request_schema(API_KEY, version), body)
+        by_schema = parse_entity(request_schema(FETCH, version), body)
     except MalformedRequest:
         # By hand more is taken: tags that are of no use here are not read, and a rack may be null.
         return

@@ -3,8 +3,9 @@
 from typing import Any
 
 from fuzz.choices import Choices
+from lamina.wire.api_keys import FETCH
 from lamina.wire.codec import parse_response
-from lamina.wire.fetch_request import API_KEY, FIRST_WITH_SESSIONS, VERSIONS
+from lamina.wire.fetch_request import FIRST_WITH_SESSIONS, VERSIONS
 from lamina.wire.fetched import FetchResponse, parse_fetch_response
 from lamina.wire.primitives import MalformedRequest
 
@@ -18,7 +19,7 @@ def one(data: bytes) -> None:
     except MalformedRequest:
         by_hand = None
     try:
-        by_schema = parse_response(API_KEY, version, frame)
+        by_schema = parse_response(FETCH, version, frame)
     except MalformedRequest:
         # By hand more is taken: tags that are of no use here are not read.
         return

@@ -1,9 +1,10 @@
 """Produce requests as they are read by hand, beside the reader that is made from the schema."""
 
 from fuzz.choices import Choices
+from lamina.wire.api_keys import PRODUCE
 from lamina.wire.codec import parse_entity
 from lamina.wire.primitives import MalformedRequest
-from lamina.wire.produce import API_KEY, VERSIONS, parse_produce_request
+from lamina.wire.produce import VERSIONS, parse_produce_request
 from lamina.wire.versions import request_schema
 
 
@@ -12,7 +13,7 @@ def one(data: bytes) -> None:
     version = choices.one_of(VERSIONS)
     body = choices.rest()
     try:
-        by_schema = parse_entity(request_schema(API_KEY, version), body)
+        by_schema = parse_entity(request_schema(PRODUCE, version), body)
     except MalformedRequest:
         by_schema = None
     try:

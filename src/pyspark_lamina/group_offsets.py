@@ -7,9 +7,10 @@ from lamina.errors import error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Coordinator, CoordinatorType
+from lamina.wire.api_keys import OFFSET_COMMIT
 from pyspark_lamina.offsets import Offsets
 
-_OFFSET_COMMIT, _VERSIONS = 8, range(2, 10)
+_VERSIONS = range(2, 10)
 _NO_GENERATION = -1
 _FOR_AS_LONG_AS_THE_BROKER_KEEPS = -1
 
@@ -27,7 +28,7 @@ async def commit_offsets(cluster: ClusterClient, group: str, offsets: Offsets) -
             }
         )
     call = MessageCall(
-        _OFFSET_COMMIT,
+        OFFSET_COMMIT,
         _VERSIONS,
         group_id=group,
         generation_id_or_member_epoch=_NO_GENERATION,

@@ -22,8 +22,8 @@ from lamina.records.record import Record, build_batch
 from lamina.settings.listeners import Listener
 from lamina.settings.resolve import resolve_broker
 from lamina.storage import open_storage
+from lamina.wire.api_keys import FETCH
 from lamina.wire.codec import SIZE_BYTES, encode_request, parse_response
-from lamina.wire.fetch_request import API_KEY as FETCH
 from lamina.wire.fetch_request import FetchRequest
 from lamina.wire.fields import Entity, Field, fields_of
 from lamina.wire.versions import request_schema

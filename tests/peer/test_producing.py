@@ -7,10 +7,11 @@ import pytest
 
 from lamina.errors import MalformedResponse
 from lamina.peer.producing import leader_hint, partition_produced, produce_one, produced
+from lamina.wire.api_keys import PRODUCE
 from lamina.wire.codec import SIZE_BYTES, parse_response
 from lamina.wire.headers import parse_request_header
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
-from lamina.wire.produce import API_KEY, FIRST_WITH_TOPIC_IDS, VERSIONS, parse_produce_request
+from lamina.wire.produce import FIRST_WITH_TOPIC_IDS, VERSIONS, parse_produce_request
 from tests.peer.responses import response_frame
 
 ID = UUID(int=7)
@@ -21,7 +22,7 @@ def test_a_broker_reads_what_was_sent(version: int) -> None:
     call = produce_one("orders", ID, 3, bytearray(b"batches"), acks=1, timeout_ms=500)
     frame = bytes(call.encode(version, 7, "test"))[SIZE_BYTES:]
     header = parse_request_header(frame)
-    assert (header.api_key, header.api_version, header.correlation_id) == (API_KEY, version, 7)
+    assert (header.api_key, header.api_version, header.correlation_id) == (PRODUCE, version, 7)
     read = parse_produce_request(version, frame[header.body_at :])
     assert (read.transactional_id, read.acks, read.timeout_ms) == (None, 1, 500)
     ((name, topic_id, (records,)),) = read.topics
@@ -42,7 +43,7 @@ def test_a_broker_may_hold_the_response_back_as_long_as_it_was_told() -> None:
 
 def response(version: int, *partitions: dict[str, Any], **more: Any) -> Any:
     facts = {"responses": [{"name": "orders", "partition_responses": partitions}], **more}
-    return parse_response(API_KEY, version, response_frame(API_KEY, version, 7, **facts)[SIZE_BYTES:])[1]
+    return parse_response(PRODUCE, version, response_frame(PRODUCE, version, 7, **facts)[SIZE_BYTES:])[1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.wire.fetch_request import API_KEY, VERSIONS, FetchPartition, parse_fetch_request
+from lamina.wire.api_keys import FETCH
+from lamina.wire.fetch_request import VERSIONS, FetchPartition, parse_fetch_request
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.versions import request_schema
 from tests.examples import examples
@@ -15,7 +16,7 @@ from tests.wire.messages import bytes_with_unknown_tags, kio_bytes, random_entit
 
 
 def _random_request(version: int, seed: int) -> Any:
-    return random_entity(request_schema(API_KEY, version), Random(seed))
+    return random_entity(request_schema(FETCH, version), Random(seed))
 
 
 @settings(max_examples=examples(400), deadline=None)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.wire.api_keys import FETCH
 from lamina.wire.codec import encode_response
-from lamina.wire.fetch_request import API_KEY, VERSIONS
+from lamina.wire.fetch_request import VERSIONS
 from lamina.wire.fetch_response import (
     INLINE_BYTES,
     AbortedTransaction,
@@ -95,7 +96,7 @@ def test_pieces_joined_are_the_bytes_of_the_compiled_encoder(
 
 
 def _as_message(version: int, topics: list[TopicFetched], endpoints: list[NodeEndpoint], values: dict[str, Any]) -> Any:
-    schema = response_schema(API_KEY, version)
+    schema = response_schema(FETCH, version)
     if version >= 16:
         endpoint_schema = nested_schema(schema, "node_endpoints")
         values["node_endpoints"] = tuple(endpoint_schema(**endpoint._asdict()) for endpoint in endpoints)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.wire.api_keys import PRODUCE
 from lamina.wire.codec import encode_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import MalformedRequest
 from lamina.wire.produce import (
-    API_KEY,
     FIRST_WITH_TOPIC_IDS,
     VERSIONS,
     PartitionProduced,
@@ -30,7 +30,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def _random_request(version: int, seed: int) -> Any:
-    return random_entity(request_schema(API_KEY, version), Random(seed))
+    return random_entity(request_schema(PRODUCE, version), Random(seed))
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -139,7 +139,7 @@ def test_an_answer_of_many_partitions_is_that_of_the_compiled_encoder() -> None:
 
 
 def _as_message(version: int, topics: list[TopicProduced], throttle_time_ms: int, endpoints: list[NodeEndpoint]) -> Any:
-    schema = response_schema(API_KEY, version)
+    schema = response_schema(PRODUCE, version)
     topic_schema = nested_schema(schema, "responses")
     partition_schema = nested_schema(topic_schema, "partition_responses")
     extra = {}

@@ -18,9 +18,10 @@ from lamina.peer.cluster import ClusterClient
 from lamina.peer.listing import EARLIEST, LATEST
 from lamina.peer.target import AnyBroker, Broker
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import LIST_OFFSETS, METADATA
 
-_METADATA, _METADATA_VERSIONS = 3, range(7, 14)
-_LIST_OFFSETS, _LIST_OFFSETS_VERSIONS = 2, range(4, 10)
+_METADATA_VERSIONS = range(7, 14)
+_LIST_OFFSETS_VERSIONS = range(4, 10)
 _CONSUMER = -1
 _NO_ID = UUID(int=0)
 _NO_LEADER = -1
@@ -52,7 +53,7 @@ async def describe_topics(cluster: ClusterClient, names: Sequence[str] | None) -
     """By name; of all that may be read without names. One that does not exist is not there."""
     asked = None if names is None else [{"topic_id": None, "name": name} for name in names]
     call = MessageCall(
-        _METADATA,
+        METADATA,
         _METADATA_VERSIONS,
         topics=asked,
         allow_auto_topic_creation=False,
@@ -150,7 +151,7 @@ def _list_call(asked: Mapping[TopicPartition, int], isolation_level: int) -> Mes
     for (topic, partition), timestamp_ms in asked.items():
         topics[topic].append({"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp_ms})
     return MessageCall(
-        _LIST_OFFSETS,
+        LIST_OFFSETS,
         _LIST_OFFSETS_VERSIONS,
         replica_id=_CONSUMER,
         isolation_level=isolation_level,

@@ -26,7 +26,6 @@ from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
 from lamina.broker.parts import Parts, build_parts
 from lamina.broker.periodic_work import start_periodic_work
-from lamina.broker.requests.api import API_VERSIONS
 from lamina.broker.requests.warming import warm
 from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.stack_dump import dumping_on_signal
@@ -55,6 +54,7 @@ from lamina.settings.zookeeper_options import zookeeper_options
 from lamina.storage import MemberStorage, StartError, Storage, open_member_storage, open_storage
 from lamina.store.interface import StoreError
 from lamina.store.opening import connect
+from lamina.wire.api_keys import API_VERSIONS
 
 if TYPE_CHECKING:
     from lamina.store.session import SessionProber

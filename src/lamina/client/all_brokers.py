@@ -11,9 +11,10 @@ from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
+from lamina.wire.api_keys import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 
-_DESCRIBE_CONFIGS, _DESCRIBE_CONFIGS_VERSIONS = 32, range(1, 5)
-_INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS = 44, range(2)
+_DESCRIBE_CONFIGS_VERSIONS = range(1, 5)
+_INCREMENTAL_ALTER_CONFIGS_VERSIONS = range(2)
 _REFUSAL = "the settings of all brokers cannot be reached through TLS or SASL; give --broker ID"
 _BROKER = 4
 _EVERY_BROKER = ""
@@ -33,7 +34,7 @@ class Default:
 def describe_defaults(cluster: Cluster) -> list[Default]:
     resource = {"resource_type": _BROKER, "resource_name": _EVERY_BROKER, "configuration_keys": None}
     call = MessageCall(
-        _DESCRIBE_CONFIGS,
+        DESCRIBE_CONFIGS,
         _DESCRIBE_CONFIGS_VERSIONS,
         resources=[resource],
         include_synonyms=False,
@@ -51,7 +52,7 @@ def alter_defaults(cluster: Cluster, wanted: Mapping[str, str | None]) -> None:
     ]
     resource = {"resource_type": _BROKER, "resource_name": _EVERY_BROKER, "configs": configs}
     call = MessageCall(
-        _INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS, resources=[resource], validate_only=False
+        INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS, resources=[resource], validate_only=False
     )
     _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL).responses)
 

@@ -7,13 +7,14 @@ from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
+from lamina.wire.api_keys import DESCRIBE_CLUSTER
 
-_DESCRIBE_CLUSTER, _DESCRIBE_CLUSTER_VERSIONS = 60, range(2)
+_DESCRIBE_CLUSTER_VERSIONS = range(2)
 
 
 def controller_id(cluster: Cluster, last_known: int) -> int:
     """-1 for none; ``last_known`` where only librdkafka gets through, or a broker is too old to tell."""
-    call = MessageCall(_DESCRIBE_CLUSTER, _DESCRIBE_CLUSTER_VERSIONS, include_cluster_authorized_operations=False)
+    call = MessageCall(DESCRIBE_CLUSTER, _DESCRIBE_CLUSTER_VERSIONS, include_cluster_authorized_operations=False)
     try:
         told = cluster.ask(lambda peers: peers.request(AnyBroker(), call), "")
     except ClientError:

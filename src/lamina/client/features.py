@@ -14,8 +14,8 @@ from lamina.client.errors import ClientError
 from lamina.errors import error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
+from lamina.wire.api_keys import API_VERSIONS, UPDATE_FEATURES
 
-_API_VERSIONS, _UPDATE_FEATURES = 18, 57
 _VERSIONS_WITH_FEATURES, _UPDATE_VERSIONS = range(3, 5), range(1, 2)
 _REFUSAL = "features cannot be reached through TLS or SASL; name a listener without them"
 
@@ -49,7 +49,7 @@ class Features:
         # Version 3 leaves out what may be at level 0.
         answer = self._ask(
             MessageCall(
-                _API_VERSIONS,
+                API_VERSIONS,
                 _VERSIONS_WITH_FEATURES,
                 client_software_name="lamina",
                 client_software_version=__version__,
@@ -70,7 +70,7 @@ class Features:
             {"feature": name, "max_version_level": level, "upgrade_type": int(change)} for name, level in levels.items()
         ]
         answer = self._ask(
-            MessageCall(_UPDATE_FEATURES, _UPDATE_VERSIONS, feature_updates=updates, validate_only=is_dry_run)
+            MessageCall(UPDATE_FEATURES, _UPDATE_VERSIONS, feature_updates=updates, validate_only=is_dry_run)
         )
         _check(answer.error_code, answer.error_message)
         for one in answer.results:

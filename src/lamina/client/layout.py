@@ -18,10 +18,11 @@ from lamina.peer.target import Broker, Controller
 from lamina.planning.copying import SizesByBroker
 from lamina.planning.moves import Replicas
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import DESCRIBE_LOG_DIRS, METADATA
 
 REFUSAL = "replicas cannot be moved through TLS or SASL; name a listener without them"
-_METADATA, _METADATA_VERSIONS = 3, range(7, 14)
-_DESCRIBE_LOG_DIRS, _DESCRIBE_LOG_DIRS_VERSIONS = 35, range(1, 5)
+_METADATA_VERSIONS = range(7, 14)
+_DESCRIBE_LOG_DIRS_VERSIONS = range(1, 5)
 _ANSWER_SECONDS = 5.0
 _NO_LEADER = -1
 
@@ -57,7 +58,7 @@ async def ask_layout(peers: ClusterClient) -> Layout:
     told = await peers.request(
         Controller(),
         MessageCall(
-            _METADATA,
+            METADATA,
             _METADATA_VERSIONS,
             topics=None,
             allow_auto_topic_creation=False,
@@ -103,7 +104,7 @@ async def _sizes_on(
     for topic, index in keys:
         indexes[topic].append(index)
     asked = [{"topic": topic, "partitions": of_topic} for topic, of_topic in indexes.items()]
-    call = MessageCall(_DESCRIBE_LOG_DIRS, _DESCRIBE_LOG_DIRS_VERSIONS, topics=asked)
+    call = MessageCall(DESCRIBE_LOG_DIRS, _DESCRIBE_LOG_DIRS_VERSIONS, topics=asked)
     told: Any
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):

@@ -16,9 +16,10 @@ from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Broker
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 
-_ALTER_REPLICA_LOG_DIRS, _ALTER_VERSIONS = 34, range(1, 3)
-_DESCRIBE_LOG_DIRS, _DESCRIBE_VERSIONS = 35, range(1, 5)
+_ALTER_VERSIONS = range(1, 3)
+_DESCRIBE_VERSIONS = range(1, 5)
 _POLL_SECONDS = 0.5
 _REFUSAL = "log directories cannot be reached through TLS or SASL; name a listener without them"
 
@@ -67,9 +68,7 @@ class LogDirectories:
 
 async def _described(peers: ClusterClient, broker_id: int, partitions: Collection[TopicPartition]) -> Described:
     topics = [{"topic": topic, "partitions": indexes} for topic, indexes in _by_topic(partitions).items()]
-    response = await peers.request(
-        Broker(broker_id), MessageCall(_DESCRIBE_LOG_DIRS, _DESCRIBE_VERSIONS, topics=topics)
-    )
+    response = await peers.request(Broker(broker_id), MessageCall(DESCRIBE_LOG_DIRS, _DESCRIBE_VERSIONS, topics=topics))
     _check(getattr(response, "error_code", 0), f"broker {broker_id} does not tell its log directories")
     logs: dict[TopicPartition, Log] = {}
     futures: dict[TopicPartition, Log] = {}
@@ -85,7 +84,7 @@ async def _move(
     peers: ClusterClient, broker_id: int, partitions: Collection[TopicPartition], path: str
 ) -> dict[TopicPartition, ClientError]:
     topics = [{"name": topic, "partitions": indexes} for topic, indexes in _by_topic(partitions).items()]
-    call = MessageCall(_ALTER_REPLICA_LOG_DIRS, _ALTER_VERSIONS, dirs=[{"path": path, "topics": topics}])
+    call = MessageCall(ALTER_REPLICA_LOG_DIRS, _ALTER_VERSIONS, dirs=[{"path": path, "topics": topics}])
     response = await peers.send_once(Broker(broker_id), call)
     refused: dict[TopicPartition, ClientError] = {}
     for topic in response.results:

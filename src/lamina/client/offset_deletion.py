@@ -10,13 +10,14 @@ from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Refused
 from lamina.peer.call import MessageCall
 from lamina.peer.target import Coordinator, CoordinatorType
+from lamina.wire.api_keys import OFFSET_DELETE
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
 REFUSAL = "offsets cannot be deleted through TLS or SASL; Kafka's kafka-consumer-groups can do it"
 
-_OFFSET_DELETE, _OFFSET_DELETE_VERSIONS = 47, range(1)
+_OFFSET_DELETE_VERSIONS = range(1)
 
 
 def delete_offsets(
@@ -30,7 +31,7 @@ def delete_offsets(
         {"name": name, "partitions": [{"partition_index": number} for number in numbers]}
         for name, numbers in by_topic.items()
     ]
-    call = MessageCall(_OFFSET_DELETE, _OFFSET_DELETE_VERSIONS, group_id=group, topics=topics)
+    call = MessageCall(OFFSET_DELETE, _OFFSET_DELETE_VERSIONS, group_id=group, topics=topics)
     coordinator = Coordinator(CoordinatorType.GROUP, group)
     response = cluster.ask(lambda peers: peers.request(coordinator, call), REFUSAL)
     if response.error_code:

@@ -18,9 +18,10 @@ from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Controller
 from lamina.planning.moves import Move, Replicas
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS
 
-_ALTER_REASSIGNMENTS, _ALTER_VERSIONS = 45, range(2)
-_LIST_REASSIGNMENTS, _LIST_VERSIONS = 46, range(1)
+_ALTER_VERSIONS = range(2)
+_LIST_VERSIONS = range(1)
 _TIMEOUT = timedelta(seconds=30)
 
 
@@ -51,7 +52,7 @@ def find_reassignments(cluster: Cluster) -> UnderWay:
 
 async def ask_reassignments(peers: ClusterClient) -> UnderWay:
     told = await peers.request(
-        Controller(), MessageCall(_LIST_REASSIGNMENTS, _LIST_VERSIONS, timeout=_TIMEOUT, topics=None)
+        Controller(), MessageCall(LIST_PARTITION_REASSIGNMENTS, _LIST_VERSIONS, timeout=_TIMEOUT, topics=None)
     )
     _check(told)
     return {
@@ -73,7 +74,7 @@ def alter_reassignments(
     for (topic, index), replicas in wanted.items():
         by_topic[topic].append({"partition_index": index, "replicas": replicas})
     call = MessageCall(
-        _ALTER_REASSIGNMENTS,
+        ALTER_PARTITION_REASSIGNMENTS,
         _ALTER_VERSIONS,
         timeout=_TIMEOUT,
         allow_replication_factor_change=True,

@@ -18,8 +18,9 @@ from lamina.peer.call import Call, MessageCall
 from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker, Broker, Target
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import LIST_OFFSETS
 
-_LIST_OFFSETS, _LIST_OFFSETS_VERSIONS = 2, range(4, 10)
+_LIST_OFFSETS_VERSIONS = range(4, 10)
 _DEBUGGING_CONSUMER = -2
 _LATEST = -1
 _NO_EPOCH = -1
@@ -71,7 +72,7 @@ async def _ends(client: Asked, broker_id: int, keys: Iterable[TopicPartition]) -
     for topic, index in keys:
         asked[topic].append({"partition_index": index, "current_leader_epoch": _NO_EPOCH, "timestamp": _LATEST})
     call = MessageCall(
-        _LIST_OFFSETS,
+        LIST_OFFSETS,
         _LIST_OFFSETS_VERSIONS,
         replica_id=_DEBUGGING_CONSUMER,
         isolation_level=0,

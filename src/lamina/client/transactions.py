@@ -16,9 +16,9 @@ from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Broker, Coordinator, CoordinatorType, Leader
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, WRITE_TXN_MARKERS
 
-_WRITE_TXN_MARKERS, _MARKERS_VERSIONS = 27, range(1, 2)
-_DESCRIBE_PRODUCERS, _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 61, 65, 66
+_MARKERS_VERSIONS = range(1, 2)
 _FIRST_VERSION = range(1)
 _METADATA_SECONDS = 30.0
 _REFUSAL = "transactions cannot be reached through TLS or SASL; name a listener without them"
@@ -122,14 +122,14 @@ class Transactions:
             "topics": [{"name": hanging.topic, "partition_indexes": [hanging.partition]}],
             "coordinator_epoch": max(hanging.coordinator_epoch, 0),
         }
-        call = MessageCall(_WRITE_TXN_MARKERS, _MARKERS_VERSIONS, markers=[marker])
+        call = MessageCall(WRITE_TXN_MARKERS, _MARKERS_VERSIONS, markers=[marker])
         answer = self._ask(lambda peers: peers.request(Leader(hanging.topic, hanging.partition), call))
         for code in call.errors(answer):
             _check(code, f"{hanging.topic}-{hanging.partition}")
 
 
 async def _listed(peers: ClusterClient, states: Collection[str], producer_ids: Collection[int]) -> list[Listed]:
-    call = MessageCall(_LIST_TRANSACTIONS, _FIRST_VERSION, state_filters=states, producer_id_filters=producer_ids)
+    call = MessageCall(LIST_TRANSACTIONS, _FIRST_VERSION, state_filters=states, producer_id_filters=producer_ids)
     brokers = list(await peers.brokers())
     answers = await asyncio.gather(*(peers.request(Broker(broker), call) for broker in brokers))
     found = []
@@ -147,7 +147,7 @@ async def _listed(peers: ClusterClient, states: Collection[str], producer_ids: C
 
 async def _described(peers: ClusterClient, transactional_id: str) -> Described:
     coordinator = Coordinator(CoordinatorType.TRANSACTION, transactional_id)
-    call = MessageCall(_DESCRIBE_TRANSACTIONS, _FIRST_VERSION, transactional_ids=[transactional_id])
+    call = MessageCall(DESCRIBE_TRANSACTIONS, _FIRST_VERSION, transactional_ids=[transactional_id])
     answer = await peers.request(coordinator, call)
     if len(answer.transaction_states) != 1:
         raise ClientError(f"{transactional_id}: the broker did not answer what it was asked; look at its log")
@@ -187,7 +187,7 @@ async def _open_in(peers: ClusterClient, partitions: Mapping[TopicPartition, int
     found: list[OpenTransaction] = []
     for leader in sorted(by_leader.keys() & (await peers.brokers()).keys()):
         topics = [{"name": name, "partition_indexes": indexes} for name, indexes in by_leader[leader].items()]
-        answer = await peers.request(Broker(leader), MessageCall(_DESCRIBE_PRODUCERS, _FIRST_VERSION, topics=topics))
+        answer = await peers.request(Broker(leader), MessageCall(DESCRIBE_PRODUCERS, _FIRST_VERSION, topics=topics))
         found += [open_one for topic in answer.topics for open_one in _open(topic)]
     return found
 

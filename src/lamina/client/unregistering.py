@@ -9,13 +9,14 @@ from lamina.client.layout import REFUSAL
 from lamina.errors import ErrorCode, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.target import Controller
+from lamina.wire.api_keys import UNREGISTER_BROKER
 
-_UNREGISTER_BROKER, _UNREGISTER_VERSIONS = 64, range(1)
+_UNREGISTER_VERSIONS = range(1)
 
 
 def unregister(cluster: Cluster, broker_id: int) -> bool:
     """Whether the cluster still knew it. One of Lamina that runs stops."""
-    call = MessageCall(_UNREGISTER_BROKER, _UNREGISTER_VERSIONS, broker_id=broker_id)
+    call = MessageCall(UNREGISTER_BROKER, _UNREGISTER_VERSIONS, broker_id=broker_id)
     told = cluster.ask(lambda peers: peers.request(Controller(), call), REFUSAL)
     if told.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED:
         return False

@@ -50,6 +50,7 @@ from lamina.store.producer_ids import LastBlock, ProducerIds
 from lamina.store.sqlite import SqliteStore
 from lamina.store.znodes import ZnodeMetadata
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import DESCRIBE_CONFIGS
 
 Advance = Callable[[int, int], None]
 """Told how many offsets are behind, and of how many."""
@@ -63,7 +64,6 @@ _EMPTY_TRIES = 50
 _SEGMENT_BYTES = 1024 * 1024 * 1024
 """Where a topic says nothing else."""
 _NOBODY = -1
-_DESCRIBE_CONFIGS = 32
 _POLICY = "cleanup.policy"
 
 
@@ -303,7 +303,7 @@ async def _cleaned_topics(peers: ClusterClient, names: Iterable[str]) -> frozens
         {"resource_type": ResourceType.TOPIC, "resource_name": name, "configuration_keys": [_POLICY]}
         for name in sorted(names)
     ]
-    answer = await peers.request(AnyBroker(), MessageCall(_DESCRIBE_CONFIGS, range(1, 5), resources=asked))
+    answer = await peers.request(AnyBroker(), MessageCall(DESCRIBE_CONFIGS, range(1, 5), resources=asked))
     return frozenset(
         one.resource_name
         for one in answer.results

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lamina.errors import MalformedResponse
+from lamina.wire.api_keys import FETCH
 from lamina.wire.building import build_request
 from lamina.wire.codec import encode_request
 from lamina.wire.fetch_request import (
-    API_KEY,
     FIRST_WITH_TOPIC_IDS,
     NO_REPLICA_ID,
     VERSIONS,
@@ -51,7 +51,7 @@ class FetchCall:
     ``versions`` are those in which it says what it means.
     """
 
-    api_key = API_KEY
+    api_key = FETCH
 
     def __init__(self, request: FetchRequest, versions: range = VERSIONS) -> None:
         self._request = request
@@ -62,7 +62,7 @@ class FetchCall:
         self.wait_ms = request.max_wait_ms
 
     def encode(self, version: int, correlation_id: int, client_id: str) -> Buffer:
-        return encode_request(build_request(API_KEY, version, _facts(self._request)), correlation_id, client_id)
+        return encode_request(build_request(FETCH, version, _facts(self._request)), correlation_id, client_id)
 
     def decode(self, version: int, frame: memoryview) -> FetchResponse:
         return parse_fetch_response(version, frame)[1]

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from lamina.errors import error_from_code
 from lamina.peer.call import MessageCall
+from lamina.wire.api_keys import KEEP_LEASE, LEND_SEGMENTS
 
-_LEND_SEGMENTS, _KEEP_LEASE = 10_001, 10_002
 _VERSIONS = range(1)
 
 
@@ -46,7 +46,7 @@ def lend_segments(
     topic: str, topic_id: UUID | None, partition: int, start: int, end: int, *, isolation_level: int, boot_id: str
 ) -> MessageCall:
     return MessageCall(
-        _LEND_SEGMENTS,
+        LEND_SEGMENTS,
         _VERSIONS,
         topic=topic,
         topic_id=topic_id,
@@ -79,7 +79,7 @@ def lent(response: Any) -> Lent:
 
 
 def keep_lease(lease_id: UUID, *, is_over: bool) -> MessageCall:
-    return MessageCall(_KEEP_LEASE, _VERSIONS, lease_id=lease_id, is_over=is_over)
+    return MessageCall(KEEP_LEASE, _VERSIONS, lease_id=lease_id, is_over=is_over)
 
 
 def check_kept(response: Any) -> None:

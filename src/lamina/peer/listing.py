@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lamina.errors import MalformedResponse
 from lamina.peer.call import MessageCall
+from lamina.wire.api_keys import LIST_OFFSETS
 
 LATEST = -1
 """The timestamp that asks for the end: high watermark or, of committed records, last stable offset. A replica is told
@@ -14,7 +15,6 @@ the log end."""
 EARLIEST = -2
 """The timestamp that asks for the log start offset."""
 
-_API_KEY = 2
 _VERSIONS = range(4, 10)
 _CONSUMER = -1
 
@@ -32,7 +32,7 @@ def list_one(
 ) -> MessageCall:
     asked = {"partition_index": partition, "current_leader_epoch": leader_epoch, "timestamp": timestamp_ms}
     return MessageCall(
-        _API_KEY,
+        LIST_OFFSETS,
         _VERSIONS,
         replica_id=replica_id,
         isolation_level=isolation_level,

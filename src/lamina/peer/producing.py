@@ -10,11 +10,12 @@ from uuid import UUID
 
 from lamina.errors import MalformedResponse
 from lamina.wire.answer_errors import error_codes
+from lamina.wire.api_keys import PRODUCE
 from lamina.wire.building import build_request
 from lamina.wire.codec import encode_request, parse_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import Buffer
-from lamina.wire.produce import API_KEY, FIRST_WITH_TOPIC_IDS, VERSIONS, PartitionRecords, ProduceRequest, TopicRecords
+from lamina.wire.produce import FIRST_WITH_TOPIC_IDS, VERSIONS, PartitionRecords, ProduceRequest, TopicRecords
 
 ACKS_ALL = -1
 
@@ -33,7 +34,7 @@ class ProduceCall:
     It has acks: a broker does not answer one without. ``versions`` are those in which it says what it means.
     """
 
-    api_key = API_KEY
+    api_key = PRODUCE
 
     def __init__(self, request: ProduceRequest, versions: range = VERSIONS) -> None:
         assert request.acks != 0, "nothing would come back"
@@ -59,10 +60,10 @@ class ProduceCall:
                 for topic in request.topics
             ],
         }
-        return encode_request(build_request(API_KEY, version, facts), correlation_id, client_id)
+        return encode_request(build_request(PRODUCE, version, facts), correlation_id, client_id)
 
     def decode(self, version: int, frame: memoryview) -> Any:
-        return parse_response(API_KEY, version, frame)[1]
+        return parse_response(PRODUCE, version, frame)[1]
 
     def errors(self, response: Any) -> Iterable[int]:
         return error_codes(response)

@@ -16,10 +16,11 @@ from lamina.peer.connection import Connection
 from lamina.peer.connection_pool import ConnectionPool
 from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, Leader, Target
 from lamina.peer.view import ClusterView, with_broker, with_leader, with_metadata
+from lamina.wire.api_keys import FIND_COORDINATOR, METADATA
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 
-_METADATA, _METADATA_VERSIONS = 3, range(7, 14)
-_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS = 10, range(4, 7)
+_METADATA_VERSIONS = range(7, 14)
+_FIND_COORDINATOR_VERSIONS = range(4, 7)
 
 
 class LeaderRoute(NamedTuple):
@@ -99,7 +100,7 @@ class Routes:
     async def _find_coordinator(self, of: Coordinator) -> int:
         connection = await self._to_any()
         response = await connection.request(
-            MessageCall(_FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
+            MessageCall(FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
         )
         if len(response.coordinators) != 1:
             raise MalformedResponse(f"{connection.address} did not name one coordinator")
@@ -164,7 +165,7 @@ class Routes:
 def metadata_call(topics: Sequence[str]) -> MessageCall:
     """Asks for brokers, controller and these topics, and makes none."""
     return MessageCall(
-        _METADATA,
+        METADATA,
         _METADATA_VERSIONS,
         topics=[{"topic_id": None, "name": name} for name in topics],
         allow_auto_topic_creation=False,

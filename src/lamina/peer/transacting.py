@@ -9,6 +9,13 @@ from typing import Any, NamedTuple
 
 from lamina.errors import ErrorCode, KafkaError, MalformedResponse, error_from_code
 from lamina.peer.call import MessageCall
+from lamina.wire.api_keys import (
+    ADD_PARTITIONS_TO_TXN,
+    DESCRIBE_TRANSACTIONS,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+)
 
 TRANSACTION_VERSION = "transaction.version"
 """The finalized feature that says which level the brokers are at."""
@@ -18,8 +25,6 @@ BUMPING = 2
 ONGOING = "Ongoing"
 NO_PRODUCER_ID = -1
 
-_ADD_PARTITIONS, _INIT_PRODUCER_ID, _END = 24, 22, 26
-_DESCRIBE, _LIST = 65, 66
 _END_CLASSIC, _END_BUMPING = range(5), range(5, 6)
 
 
@@ -49,7 +54,7 @@ class _AddPartitionsCall(MessageCall):
 def init_producer(transactional_id: str | None, transaction_timeout_ms: int) -> MessageCall:
     """A producer id, or for a transactional id its own in the next epoch. Ends what was open there."""
     return MessageCall(
-        _INIT_PRODUCER_ID,
+        INIT_PRODUCER_ID,
         range(6),
         transactional_id=transactional_id,
         transaction_timeout=transaction_timeout_ms,
@@ -65,7 +70,7 @@ def producer_of(response: Any) -> Producer:
 def add_partitions(transactional_id: str, producer: Producer, partitions: Mapping[str, Sequence[int]]) -> MessageCall:
     """Only for brokers below `BUMPING`."""
     return _AddPartitionsCall(
-        _ADD_PARTITIONS,
+        ADD_PARTITIONS_TO_TXN,
         range(4),
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=producer.id,
@@ -77,7 +82,7 @@ def add_partitions(transactional_id: str, producer: Producer, partitions: Mappin
 def end_transaction(transactional_id: str, producer: Producer, *, is_commit: bool, bumps: bool) -> MessageCall:
     """May be repeated: what has ended as it asks for is confirmed. `bumps` is the level that it was written in."""
     return MessageCall(
-        _END,
+        END_TXN,
         _END_BUMPING if bumps else _END_CLASSIC,
         transactional_id=transactional_id,
         producer_id=producer.id,
@@ -94,7 +99,7 @@ def producer_after(response: Any) -> Producer | None:
 
 def list_transactions(states: Sequence[str] = ()) -> MessageCall:
     """Of one coordinator."""
-    return MessageCall(_LIST, range(1), state_filters=states, producer_id_filters=())
+    return MessageCall(LIST_TRANSACTIONS, range(1), state_filters=states, producer_id_filters=())
 
 
 def transactional_ids_listed(response: Any) -> list[str]:
@@ -102,7 +107,7 @@ def transactional_ids_listed(response: Any) -> list[str]:
 
 
 def describe_transaction(transactional_id: str) -> MessageCall:
-    return MessageCall(_DESCRIBE, range(1), transactional_ids=[transactional_id])
+    return MessageCall(DESCRIBE_TRANSACTIONS, range(1), transactional_ids=[transactional_id])
 
 
 def transaction_described(response: Any) -> TransactionDescribed | None:

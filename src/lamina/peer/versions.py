@@ -12,12 +12,12 @@ from typing import Any, Final
 from lamina import __version__
 from lamina.errors import ErrorCode, UnsupportedVersion
 from lamina.peer.call import Call, MessageCall
+from lamina.wire.api_keys import API_VERSIONS
 from lamina.wire.codec import parse_response
 from lamina.wire.headers import parse_response_header
 from lamina.wire.primitives import MalformedRequest
-from lamina.wire.versions import API_VERSIONS_KEY
 
-API_VERSIONS: Final = range(5)
+_VERSIONS: Final = range(5)
 
 _unpack_error_code = Struct(">h").unpack_from
 
@@ -25,9 +25,9 @@ _unpack_error_code = Struct(">h").unpack_from
 class ApiVersionsCall(MessageCall):
     """Asks for all versions, in the newest one that may be known."""
 
-    def __init__(self, newest: int = API_VERSIONS[-1]) -> None:
+    def __init__(self, newest: int = _VERSIONS[-1]) -> None:
         super().__init__(
-            API_VERSIONS_KEY,
+            API_VERSIONS,
             range(newest, newest + 1),
             client_software_name="lamina",
             client_software_version=__version__,
@@ -35,11 +35,11 @@ class ApiVersionsCall(MessageCall):
 
     def decode(self, version: int, frame: memoryview) -> Any:
         """A refusal is in version 0, whatever was asked; every version has its error first."""
-        _, body_at = parse_response_header(API_VERSIONS_KEY, version, frame)
+        _, body_at = parse_response_header(API_VERSIONS, version, frame)
         if len(frame) < body_at + 2:
             raise MalformedRequest("ApiVersionsResponse: it ends before its last field.")
         is_refused = _unpack_error_code(frame, body_at)[0] == ErrorCode.UNSUPPORTED_VERSION
-        return parse_response(API_VERSIONS_KEY, 0 if is_refused else version, frame)[1]
+        return parse_response(API_VERSIONS, 0 if is_refused else version, frame)[1]
 
 
 class OfferedVersions:
@@ -74,7 +74,7 @@ class OfferedVersions:
 
 def next_attempt(refusal: Any) -> ApiVersionsCall:
     """What to ask after UNSUPPORTED_VERSION: the newest that the broker named, else version 0."""
-    newest = OfferedVersions(refusal.api_keys).newest(API_VERSIONS_KEY, API_VERSIONS)
+    newest = OfferedVersions(refusal.api_keys).newest(API_VERSIONS, _VERSIONS)
     return ApiVersionsCall(newest or 0)
 
 

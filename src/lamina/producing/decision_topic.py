@@ -31,12 +31,11 @@ from lamina.peer.transacting import Producer
 from lamina.producing.errors import WriteError
 from lamina.records.batch import Codec, walk
 from lamina.records.record import Record, build_batch, iterate_records
+from lamina.wire.api_keys import CREATE_TOPICS, DESCRIBE_CONFIGS
 
-_CREATE_TOPICS: Final = 19
 _CREATE_VERSIONS: Final = range(5, 8)
 """From 4 on, a replication factor of -1 is the broker's default."""
 _CREATE_TIMEOUT_MS: Final = 30_000
-_DESCRIBE_CONFIGS: Final = 32
 _DESCRIBE_VERSIONS: Final = range(1, 5)
 _TOPIC: Final = 2
 _POLICY: Final = "cleanup.policy"
@@ -77,7 +76,7 @@ class DecisionTopic:
             "configs": [{"name": name, "value": value} for name, value in _CONFIGS.items()],
         }
         call = MessageCall(
-            _CREATE_TOPICS, _CREATE_VERSIONS, topics=[topic], timeout=_CREATE_TIMEOUT_MS, validate_only=False
+            CREATE_TOPICS, _CREATE_VERSIONS, topics=[topic], timeout=_CREATE_TIMEOUT_MS, validate_only=False
         )
         (created,) = (await self._cluster.request(Controller(), call)).topics
         if created.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -90,7 +89,7 @@ class DecisionTopic:
         """
         asked = {"resource_type": _TOPIC, "resource_name": self.name, "configuration_keys": [_POLICY]}
         call = MessageCall(
-            _DESCRIBE_CONFIGS,
+            DESCRIBE_CONFIGS,
             _DESCRIBE_VERSIONS,
             resources=[asked],
             include_synonyms=False,

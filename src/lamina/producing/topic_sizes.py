@@ -13,8 +13,8 @@ from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import AnyBroker
 from lamina.producing.errors import WriteError
+from lamina.wire.api_keys import METADATA
 
-_METADATA: Final = 3
 _VERSIONS: Final = range(4, 13)
 _APPEARS_WITHIN_SECONDS: Final = 5.0
 _ASKED_EACH_SECONDS: Final = 0.1
@@ -43,7 +43,7 @@ class TopicSizes:
     async def _ask(self, topics: list[str]) -> list[str]:
         """Those that are not there yet."""
         call = MessageCall(
-            _METADATA,
+            METADATA,
             _VERSIONS,
             topics=[{"topic_id": None, "name": name} for name in topics],
             allow_auto_topic_creation=True,

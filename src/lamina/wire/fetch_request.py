@@ -27,7 +27,6 @@ from lamina.wire.primitives import (
     spend,
 )
 
-API_KEY = 1
 VERSIONS = range(4, 19)
 FIRST_WITH_SESSIONS = 7
 FIRST_FLEXIBLE = 12

@@ -10,8 +10,9 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from lamina.wire.api_keys import FETCH
 from lamina.wire.encoder import uuid_bytes
-from lamina.wire.fetch_request import API_KEY, FIRST_FLEXIBLE, FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS
+from lamina.wire.fetch_request import FIRST_FLEXIBLE, FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS
 from lamina.wire.headers import start_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint, current_leader_field, write_endpoint_tags
 from lamina.wire.primitives import write_compact_string, write_string, write_uvarint
@@ -87,7 +88,7 @@ def encode_fetch_response(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Sized]:
     """The pieces of the frame that answers a Fetch request. What a version cannot carry is left out."""
-    out = start_response(API_KEY, api_version, correlation_id)
+    out = start_response(FETCH, api_version, correlation_id)
     pieces: list[Sized] = [out]
     if api_version >= FIRST_WITH_SESSIONS:
         out += _pack_session(throttle_time_ms, error_code, session_id)

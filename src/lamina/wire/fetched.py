@@ -9,7 +9,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from lamina.wire.fetch_request import API_KEY, FIRST_FLEXIBLE, FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS
+from lamina.wire.api_keys import FETCH
+from lamina.wire.fetch_request import FIRST_FLEXIBLE, FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS
 from lamina.wire.fetch_response import (
     FIRST_WITH_LOG_START,
     FIRST_WITH_NODE_ENDPOINTS,
@@ -61,7 +62,7 @@ class FetchResponse(NamedTuple):
 
 def parse_fetch_response(api_version: int, frame: Buffer) -> tuple[int, FetchResponse]:
     """(correlation id, the response); its records are views into the frame. Raises `MalformedRequest`."""
-    correlation_id, at = parse_response_header(API_KEY, api_version, frame)
+    correlation_id, at = parse_response_header(FETCH, api_version, frame)
     data = memoryview(frame)
     parse = _parse_flexible if api_version >= FIRST_FLEXIBLE else _parse_legacy
     try:

@@ -10,6 +10,7 @@ from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
+from lamina.wire.api_keys import PRODUCE
 from lamina.wire.encoder import uuid_bytes
 from lamina.wire.headers import start_response
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint, current_leader_field, write_endpoint_tags
@@ -31,7 +32,6 @@ from lamina.wire.primitives import (
     write_uvarint,
 )
 
-API_KEY = 0
 VERSIONS = range(3, 14)
 FIRST_WITH_TOPIC_IDS = 13
 _FIRST_WITH_LOG_START = 5
@@ -195,7 +195,7 @@ def encode_produce_response(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytearray:
     """The frame that answers a Produce request. What a version cannot carry is left out."""
-    out = start_response(API_KEY, api_version, correlation_id)
+    out = start_response(PRODUCE, api_version, correlation_id)
     if api_version >= _FIRST_FLEXIBLE:
         with_leaders = api_version >= _FIRST_WITH_LEADERS
         with_ids = api_version >= FIRST_WITH_TOPIC_IDS

@@ -7,10 +7,9 @@ at a time. Knows nothing of which APIs a broker offers; that is the router's tab
 from functools import cache
 from typing import Any
 
+from lamina.wire.api_keys import API_VERSIONS
 from lamina.wire.fields import Entity, fields_of
 from lamina.wire.schemas import message_class
-
-API_VERSIONS_KEY = 18
 
 _API_KEYS_BY_FIRST_FLEXIBLE_VERSION = {
     0: (45, 46, 50, 51, 52, 55, *range(57, 76), *range(80, 93), 10_000),
@@ -48,7 +47,7 @@ def request_header_version(api_key: int, api_version: int) -> int:
 
 def response_header_version(api_key: int, api_version: int) -> int:
     """ApiVersions answers with header v0 always: its client may not know yet what the broker speaks."""
-    return 1 if api_key != API_VERSIONS_KEY and is_flexible(api_key, api_version) else 0
+    return 1 if api_key != API_VERSIONS and is_flexible(api_key, api_version) else 0
 
 
 @cache

@@ -13,8 +13,8 @@ from lamina.coordinators.decision import SendMarkers
 from lamina.errors import KafkaError
 from lamina.peer.call import MessageCall
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import WRITE_TXN_MARKERS
 
-_WRITE_TXN_MARKERS = 27
 _VERSIONS = range(1, 3)
 """Version 2 says of which transaction version a marker is, so that one that comes late ends no later transaction."""
 
@@ -57,7 +57,7 @@ class RemoteMarkers:
 
 
 def _call(markers: Sequence[_Marker]) -> MessageCall:
-    return MessageCall(_WRITE_TXN_MARKERS, _VERSIONS, wait_ms=_WAIT_MS, markers=[_told(*marker) for marker in markers])
+    return MessageCall(WRITE_TXN_MARKERS, _VERSIONS, wait_ms=_WAIT_MS, markers=[_told(*marker) for marker in markers])
 
 
 def _told(effect: SendMarkers, partitions: Iterable[TopicPartition]) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from lamina.broker.partitions.leader import InSyncProposal
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import ErrorCode, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
+from lamina.wire.api_keys import ALTER_PARTITION
 
 logger = logging.getLogger(__name__)
 
-API_KEY = 56
 _VERSIONS = range(3, 4)
 _RETRY_SECONDS = 0.05
 _RECOVERED = 0
@@ -125,7 +125,7 @@ class InSyncChanges:
                 }
             )
         return MessageCall(
-            API_KEY,
+            ALTER_PARTITION,
             _VERSIONS,
             broker_id=self._node_id,
             broker_epoch=self._broker_epoch(),

@@ -23,8 +23,9 @@ from lamina.errors import (
 from lamina.image.image import Image
 from lamina.image.topic import Topic
 from lamina.peer.call import MessageCall
+from lamina.wire.api_keys import CREATE_TOPICS
 
-CREATE_TOPICS, _VERSIONS = 19, range(5, 8)
+_VERSIONS = range(5, 8)
 _TIMEOUT_MS = 1000
 """How long a broker that is not the controller any more looks for the next one: a client waits, and asks again."""
 _KNOWN_SECONDS = 5.0

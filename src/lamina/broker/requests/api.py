@@ -14,7 +14,6 @@ Handler = Callable[[Request, Any], Any]
 
 ErrorResponse = Callable[[Request, Any, KafkaError], Any]
 
-API_VERSIONS = 18
 UNSUPPORTED_VERSION = -1
 """What a handler of ApiVersions is told when the client asked in an unknown version."""
 

@@ -12,8 +12,7 @@ from typing import Any
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError, NetworkError, NotController, RequestTimedOut, error_from_code
 from lamina.peer.call import MessageCall
-
-ENVELOPE = 58
+from lamina.wire.api_keys import ENVELOPE
 
 AskController = Callable[[MessageCall], Awaitable[Any]]
 """Of whoever is the controller now; raises `KafkaError` where nobody can be asked."""

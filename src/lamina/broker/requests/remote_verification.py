@@ -13,8 +13,8 @@ from lamina.broker.coordination.broker_batches import AskBroker, BrokerBatches
 from lamina.errors import ErrorCode, InvalidProducerEpoch, KafkaError, NetworkError, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ADD_PARTITIONS_TO_TXN
 
-_ADD_PARTITIONS_TO_TXN = 24
 _VERSIONS = range(4, 6)
 
 _WAIT_MS = 30_000
@@ -76,7 +76,7 @@ class RemoteVerification:
         for question in questions:
             self._waiting.pop(question.transactional_id, None)
         return MessageCall(
-            _ADD_PARTITIONS_TO_TXN, _VERSIONS, wait_ms=_WAIT_MS, transactions=[_told(one) for one in questions]
+            ADD_PARTITIONS_TO_TXN, _VERSIONS, wait_ms=_WAIT_MS, transactions=[_told(one) for one in questions]
         )
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
-from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, Handler
+from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api, Handler
 from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.broker.requests.request_watch import RequestWatch
@@ -22,6 +22,7 @@ from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.wire.answer_entries import has_entries
 from lamina.wire.answer_errors import error_codes
+from lamina.wire.api_keys import API_VERSIONS
 from lamina.wire.codec import encode_response, parse_request
 from lamina.wire.headers import parse_request_header
 

@@ -15,10 +15,11 @@ from lamina.peer.connection import Connection
 from lamina.peer.connector import PlainConnector
 from lamina.peer.limits import Limits
 from lamina.peer.routes import metadata_call
+from lamina.wire.api_keys import DESCRIBE_CONFIGS
 
 DATA_DIR = "lamina.data.dir"
 
-_DESCRIBE_CONFIGS, _DESCRIBE_CONFIGS_VERSIONS = 32, range(1, 5)
+_DESCRIBE_CONFIGS_VERSIONS = range(1, 5)
 _BROKER = 4
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
 
@@ -77,7 +78,7 @@ async def identify(connection: Connection) -> Answering:
 def _own_configs(broker_ids: Iterable[int]) -> MessageCall:
     """Asks for a setting of every broker. Which of them answers is told by this alone: each knows its own settings."""
     return MessageCall(
-        _DESCRIBE_CONFIGS,
+        DESCRIBE_CONFIGS,
         _DESCRIBE_CONFIGS_VERSIONS,
         resources=[
             {"resource_type": _BROKER, "resource_name": str(broker_id), "configuration_keys": [DATA_DIR]}

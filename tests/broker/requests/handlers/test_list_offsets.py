@@ -8,6 +8,7 @@ from lamina.errors import ErrorCode
 from lamina.image.image import Image
 from lamina.log import lookup
 from lamina.records.record import iterate_records
+from lamina.wire.api_keys import LIST_OFFSETS
 from tests.broker.in_process import InProcessBroker
 
 VERSION = 11
@@ -18,7 +19,7 @@ def ask(broker: InProcessBroker, *asked: tuple[int, int], topic: str = "t") -> l
     partitions = [
         {"partition_index": index, "current_leader_epoch": -1, "timestamp": timestamp} for index, timestamp in asked
     ]
-    response = broker.ask(list_offsets.API_KEY, VERSION, topics=[{"name": topic, "partitions": partitions}])
+    response = broker.ask(LIST_OFFSETS, VERSION, topics=[{"name": topic, "partitions": partitions}])
     return [(one.error_code, one.offset) for one in response.topics[0].partitions]
 
 
@@ -110,7 +111,7 @@ def test_a_special_timestamp_has_no_meaning_below_its_version(
     broker.create("t")
     for version in list_offsets.API.versions:
         topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
-        [answer] = broker.ask(list_offsets.API_KEY, version, topics=topics).topics[0].partitions
+        [answer] = broker.ask(LIST_OFFSETS, version, topics=topics).topics[0].partitions
         assert answer.error_code == (ErrorCode.NONE if version >= first_version else ErrorCode.UNSUPPORTED_VERSION)
 
 
@@ -124,5 +125,5 @@ def test_a_negative_timestamp_without_a_meaning_is_no_time(broker: InProcessBrok
 def test_the_start_of_an_empty_partition_is_in_its_leaders_epoch(broker: InProcessBroker, timestamp: int) -> None:
     broker.create("t")
     topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
-    [answer] = broker.ask(list_offsets.API_KEY, VERSION, topics=topics).topics[0].partitions
+    [answer] = broker.ask(LIST_OFFSETS, VERSION, topics=topics).topics[0].partitions
     assert (answer.offset, answer.leader_epoch) == (0, 0)

@@ -10,9 +10,9 @@ from typing import Any
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import KafkaError, SecurityDisabled
+from lamina.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from lamina.wire.building import response_shape
 
-DESCRIBE_KEY, CREATE_KEY, DELETE_KEY = 29, 30, 31
 _VERSIONS = range(1, 4)
 
 
@@ -21,23 +21,23 @@ def handle(request: Request, message: Any) -> Any:
 
 
 def describe_error(request: Request, message: Any, error: KafkaError) -> Any:
-    return response_shape(DESCRIBE_KEY, request.api_version)(
+    return response_shape(DESCRIBE_ACLS, request.api_version)(
         error_code=error.code, error_message=str(error), resources=()
     )
 
 
 def create_error(request: Request, message: Any, error: KafkaError) -> Any:
-    shape = response_shape(CREATE_KEY, request.api_version)
+    shape = response_shape(CREATE_ACLS, request.api_version)
     result = shape.of("results")(error_code=error.code, error_message=str(error))
     return shape(results=(result,) * len(message.creations))
 
 
 def delete_error(request: Request, message: Any, error: KafkaError) -> Any:
-    shape = response_shape(DELETE_KEY, request.api_version)
+    shape = response_shape(DELETE_ACLS, request.api_version)
     result = shape.of("filter_results")(error_code=error.code, error_message=str(error), matching_acls=())
     return shape(filter_results=(result,) * len(message.filters))
 
 
-DESCRIBE_API = Api(DESCRIBE_KEY, "DescribeAcls", _VERSIONS, describe_error)
-CREATE_API = Api(CREATE_KEY, "CreateAcls", _VERSIONS, create_error)
-DELETE_API = Api(DELETE_KEY, "DeleteAcls", _VERSIONS, delete_error)
+DESCRIBE_API = Api(DESCRIBE_ACLS, "DescribeAcls", _VERSIONS, describe_error)
+CREATE_API = Api(CREATE_ACLS, "CreateAcls", _VERSIONS, create_error)
+DELETE_API = Api(DELETE_ACLS, "DeleteAcls", _VERSIONS, delete_error)

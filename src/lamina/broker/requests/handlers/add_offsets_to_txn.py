@@ -13,9 +13,9 @@ from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import AddOffsetsRequest
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import ADD_OFFSETS_TO_TXN as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 25
 _FIRST_WITH_FENCED = 2
 
 

@@ -21,9 +21,9 @@ from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import CLASSIC, AddPartitionsRequest
 from lamina.errors import ErrorCode, KafkaError
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ADD_PARTITIONS_TO_TXN as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 24
 _FIRST_BATCHED = 4
 _FIRST_WITH_FENCED = 2
 _TRANSACTIONS_AT_A_TIME = 100

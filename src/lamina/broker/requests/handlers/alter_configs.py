@@ -25,10 +25,8 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.configs import ConfigOperation, OperationType, alter_configs
 from lamina.image.image import ConfigResource
+from lamina.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from lamina.wire.building import Shape, response_shape
-
-ALTER_CONFIGS = 33
-INCREMENTAL_ALTER_CONFIGS = 44
 
 
 async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:

@@ -16,9 +16,9 @@ from lamina.controller.in_sync import InSyncRequest, InSyncRequests
 from lamina.controller.in_sync import Member as InSyncMember
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.topic import Partition
+from lamina.wire.api_keys import ALTER_PARTITION as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 56
 _FIRST_WITH_EPOCHS = 3
 
 

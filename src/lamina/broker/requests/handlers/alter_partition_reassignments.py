@@ -27,9 +27,8 @@ from lamina.image.changes import set_partitions
 from lamina.image.image import Image
 from lamina.image.topic import Partition
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ALTER_PARTITION_REASSIGNMENTS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 45
 
 
 class Wanted(NamedTuple):

@@ -18,9 +18,8 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ALTER_REPLICA_LOG_DIRS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 34
 
 
 async def handle(moves: Moves, clocks: Clocks, request: Request, message: Any) -> Any:

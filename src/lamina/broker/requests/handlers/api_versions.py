@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.requests.api import API_VERSIONS, UNSUPPORTED_VERSION, Api
+from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.features import SUPPORTED
+from lamina.wire.api_keys import API_VERSIONS
 from lamina.wire.building import response_shape
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

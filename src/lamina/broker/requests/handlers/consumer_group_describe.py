@@ -20,9 +20,8 @@ from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ConsumerDescription, DescribedConsumer
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import CONSUMER_GROUP_DESCRIBE as API_KEY
 from lamina.wire.building import Shape, response_shape
-
-API_KEY = 69
 
 
 async def handle(metadata: Metadata, groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:

@@ -18,11 +18,9 @@ from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest, ConsumerHeartbeatResponse
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.wire.api_keys import CONSUMER_GROUP_HEARTBEAT as API_KEY
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
-
-API_KEY = 68
-
 
 _TOPICS_AT_ONCE = 256
 """An assignment of more is answered in turns of the loop: each takes two microseconds."""

@@ -23,9 +23,8 @@ from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.assignments import check_more_partitions, check_total_partitions
 from lamina.image.changes import add_partitions
 from lamina.image.image import Image
+from lamina.wire.api_keys import CREATE_PARTITIONS as API_KEY
 from lamina.wire.building import Shape, response_shape
-
-API_KEY = 37
 
 
 async def handle(

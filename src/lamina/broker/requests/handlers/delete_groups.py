@@ -12,9 +12,8 @@ from lamina.broker.requests.request import Request
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import DELETE_GROUPS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 42
 
 
 async def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:

@@ -22,9 +22,9 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidTopic, KafkaError, OffsetOutOfRange, PolicyViolation
 from lamina.image.topic import INTERNAL_TOPICS
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import DELETE_RECORDS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 21
 HIGH_WATERMARK = -1
 _UNKNOWN = -1
 

@@ -23,9 +23,9 @@ from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
 from lamina.image.topic import Topic
 from lamina.settings.broker import DELETE_TOPIC_ENABLE
+from lamina.wire.api_keys import DELETE_TOPICS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 20
 _FIRST_WITH_DISABLED = 3
 _TOPICS_AT_A_TIME = 250
 

@@ -16,9 +16,9 @@ from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, NOT_ASK
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError, MismatchedEndpointType, UnsupportedEndpointType
 from lamina.image.image import NO_CONTROLLER
+from lamina.wire.api_keys import DESCRIBE_CLUSTER as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 60
 BROKERS = 1
 CONTROLLERS = 2
 

@@ -33,10 +33,9 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import ResourceType
 from lamina.image.topic_names import check_topic_name
+from lamina.wire.api_keys import DESCRIBE_CONFIGS as API_KEY
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity
-
-API_KEY = 32
 
 
 async def handle(

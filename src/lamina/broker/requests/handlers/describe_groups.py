@@ -15,9 +15,9 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ClassicDescription
 from lamina.errors import ErrorCode, GroupIdNotFound, KafkaError
+from lamina.wire.api_keys import DESCRIBE_GROUPS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 15
 _FIRST_WITH_NOT_FOUND = 6
 _DEAD = "Dead"
 

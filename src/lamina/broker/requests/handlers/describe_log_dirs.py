@@ -25,9 +25,9 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.log.directory import LogDirectory
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import DESCRIBE_LOG_DIRS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 35
 _UNKNOWN = -1
 
 

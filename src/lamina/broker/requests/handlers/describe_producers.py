@@ -14,9 +14,9 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.topic_names import check_topic_name
+from lamina.wire.api_keys import DESCRIBE_PRODUCERS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 61
 _NONE = -1
 
 

@@ -25,9 +25,8 @@ from lamina.image.image import Image
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import check_topic_name
 from lamina.settings.broker import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from lamina.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS as API_KEY
 from lamina.wire.building import Shape, response_shape
-
-API_KEY = 75
 
 
 async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:

@@ -13,9 +13,9 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.transaction_requests import TransactionDescription
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import DESCRIBE_TRANSACTIONS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 65
 _NOTHING = -1
 
 

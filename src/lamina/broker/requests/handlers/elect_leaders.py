@@ -24,9 +24,8 @@ from lamina.errors import ErrorCode, InvalidRequest, KafkaError, RequestTimedOut
 from lamina.image.image import Image
 from lamina.image.topic import Partition
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import ELECT_LEADERS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 43
 
 
 async def handle(metadata: Metadata, threads: Threads, clocks: Clocks, request: Request, message: Any) -> Any:

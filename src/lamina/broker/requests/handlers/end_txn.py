@@ -14,9 +14,9 @@ from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import BUMPING, CLASSIC, NO_PRODUCER, EndRequest
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import END_TXN as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 26
 _FIRST_WITH_FENCED = 2
 _FIRST_BUMPING = 5
 

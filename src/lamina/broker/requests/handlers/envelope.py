@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.forwarding import ENVELOPE
 from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, NotController
+from lamina.wire.api_keys import ENVELOPE
 from lamina.wire.building import response_shape
 from lamina.wire.headers import parse_request_header
 from lamina.wire.primitives import MalformedRequest

@@ -52,8 +52,8 @@ from lamina.log.lease import Lease
 from lamina.log.partition_log import PartitionLog
 from lamina.records.batch import HEADER_BYTES, Codec, read_header
 from lamina.settings.replication import RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
+from lamina.wire.api_keys import FETCH
 from lamina.wire.fetch_request import (
-    API_KEY,
     FIRST_WITH_TOPIC_IDS,
     NO_REPLICA_ID,
     VERSIONS,
@@ -579,4 +579,4 @@ def error_response(request: Request, message: FetchRequest, error: KafkaError) -
     return _encoded(request, topics, error_code=error.code)
 
 
-API = Api(API_KEY, "Fetch", VERSIONS, error_response, parse=parse_fetch_request)
+API = Api(FETCH, "Fetch", VERSIONS, error_response, parse=parse_fetch_request)

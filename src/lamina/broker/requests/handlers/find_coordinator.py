@@ -19,9 +19,9 @@ from lamina.clocks import Clocks
 from lamina.errors import CoordinatorNotAvailable, ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import Image
 from lamina.settings.listeners import Listener
+from lamina.wire.api_keys import FIND_COORDINATOR as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 10
 GROUP = 0
 TRANSACTION = 1
 _FIRST_BATCHED = 4

@@ -17,9 +17,9 @@ from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
+from lamina.wire.api_keys import FOLLOW_METADATA
 from lamina.wire.building import response_shape
 
-FOLLOW_METADATA = 10_000
 _LINE_END = b"\n"
 _LARGE_BYTES = 32 * 1024
 """Of a report that tells of so many replicas that the loop would be held up for more than a millisecond."""

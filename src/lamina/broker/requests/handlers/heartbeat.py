@@ -11,9 +11,8 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import HeartbeatRequest
 from lamina.errors import CoordinatorLoadInProgress, ErrorCode, KafkaError
+from lamina.wire.api_keys import HEARTBEAT as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 12
 
 
 def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:

@@ -16,10 +16,10 @@ from lamina.broker.requests.request import Request
 from lamina.coordinators.decision import Producer
 from lamina.coordinators.transaction_requests import NO_PRODUCER, InitRequest, expected_producer
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.wire.api_keys import INIT_PRODUCER_ID as API_KEY
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
 
-API_KEY = 22
 _FIRST_WITH_FENCED = 4
 
 

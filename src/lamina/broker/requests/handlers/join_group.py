@@ -15,10 +15,10 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import Client, JoinRequest, JoinResponse
 from lamina.errors import ErrorCode, KafkaError, RebalanceInProgress
+from lamina.wire.api_keys import JOIN_GROUP as API_KEY
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
 
-API_KEY = 11
 _NAME_CHARACTERS = 255
 """A new member's id begins with its client's name, of which this much tells enough: a longer id cannot be stored."""
 _FIRST_WITH_REQUIRED_ID = 4

@@ -11,9 +11,9 @@ from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import KEEP_LEASE as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 10_002
 _NO_ID = UUID(int=0)
 
 

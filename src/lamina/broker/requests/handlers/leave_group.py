@@ -16,9 +16,9 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import LeaveRequest, LeaveResponse, LeavingMember
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import LEAVE_GROUP as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 13
 _FIRST_BATCHED = 3
 _MEMBERS_AT_A_TIME = 256
 """To let one go takes a few microseconds."""

@@ -18,9 +18,9 @@ from lamina.broker.partitions.read_leases import LEASE_MS, LeaseRequest, ReadLea
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, InconsistentTopicId, KafkaError
+from lamina.wire.api_keys import LEND_SEGMENTS as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 10_001
 _NO_ID = UUID(int=0)
 _INODE_BITS = 2**63 - 1
 """What of an inode's number fits a signed field."""

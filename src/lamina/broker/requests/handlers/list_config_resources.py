@@ -18,9 +18,9 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError, UnsupportedVersion
 from lamina.image.image import Image, ResourceType
+from lamina.wire.api_keys import LIST_CONFIG_RESOURCES as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 74
 _CLIENT_METRICS = 16
 _TYPES_BY_VERSION = (
     frozenset({_CLIENT_METRICS}),

@@ -13,9 +13,8 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import GroupListing
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import LIST_GROUPS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 16
 
 
 def handle(groups: GroupCoordinator, request: Request, message: Any) -> Any:

@@ -33,9 +33,9 @@ from lamina.errors import (
     UnsupportedVersion,
 )
 from lamina.log.lookup import Search, TimestampedOffset, offset_for_timestamp, offset_of_max_timestamp
+from lamina.wire.api_keys import LIST_OFFSETS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 2
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3

@@ -16,9 +16,8 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import Topic
+from lamina.wire.api_keys import LIST_PARTITION_REASSIGNMENTS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 46
 
 
 async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:

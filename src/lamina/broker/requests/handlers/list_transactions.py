@@ -14,9 +14,9 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.coordinators.transaction_requests import ListRequest
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import LIST_TRANSACTIONS as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 66
 _ANY_DURATION = -1
 
 

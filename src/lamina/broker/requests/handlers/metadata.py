@@ -35,10 +35,10 @@ from lamina.image.image import Broker
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import RESERVED, check_topic_name
 from lamina.settings.broker import AUTO_CREATE_TOPICS_ENABLE
+from lamina.wire.api_keys import METADATA as API_KEY
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity, encode_response_around
 
-API_KEY = 3
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_BY_ID = 12
 _TOPICS_AT_A_TIME = 256

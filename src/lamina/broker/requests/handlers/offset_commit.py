@@ -30,9 +30,9 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError
+from lamina.wire.api_keys import OFFSET_COMMIT as API_KEY
 from lamina.wire.encoder import milliseconds
 
-API_KEY = 8
 _NO_EPOCH = -1
 _NO_RETENTION = -1
 _PARTITIONS_AT_A_TIME = 256

@@ -17,9 +17,9 @@ from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import OffsetDeleteRequest
 from lamina.errors import ErrorCode, GroupIdNotFound, KafkaError
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import OFFSET_DELETE as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 47
 _PARTITIONS_AT_A_TIME = 256
 """To delete the offset of one takes about ten microseconds."""
 

@@ -22,9 +22,9 @@ from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import FetchedOffset, OffsetFetchRequest
 from lamina.errors import ErrorCode, KafkaError, UnknownTopicId
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import OFFSET_FETCH as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 9
 _FIRST_BATCHED = 8
 _FIRST_WITH_ERROR = 2
 _NOTHING = -1

@@ -15,9 +15,9 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, KafkaError
 from lamina.log.epochs import EpochStart
+from lamina.wire.api_keys import OFFSET_FOR_LEADER_EPOCH as API_KEY
 from lamina.wire.building import Shape, response_shape
 
-API_KEY = 23
 _UNKNOWN = EpochStart(-1, -1)
 
 

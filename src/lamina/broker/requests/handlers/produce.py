@@ -58,9 +58,9 @@ from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
 from lamina.records.codecs import DEFAULT_LEVELS
 from lamina.records.prepare import PreparedBatch, prepare_batch
+from lamina.wire.api_keys import PRODUCE
 from lamina.wire.leaders import NodeEndpoint
 from lamina.wire.produce import (
-    API_KEY,
     FIRST_WITH_TOPIC_IDS,
     VERSIONS,
     PartitionProduced,
@@ -434,5 +434,5 @@ def error_response(request: Request, message: ProduceRequest, error: KafkaError)
 
 
 API = Api(
-    API_KEY, "Produce", VERSIONS, error_response, parse=parse_produce_request, refers_to_frame=True, advertised_from=0
+    PRODUCE, "Produce", VERSIONS, error_response, parse=parse_produce_request, refers_to_frame=True, advertised_from=0
 )

@@ -11,9 +11,9 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.coordinators.group_requests import SyncRequest, SyncResponse
 from lamina.errors import ErrorCode, InconsistentGroupProtocol, KafkaError, RebalanceInProgress
+from lamina.wire.api_keys import SYNC_GROUP as API_KEY
 from lamina.wire.building import response_shape
 
-API_KEY = 14
 _FIRST_WITH_PROTOCOL = 5
 
 

@@ -28,8 +28,8 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import TransactionalCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, InvalidGroupId, KafkaError
+from lamina.wire.api_keys import TXN_OFFSET_COMMIT as API_KEY
 
-API_KEY = 28
 _FIRST_WITH_LOADING = 2
 _NO_GENERATION = -1
 

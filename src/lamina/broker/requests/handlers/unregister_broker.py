@@ -11,9 +11,8 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
+from lamina.wire.api_keys import UNREGISTER_BROKER as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 64
 
 
 async def handle(metadata: Metadata, request: Request, message: Any) -> Any:

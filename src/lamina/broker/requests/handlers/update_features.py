@@ -14,9 +14,8 @@ from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.features import FeatureUpdate, UpgradeType, update_features
+from lamina.wire.api_keys import UPDATE_FEATURES as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 57
 
 
 async def handle(metadata: Metadata, request: Request, message: Any) -> Any:

@@ -24,9 +24,8 @@ from lamina.coordinators.transaction_requests import CLASSIC
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.settings.network import REQUEST_TIMEOUT_MS
 from lamina.topic_partition import TopicPartition
+from lamina.wire.api_keys import WRITE_TXN_MARKERS as API_KEY
 from lamina.wire.building import response_shape
-
-API_KEY = 27
 
 Errors = dict[TopicPartition, ErrorCode]
 
