@@ -278,7 +278,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_one_sentence(broker: Broker
         (batch,) = batches(topic, [b"x"])
         await producer.send([batch._replace(partition=7)])
         with pytest.raises(
-            DeliveryFailed, match=f"{topic}-7: 1 records could not be written: there is no such partition"
+            DeliveryFailed, match=f"{topic}-7: 1 record could not be written: there is no such partition"
         ):
             await producer.flush()
 

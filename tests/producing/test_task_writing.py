@@ -118,7 +118,7 @@ def test_a_topic_that_does_not_exist_is_one_sentence(
 def test_a_record_that_is_too_large_is_told_with_its_partition_and_kafkas_error(
     broker: BrokerProcess, topic: str
 ) -> None:
-    sentence = rf"^{topic}-0: 1 records could not be written: .*MESSAGE_TOO_LARGE"
+    sentence = rf"^{topic}-0: 1 record could not be written: .*MESSAGE_TOO_LARGE"
     with pytest.raises(DeliveryFailed, match=sentence):
         write_at_least_once(settings(broker.address, topic), [rows(["x" * 3_000_000])], now_ms)
 
