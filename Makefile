@@ -196,8 +196,8 @@ peers-cleaner: venv
 
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
 # broker, are killed in the middle of a pass; topics of every kind in Spark's DataFrames, by format("lamina"), beside Spark's
-# own source; and what is in a topic when a query that writes it is killed KILLS times. Needs Java 17+ and Maven; about fifteen
-# minutes.
+# own source; the examples of docs/spark.md and docs/spark-writing.md; and what is in a topic when a query that writes it is
+# killed KILLS times. Needs Java 17+ and Maven; about fifteen minutes.
 KILLS ?= 20
 
 peers-spark: venv

@@ -1,4 +1,4 @@
-"""``format("lamina")`` in a real Spark, started once: everything that one session can show in short, in one test."""
+"""``format("lamina")`` in a real Spark, started once for each test: everything that one session can show in short."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from tests.broker.process import BrokerProcess
 from tests.pyspark_lamina.checkpoints import write_official_checkpoint
 from tests.pyspark_lamina.reading import Topics, rows
 from tests.pyspark_lamina.session import spark_session
-from tests.pyspark_lamina.writing import topics_are_written
+from tests.pyspark_lamina.writing import topics_are_written, wrong_writes_are_told
 
 GUIDE = Path(__file__).parents[2] / "docs/spark.md"
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -34,9 +34,20 @@ def test_topics_are_dataframes(own_broker: Callable[[], BrokerProcess], tmp_path
         _a_table_has_the_latest_of_each_key(topics)
         _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics, tmp_path / "official")
         _a_stream_of_a_table_gives_changes(topics, tmp_path / "changes")
+        with pytest.raises(AnalysisException, match="there is no topic 'nowhere'"):
+            topics.load({"subscribe": "nowhere"}).count()
+        topics_are_written(spark, broker.address, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_the_guides_run_and_what_is_wrong_is_told(own_broker: Callable[[], BrokerProcess], tmp_path: Path) -> None:
+    broker = own_broker()
+    with spark_session(tmp_path / "spark") as spark:
+        topics = Topics(spark, broker.address)
         _the_examples_of_the_guide_run(topics, tmp_path / "guide")
         _what_is_wrong_is_told_first_and_in_one_sentence(topics)
-        topics_are_written(spark, broker.address, tmp_path)
+        wrong_writes_are_told(spark, broker.address, tmp_path)
 
 
 def _rows_have_kafkas_columns(topics: Topics) -> None:
@@ -122,6 +133,8 @@ def _a_stream_of_a_table_gives_changes(topics: Topics, checkpoint: Path) -> None
 
 
 def _what_is_wrong_is_told_first_and_in_one_sentence(topics: Topics) -> None:
+    create(topics.servers, "in-spark", 2)
+    produce(topics.servers, "in-spark", numbered(4))
     known: dict[str, str] = {"subscribe": "in-spark"}
     for options, schema, sentence in (
         ({"subscribe": "nowhere"}, None, "there is no topic 'nowhere'"),
