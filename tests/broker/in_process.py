@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sized
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,6 +45,11 @@ class NoSocket:
     listener_name: str = "PLAINTEXT"
     principal: str = ANONYMOUS
     client_software: str = ""
+    gone: list[Callable[[], None]] = field(default_factory=list)
+    """Told when it hangs up."""
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        self.gone.append(told)
 
 
 class InProcessBroker:

@@ -1,15 +1,17 @@
 """One connection: order, bounds, time limits, and its end."""
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
 
 from lamina.errors import KafkaError, MalformedResponse, NetworkError, RequestTimedOut, UnsupportedVersion
+from lamina.peer import connector
 from lamina.peer.addresses import Address
 from lamina.peer.call import MessageCall
 from lamina.peer.connection import Connection
-from lamina.peer.connector import PlainConnector, open_connection
+from lamina.peer.connector import PlainConnector, is_refused, open_connection
 from lamina.peer.limits import Limits
 from tests.client.servers import a_server_that_says
 from tests.peer.loops import SkippingLoop, run
@@ -212,6 +214,35 @@ def test_what_is_no_broker_is_one_sentence_with_its_address(said: bytes, error: 
 def test_a_port_where_nobody_listens(host: str) -> None:
     with pytest.raises(NetworkError, match=rf"^{host}:1 cannot be reached \(Connection refused\)$"):
         run(lambda _: connect(Address(host, 1)))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_name_refuses_only_where_all_of_its_addresses_do(monkeypatch: pytest.MonkeyPatch, *, is_first: bool) -> None:
+    """One that cannot be reached may be that of a live broker."""
+    refused, unreachable = (
+        (socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, 1)) for host in ("127.0.0.1", "255.255.255.255")
+    )
+
+    async def resolved(_: Address) -> list[Any]:
+        return [refused, unreachable] if is_first else [unreachable, refused]
+
+    async def look(_: SkippingLoop) -> bool:
+        return await is_refused(PlainConnector("test"), Address("two-addresses", 1), LIMITS)
+
+    monkeypatch.setattr(connector, "_resolved", resolved)
+    assert not run(look)
+
+
+def test_a_port_where_nobody_listens_is_refused_and_one_that_answers_is_not() -> None:
+    async def look(_: SkippingLoop) -> tuple[bool, bool]:
+        async with ScriptedBroker() as broker:
+            looked = [
+                await is_refused(PlainConnector("test"), address, LIMITS)
+                for address in (Address("127.0.0.1", 1), broker.address)
+            ]
+        return looked[0], looked[1]
+
+    assert run(look) == (True, False)
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "a" * 64 + ".invalid", "a..b", "a\0b", "\ud800"])

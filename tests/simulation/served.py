@@ -41,6 +41,17 @@ class ServedConnection:
         self._is_abandoned = False
         self._is_draining = False
         self.is_closed = False
+        self._when_gone: list[Callable[[], None]] = []
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        self._when_gone.append(told)
+        if self._is_abandoned or self.is_closed:
+            self._tell_gone()
+
+    def _tell_gone(self) -> None:
+        waiting, self._when_gone = self._when_gone, []
+        for told in waiting:
+            told()
 
     def received(self, frame: bytes) -> None:
         """A whole frame; without any bytes, the client is gone."""
@@ -50,6 +61,7 @@ class ServedConnection:
             self._frames.append(bytearray(frame[SIZE_BYTES:]))
         else:
             self._is_abandoned = True
+            self._tell_gone()
             if self._task is not None and self._request is not None:
                 self._request.abandon()
         self._go_on()
@@ -97,6 +109,7 @@ class ServedConnection:
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
+            self._tell_gone()
             self.outgoing.end()
             self._on_close()
 

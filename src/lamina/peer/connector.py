@@ -36,9 +36,12 @@ class PlainConnector:
 
 
 async def connected_socket(address: Address) -> socket.socket:
-    """Connected to the first of a name's addresses that takes it. Raises the OSError of the last one."""
+    """Connected to the first of a name's addresses that takes it.
+
+    Raises the OSError of the last one; "refused" only where all of them refuse.
+    """
     loop = asyncio.get_running_loop()
-    failure = OSError("its name has no address")
+    failure: OSError | None = None
     for family, kind, protocol, _, where in await _resolved(address):
         connecting = socket.socket(family, kind, protocol)
         try:
@@ -51,12 +54,13 @@ async def connected_socket(address: Address) -> socket.socket:
             raise OSError("it cannot be a port") from None
         except OSError as error:
             connecting.close()
-            # asyncio puts the address where the system's own word for the error belongs.
-            failure = error if error.errno is None else OSError(error.errno, os.strerror(error.errno))
+            if failure is None or not isinstance(error, ConnectionRefusedError):
+                # asyncio puts the address where the system's own word for the error belongs.
+                failure = error if error.errno is None else OSError(error.errno, os.strerror(error.errno))
         except BaseException:
             connecting.close()
             raise
-    raise failure
+    raise failure or OSError("its name has no address")
 
 
 async def _resolved(address: Address) -> list[Any]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from lamina.broker.metadata.member import Member
 from lamina.broker.parts import Parts, build_parts
-from lamina.broker.requests.request import CloseConnection
+from lamina.broker.requests.request import CloseConnection, Request
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, Image
@@ -320,6 +320,9 @@ class MemoryConnector:
         self._members = members
         self._client_id = client_id
 
+    def is_of(self, node_id: int) -> bool:
+        return self._client_id.startswith(f"broker-{node_id}-")
+
     async def connect(self, address: Address, limits: Limits) -> Connection:
         await asyncio.sleep(0)
         node_id, source = int(address.host.removeprefix("broker-")), _NODE.get()
@@ -349,9 +352,11 @@ class MemoryTransport(asyncio.Transport):
         self._protocol = protocol
         self._frames: asyncio.Queue[bytes] = asyncio.Queue()
         self._is_ended = False
-        context = contextvars.copy_context()
-        context.run(_NODE.set, target)
-        self._serving = members.loop.create_task(self._serve(), context=context)
+        self._request: Request | None = None
+        """The one that is served."""
+        self._context = contextvars.copy_context()
+        self._context.run(_NODE.set, target)
+        self._serving = members.loop.create_task(self._serve(), context=self._context)
 
     def write(self, data: Any) -> None:
         self._frames.put_nowait(bytes(data))
@@ -360,14 +365,16 @@ class MemoryTransport(asyncio.Transport):
         while True:
             frame = await self._frames.get()
             try:
-                _, served = self._target.parts.router.serve(self._client, memoryview(frame)[SIZE_BYTES:])
+                self._request, served = self._target.parts.router.serve(self._client, memoryview(frame)[SIZE_BYTES:])
                 pieces = await served if isinstance(served, Awaitable) else served
             except (CloseConnection, MalformedRequest) as error:
                 self._members.closed_connections.append(str(error))
                 self.end()
                 return
-            if not self._is_ended:
-                self._received(joined(pieces))
+            self._request = None
+            if self._is_ended:
+                return
+            self._received(joined(pieces))
 
     def _received(self, data: bytes) -> None:
         while data:
@@ -383,7 +390,13 @@ class MemoryTransport(asyncio.Transport):
     def end(self) -> None:
         if not self._is_ended:
             self._is_ended = True
-            self._serving.cancel()
+            if self._request is None:
+                self._serving.cancel()
+            else:
+                # What was received is served to its end, as on a socket.
+                self._request.abandon()
+            for told in self._client.gone:
+                self._members.loop.call_soon(told, context=self._context)
             self._members.loop.call_soon(self._protocol.connection_lost, None)
 
 

@@ -1,10 +1,19 @@
 """Brokers whose processes are gone are found before their sessions end, and those that live are left alone."""
 
+import asyncio
+import errno
+from typing import Any
+
 import pytest
 
+from lamina.broker.metadata import following
+from lamina.broker.requests.handlers import follow_metadata
 from lamina.errors import ErrorCode
+from lamina.peer.addresses import Address
+from lamina.peer.connection import Connection
+from lamina.peer.limits import Limits
 from tests.broker.cluster.conftest import NewMembers
-from tests.broker.cluster.members import Members
+from tests.broker.cluster.members import Members, MemoryConnector
 
 
 @pytest.fixture
@@ -97,3 +106,55 @@ def test_a_broker_that_comes_back_at_once_finds_its_place(members: Members) -> N
     members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
     members.run_for(1.0)
     assert set(members.state("t").isr) == {1, 2, 3}
+
+
+def test_a_broker_that_reaches_nobody_itself_takes_nobody_out_of_office(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file of hosts is wrong: the others' addresses refuse it alone."""
+    blind = 4
+    connect = MemoryConnector.connect
+
+    async def refused_there(connector: MemoryConnector, address: Address, limits: Limits) -> Connection:
+        if connector.is_of(blind):
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        return await connect(connector, address, limits)
+
+    monkeypatch.setattr(MemoryConnector, "connect", refused_there)
+    epoch = members.controller().image.controller_epoch
+    members.begin_start(blind)
+    members.run_for(2.0)
+    assert members.controller().image.controller_epoch == epoch
+    assert {one.member.is_controller for one in members.up.values() if one.id != 1} == {False}
+
+
+def test_a_broker_that_is_busy_with_a_change_keeps_its_registration(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks nothing meanwhile, and is connected; whoever connects anew is rejected."""
+    epoch, publisher = members.up[2].member.broker_epoch, members.up[2].parts.publisher
+    apply = publisher.apply
+
+    async def slowly(*change: Any) -> Any:
+        await asyncio.sleep(1.0)
+        return await apply(*change)
+
+    monkeypatch.setattr(publisher, "apply", slowly)
+    members.refused.add(2)
+    members.finish(members.begin_create(1, "u", [[1, 3]]))
+    members.run_for(1.5)
+    assert members.up[2].member.broker_epoch == epoch
+
+
+def test_a_question_that_is_open_does_not_hold_a_dead_broker_in_the_cluster(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server carries on with what it received when the client hangs up."""
+    for module in (following, follow_metadata):
+        monkeypatch.setattr(module, "LONGEST_WAIT_MS", 3_600_000)
+    members = new_members()
+    for node_id in (1, 2):
+        members.start(node_id)
+    members.run_until(lambda: 2 in members.controller().image.brokers)
+    kill_process(members, 2)
+    members.run_until(lambda: 2 not in members.controller().image.brokers)

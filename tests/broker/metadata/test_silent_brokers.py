@@ -1,4 +1,4 @@
-"""When a broker that asks no more is looked at, and when it counts as dead."""
+"""When a broker that is not connected any more is looked at, and when it counts as dead."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -14,6 +14,21 @@ from tests.simulation.loop import VirtualLoop
 BROKER = Broker(1, {}, None, 5)
 
 
+class Connection:
+    """Over which the broker asks."""
+
+    def __init__(self, number: int = 1) -> None:
+        self.id = number
+        self._told: list[Callable[[], None]] = []
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        self._told.append(told)
+
+    def end(self) -> None:
+        assert len(self._told) == 1, "asked for once, however many questions there are"
+        self._told[0]()
+
+
 class Scene:
     """A broker, and what becomes of whoever connects to it."""
 
@@ -24,7 +39,10 @@ class Scene:
         """When each was."""
         self.removed: list[float] = []
         self._loop = loop
-        self.silent = SilentBrokers(self._is_refused, lambda _: self.is_expected, self._remove)
+        self.silent = SilentBrokers(self._is_refused, lambda _: BROKER if self.is_expected else None, self._remove)
+
+    def heard(self, connection: Connection) -> None:
+        self.silent.heard(BROKER.id, connection)
 
     async def _is_refused(self, _: Broker) -> bool:
         self.looks.append(self._loop.time())
@@ -69,12 +87,15 @@ def test_only_who_refuses_every_time_is_dead(refusals: Sequence[bool], dead: boo
     assert not left
 
 
-def test_one_whose_last_question_ends_and_that_refuses_is_removed_soon(live: Live) -> None:
+def test_one_whose_last_connection_ends_and_that_refuses_is_removed_soon(live: Live) -> None:
     async def script(scene: Scene) -> None:
         scene.refuses = True
-        with scene.silent.asking(BROKER):
-            await asyncio.sleep(2)
-            assert not scene.looks, "its question is open"
+        connection = Connection()
+        for _ in range(3):
+            scene.heard(connection)
+        await asyncio.sleep(2)
+        assert not scene.looks, "it is connected"
+        connection.end()
         await asyncio.sleep(1)
         [removed] = scene.removed
         assert 2.1 <= removed < 2.4
@@ -82,39 +103,55 @@ def test_one_whose_last_question_ends_and_that_refuses_is_removed_soon(live: Liv
     live(script)
 
 
-def test_one_that_asks_again_is_not_looked_at(live: Live) -> None:
+def test_one_that_connects_again_is_not_looked_at(live: Live) -> None:
     async def script(scene: Scene) -> None:
-        for _ in range(5):
-            with scene.silent.asking(BROKER):
-                await asyncio.sleep(2)
+        for number in range(5):
+            connection = Connection(number)
+            scene.heard(connection)
+            await asyncio.sleep(2)
+            connection.end()
             await asyncio.sleep(0.05)
-        with scene.silent.asking(BROKER):
-            await asyncio.sleep(2)
-            assert not scene.looks
-
-    live(script)
+        scene.heard(Connection(9))
+        await asyncio.sleep(2)
+        assert not scene.looks
 
 
-def test_one_of_two_questions_that_ends_says_nothing(live: Live) -> None:
+def test_one_whose_connections_end_again_and_again_is_looked_at_by_one(live: Live) -> None:
     async def script(scene: Scene) -> None:
-        with scene.silent.asking(BROKER):
-            with scene.silent.asking(BROKER):
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(2)
-            assert not scene.looks
+        for number in range(100):
+            connection = Connection(number)
+            scene.heard(connection)
+            connection.end()
+        await asyncio.sleep(0.5)
+        assert len(scene.looks) == 1
+
+    live(script)
 
     live(script)
 
 
-def test_one_that_asks_while_it_is_looked_at_is_not_removed(live: Live) -> None:
+def test_one_of_two_connections_that_ends_says_nothing(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        first, second = Connection(1), Connection(2)
+        for connection in (first, second):
+            scene.heard(connection)
+        first.end()
+        await asyncio.sleep(2)
+        assert not scene.looks
+
+    live(script)
+
+
+def test_one_that_connects_again_while_it_is_looked_at_is_not_removed(live: Live) -> None:
     async def script(scene: Scene) -> None:
         scene.refuses = True
-        with scene.silent.asking(BROKER):
-            pass
+        connection = Connection(1)
+        scene.heard(connection)
+        connection.end()
         await asyncio.sleep(0.15)
         assert scene.looks
-        with scene.silent.asking(BROKER):
-            await asyncio.sleep(2)
+        scene.heard(Connection(2))
+        await asyncio.sleep(2)
         assert not scene.removed
 
     live(script)
@@ -122,8 +159,9 @@ def test_one_that_asks_while_it_is_looked_at_is_not_removed(live: Live) -> None:
 
 def test_one_that_refuses_nobody_is_looked_at_again_until_it_does(live: Live) -> None:
     async def script(scene: Scene) -> None:
-        with scene.silent.asking(BROKER):
-            pass
+        connection = Connection()
+        scene.heard(connection)
+        connection.end()
         await asyncio.sleep(3)
         assert len(scene.looks) == 6
         assert not scene.removed
@@ -137,8 +175,9 @@ def test_one_that_refuses_nobody_is_looked_at_again_until_it_does(live: Live) ->
 def test_one_that_is_not_expected_is_not_looked_at(live: Live) -> None:
     async def script(scene: Scene) -> None:
         scene.refuses, scene.is_expected = True, False
-        with scene.silent.asking(BROKER):
-            pass
+        connection = Connection()
+        scene.heard(connection)
+        connection.end()
         await asyncio.sleep(3)
         assert not scene.looks
 
@@ -148,10 +187,13 @@ def test_one_that_is_not_expected_is_not_looked_at(live: Live) -> None:
 def test_nobody_is_looked_at_once_it_is_closed(live: Live) -> None:
     async def script(scene: Scene) -> None:
         scene.refuses = True
-        with scene.silent.asking(BROKER):
-            pass
-        with scene.silent.asking(BROKER):
-            scene.silent.close()
+        first, second = Connection(1), Connection(2)
+        scene.heard(first)
+        first.end()
+        scene.heard(second)
+        scene.silent.close()
+        second.end()
+        scene.heard(Connection(3))
         await asyncio.sleep(3)
         assert not scene.looks
 

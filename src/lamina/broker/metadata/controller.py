@@ -20,7 +20,7 @@ from lamina.broker.metadata.following import LONGEST_WAIT_MS, Answer, Asked
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reported import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
-from lamina.broker.metadata.silent_brokers import IsRefused, SilentBrokers
+from lamina.broker.metadata.silent_brokers import Caller, IsRefused, SilentBrokers
 from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads, giving_way
 from lamina.controller.brokers import (
@@ -88,7 +88,7 @@ class Controller:
         """What elections must know and no image says."""
         self._counters = counters
         self._on_resigned = on_resigned
-        self._silent = SilentBrokers(is_refused, self._is_expected, remove_dead)
+        self._silent = SilentBrokers(is_refused, self._expected, remove_dead)
         self._is_in_office = asyncio.Event()
         self._changing = asyncio.Lock()
         self._changes = Tasks(loop)
@@ -270,12 +270,11 @@ class Controller:
                 self._reports.pop(broker_id, None)
         self._registered = dict(registered)
 
-    def _is_expected(self, broker: Broker) -> bool:
-        """Whether a broker serves, by its last word, and so ought to follow."""
-        registered, report = self._registered.get(broker.id), self._reports.get(broker.id)
-        if registered is None or registered.epoch != broker.epoch or report is None:
-            return False
-        return report.is_ready and not report.is_draining
+    def _expected(self, broker_id: int) -> Broker | None:
+        """A broker that serves, by its last word, and so ought to follow."""
+        report = self._reports.get(broker_id)
+        is_expected = report is not None and report.is_ready and not report.is_draining
+        return self._registered.get(broker_id) if is_expected else None
 
     def _wait_for_absent(self) -> None:
         """Partitions of which no member stopped cleanly wait for the others, but not for ever."""
@@ -327,22 +326,21 @@ class Controller:
 
     # Brokers follow
 
-    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked) -> Answer:
-        """Take a broker's report, and tell what it has not followed yet, or what comes within its time."""
+    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked, caller: Caller | None = None) -> Answer:
+        """Take a broker's report, and tell what it has not followed yet, or what comes within its time.
+
+        ``caller`` is the connection of a broker that asks from elsewhere.
+        """
         self._require_active()
         broker = self._registered.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
             raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {broker_epoch}")
         self._check_supports(broker)
-        if broker_id == self._node_id:
-            return await self._answer(broker, asked)
-        with self._silent.asking(broker):
-            return await self._answer(broker, asked)
-
-    async def _answer(self, broker: Broker, asked: Asked) -> Answer:
+        if caller is not None:
+            self._silent.heard(broker_id, caller)
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
-        await self._hear(broker.id, asked.report, asked.version if is_mine else None)
+        await self._hear(broker_id, asked.report, asked.version if is_mine else None)
         await self._is_in_office.wait()
         await self._take_report(broker, asked.report)
         if is_mine and asked.max_wait_ms > 0:

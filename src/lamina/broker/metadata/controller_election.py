@@ -181,16 +181,15 @@ class ControllerElection:
 
     # Dead brokers
 
-    def suspect_controller(self) -> None:
-        """It did not answer: if its process is gone, somebody else is to be elected before its session ends."""
-        broker = self.controller_broker
-        if broker is not None and broker.id != self._node_id and not self._is_looking_at_controller:
+    def suspect(self, controller: Broker) -> None:
+        """It does not answer any more: if its process is gone, another is to be elected before its session ends."""
+        if controller == self.controller_broker and not self._is_looking_at_controller:
             self._is_looking_at_controller = True
-            self._tasks.begin(self._look_at_controller(broker))
+            self._tasks.begin(self._look_at_controller(controller))
 
-    async def _look_at_controller(self, broker: Broker) -> None:
+    async def _look_at_controller(self, controller: Broker) -> None:
         try:
-            await self._remove_if_dead(broker, None)
+            await self._remove_if_dead(controller, None)
         finally:
             self._is_looking_at_controller = False
 

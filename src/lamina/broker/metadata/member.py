@@ -17,6 +17,7 @@ from lamina.broker.metadata.controller_election import ControllerElection, Regis
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.registering import register
+from lamina.broker.metadata.silent_brokers import Caller
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
@@ -77,6 +78,8 @@ class Member:
         self._changed = asyncio.Event()
         """Set when there may be something new in the store."""
         self._registration: Registration | None = None
+        self._answered_by: Broker | None = None
+        """The controller that answered this broker last: one that never did may be out of this broker's reach alone."""
         self._tasks = Tasks(loop)
 
     @property
@@ -224,9 +227,9 @@ class Member:
     ) -> dict[tuple[bytes, int], Partition | KafkaError]:
         return await self._office().alter_partitions(broker_id, broker_epoch, requests)
 
-    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked) -> Answer:
+    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked, caller: Caller) -> Answer:
         """What a broker is told that takes this one for the controller."""
-        return await self._office().follow(broker_id, broker_epoch, asked)
+        return await self._office().follow(broker_id, broker_epoch, asked, caller)
 
     def _office(self) -> Controller:
         if self.controller is None:
@@ -237,13 +240,21 @@ class Member:
         """Ask the controller, wherever it is. Raises :class:`UnsupportedLevel` where it refuses this broker."""
         if self.controller is not None:
             return await self.controller.follow(self._node_id, self.broker_epoch, asked)
+        controller = self.election.controller_broker
         try:
-            return await self._ask_controller(self.broker_epoch, asked)
-        except InvalidRegistration as error:
-            raise UnsupportedLevel(str(error)) from error
+            answer = await self._ask_controller(self.broker_epoch, asked)
         except NetworkError:
-            self.election.suspect_controller()
+            if controller is not None and controller == self._answered_by:
+                self.election.suspect(controller)
             raise
+        except KafkaError as error:
+            # It lives, and is about to leave its office perhaps.
+            self._answered_by = None
+            if isinstance(error, InvalidRegistration):
+                raise UnsupportedLevel(str(error)) from error
+            raise
+        self._answered_by = controller
+        return answer
 
     # Membership
 

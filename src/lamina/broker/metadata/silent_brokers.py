@@ -1,14 +1,15 @@
-"""Brokers that ask the controller no more: whether their processes are gone, before their sessions tell.
+"""Brokers whose connections to the controller have ended: whether their processes are gone, before their sessions tell.
 
-Owns when to look. A live broker always has a question open; a process that dies takes its port with it, and its machine
-refuses whoever connects. One that refuses again and again is dead; one that is paused, cut off or without power refuses
-nobody, and keeps its registration as long as its session. Must not know what follows from a death.
+Owns when to look. A live broker keeps a connection to the controller, also while it is busy; a process that dies takes
+its port with it, and its machine refuses whoever connects. One that refuses again and again is dead; one that is
+paused, cut off or without power refuses nobody, and keeps its registration as long as its session. Must not know what
+follows from a death.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
 
 from lamina.broker.tasks import Tasks
 from lamina.image.image import Broker
@@ -19,8 +20,17 @@ IsRefused = Callable[[Broker], Awaitable[bool]]
 _LOOKS = 3
 _BETWEEN_SECONDS = 0.05
 _SILENT_SECONDS = 0.1
-"""A broker whose question was answered asks the next one sooner."""
+"""A broker that lives connects again sooner."""
 _AGAIN_SECONDS = 0.5
+
+
+class Caller(Protocol):
+    """The connection over which a broker asks."""
+
+    @property
+    def id(self) -> int: ...
+    def when_gone(self, told: Callable[[], None]) -> None:
+        """Call once when the other side has hung up, or at once if it has."""
 
 
 async def is_dead(broker: Broker, is_refused: IsRefused) -> bool:
@@ -37,42 +47,43 @@ class SilentBrokers:
     def __init__(
         self,
         is_refused: IsRefused,
-        is_expected: Callable[[Broker], bool],
+        expected: Callable[[int], Broker | None],
         remove: Callable[[Broker], Awaitable[object]],
     ) -> None:
-        """``is_expected`` tells whether a broker still ought to ask; ``remove`` is called for one that is dead."""
+        """``expected`` finds a broker that still ought to ask; ``remove`` is called for one that is dead."""
         self._is_refused = is_refused
-        self._is_expected = is_expected
+        self._expected = expected
         self._remove = remove
-        self._open: Counter[int] = Counter()
-        """Questions of each broker that wait for their answers."""
+        self._callers: dict[int, set[int]] = {}
+        """By broker the open connections over which it has asked."""
+        self._watched: set[int] = set()
         self._watches = Tasks()
         self._is_closed = False
 
-    @contextmanager
-    def asking(self, broker: Broker) -> Iterator[None]:
-        """While one question of a broker is answered."""
-        self._open[broker.id] += 1
-        try:
-            yield
-        except GeneratorExit:
-            # The loop has ended with the question open: nobody looks any more.
-            self._is_closed = True
-            raise
-        finally:
-            self._open[broker.id] -= 1
-            if not self._open[broker.id] and not self._is_closed:
-                self._watches.begin(self._watch(broker))
+    def heard(self, broker_id: int, caller: Caller) -> None:
+        callers = self._callers.setdefault(broker_id, set())
+        if caller.id not in callers and not self._is_closed:
+            callers.add(caller.id)
+            caller.when_gone(partial(self._gone, broker_id, caller.id))
 
-    async def _watch(self, broker: Broker) -> None:
+    def _gone(self, broker_id: int, caller_id: int) -> None:
+        callers = self._callers[broker_id]
+        callers.discard(caller_id)
+        if not callers and broker_id not in self._watched and not self._is_closed:
+            self._watched.add(broker_id)
+            self._watches.begin(self._watch(broker_id))
+
+    async def _watch(self, broker_id: int) -> None:
         await asyncio.sleep(_SILENT_SECONDS)
-        while self._is_silent(broker):
-            if await is_dead(broker, self._is_refused) and self._is_silent(broker):
+        while (broker := self._silent(broker_id)) is not None:
+            if await is_dead(broker, self._is_refused) and self._silent(broker_id) == broker:
                 await self._remove(broker)
             await asyncio.sleep(_AGAIN_SECONDS)
+        self._watched.discard(broker_id)
 
-    def _is_silent(self, broker: Broker) -> bool:
-        return not self._open[broker.id] and self._is_expected(broker)
+    def _silent(self, broker_id: int) -> Broker | None:
+        """A broker that ought to ask and has no connection for it."""
+        return None if self._callers[broker_id] else self._expected(broker_id)
 
     def close(self) -> None:
         self._is_closed = True

@@ -82,6 +82,7 @@ class Connection:
         "_service",
         "_task",
         "_unsent",
+        "_when_gone",
         "active_at",
         "bytes_in",
         "bytes_out",
@@ -146,6 +147,7 @@ class Connection:
         self._gone: Ended | None = None
         """Why nothing more can be received; what came before is still served."""
         self._hang_ups = hang_ups
+        self._when_gone: tuple[Callable[[], None], ...] = ()
         self._has_hung_up = False
         """Whether the client is known to send nothing more; what it sent may not be received yet."""
         self._is_reading = False
@@ -249,12 +251,24 @@ class Connection:
         The rest of what was sent is read without waiting for the loop to tell of it.
         """
         self._has_hung_up = True
+        self._tell_gone()
         if self._task is not None and self.request is not None:
             self.request.abandon()
         elif self._is_writing:
             self._writable()
         else:
             self._loop.call_soon(self._read_rest)
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        """Call once when the client has hung up, or at once if it has."""
+        self._when_gone = (*self._when_gone, told)
+        if self._has_hung_up or self._closed:
+            self._tell_gone()
+
+    def _tell_gone(self) -> None:
+        waiting, self._when_gone = self._when_gone, ()
+        for told in waiting:
+            told()
 
     def _read_rest(self) -> None:
         is_busy = self._task is not None or self._outgoing or self._is_behind
@@ -437,6 +451,7 @@ class Connection:
         if self._closed:
             return
         self._closed = True
+        self._tell_gone()
         self.ended = self.ended or why
         self._read_no_more()
         self._hang_ups.forget(self._fd)

@@ -37,6 +37,9 @@ class Client(Protocol):
 
     client_software: str
 
+    def when_gone(self, told: Callable[[], None]) -> None:
+        """Call once when it has hung up, or at once if it has."""
+
 
 class Request:
     """Also notes when its connection did what with it."""

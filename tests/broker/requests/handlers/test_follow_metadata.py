@@ -25,14 +25,14 @@ def take(*reports: bytes) -> list[Report]:
     """What the controller hears."""
     heard: list[Report] = []
 
-    async def follow(_broker_id: int, _broker_epoch: int, asked: Asked) -> Answer:
+    async def follow(_broker_id: int, _broker_epoch: int, asked: Asked, _caller: object) -> Answer:
         heard.append(asked.report)
         return NEWS
 
     async def scenario() -> None:
         threads = Threads(asyncio.get_running_loop(), SYSTEM_CLOCKS)
         member: Any = SimpleNamespace(follow=follow)
-        request: Any = SimpleNamespace(api_version=0, waits=None)
+        request: Any = SimpleNamespace(api_version=0, client=None, waits=None)
         try:
             for report in reports:
                 message = SimpleNamespace(
@@ -51,11 +51,11 @@ def test_a_poll_that_ends_with_the_tenure_was_waiting_all_the_time() -> None:
     clock = DrivenClock()
     clock.monotonic_ms = 1000
 
-    async def follow(_broker_id: int, _broker_epoch: int, _asked: Asked) -> Answer:
+    async def follow(_broker_id: int, _broker_epoch: int, _asked: Asked, _caller: object) -> Answer:
         clock.monotonic_ms = 1800
         raise NotController("another one is elected")
 
-    request: Any = SimpleNamespace(api_version=0, waits=Waits())
+    request: Any = SimpleNamespace(api_version=0, client=None, waits=Waits())
     message = SimpleNamespace(
         broker_id=1,
         broker_epoch=5,

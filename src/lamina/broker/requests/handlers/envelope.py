@@ -29,6 +29,9 @@ class ForwardingClient:
     principal: str
     client_software: str = ""
 
+    def when_gone(self, told: Callable[[], None]) -> None:
+        """Its connection is another broker's, and nobody here waits for its end."""
+
 
 Serve = Callable[[ForwardingClient, memoryview], "tuple[Request, Response | Awaitable[Response]]"]
 

@@ -36,7 +36,7 @@ async def handle(member: Member, message_thread: Threads, clocks: Clocks, reques
     asked = Asked(message.controller_epoch, message.version, max_wait_ms, report)
     began_ns = clocks.monotonic_ns()
     try:
-        answer = await member.follow(message.broker_id, message.broker_epoch, asked)
+        answer = await member.follow(message.broker_id, message.broker_epoch, asked, request.client)
     finally:
         if request.waits is not None:
             # A long poll is slow by intent, also where it ends because the controller is another one by now.
