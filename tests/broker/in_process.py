@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from lamina.broker.assembly import build_parts
 from lamina.broker.coordination.broker_batches import AskBroker, nobody_else
-from lamina.broker.parts import Parts, build_parts
+from lamina.broker.parts import Parts
 from lamina.broker.requests.request import ANONYMOUS, Request, Response
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from random import Random
 
-from lamina.broker.parts import Parts, build_parts
+from lamina.broker.assembly import build_parts
+from lamina.broker.parts import Parts
 from lamina.broker.periodic_work import start_periodic_work
 from lamina.broker.timers import Timers
 from lamina.image.features import SUPPORTED

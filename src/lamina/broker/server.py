@@ -1,6 +1,6 @@
 """The broker as a process: start, run, drain.
 
-Owns the order in which a broker comes up and goes down. The parts are built in ``parts``. Must not know requests.
+Owns the order in which a broker comes up and goes down; ``assembly`` puts its parts together. Must not know requests.
 """
 
 import asyncio
@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
 from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
+from lamina.broker.assembly import build_parts
 from lamina.broker.cycle_collector import short_collections
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
-from lamina.broker.parts import Parts, build_parts
+from lamina.broker.parts import Parts
 from lamina.broker.periodic_work import start_periodic_work
 from lamina.broker.requests.warming import warm
 from lamina.broker.service_notice import ServiceNotice

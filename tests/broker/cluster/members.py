@@ -14,8 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from lamina.broker.assembly import build_parts
 from lamina.broker.metadata.member import Member
-from lamina.broker.parts import Parts, build_parts
+from lamina.broker.parts import Parts
 from lamina.broker.requests.request import CloseConnection, Request
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.features import SUPPORTED
