@@ -19,8 +19,8 @@ from lamina.arrow.prefetching import RangeToFetch
 from lamina.arrow.surveying import cut_ranges
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.peer.cluster import ClusterClient
-from lamina.peer.fetching import READ_UNCOMMITTED
 from lamina.topic_partition import TopicPartition
+from lamina.wire.fetch_request import READ_UNCOMMITTED
 from pyspark_lamina.group_offsets import commit_offsets
 from pyspark_lamina.offsets import Offsets
 from pyspark_lamina.options import SourceOptions

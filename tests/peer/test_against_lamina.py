@@ -10,10 +10,10 @@ from confluent_kafka import Producer
 from lamina.errors import KafkaError, MalformedResponse, NetworkError, OffsetOutOfRange, UnsupportedVersion
 from lamina.peer.addresses import Address
 from lamina.peer.call import MessageCall
-from lamina.peer.fetching import READ_COMMITTED
 from lamina.peer.listing import EARLIEST, LATEST
 from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, CoordinatorType
 from lamina.records.batch import Codec
+from lamina.wire.fetch_request import READ_COMMITTED
 from tests.broker.process import BrokerProcess
 from tests.client.servers import a_server_that_says
 from tests.peer.clients import MIB, NOW_MS, batch_of, brokers_told_by, client, create, delete, values_in

@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import Producer
 
 from lamina.errors import OffsetOutOfRange
-from lamina.peer.fetching import READ_COMMITTED
 from lamina.peer.listing import EARLIEST, LATEST
 from lamina.peer.target import AnyBroker, Controller, Coordinator, CoordinatorType
 from lamina.records.batch import Codec
+from lamina.wire.fetch_request import READ_COMMITTED
 from tests.peer.clients import MIB, NOW_MS, batch_of, brokers_told_by, client, create, delete, values_in
 from tests.peer.loops import SkippingLoop, run
 from tests.peers.kafka import Kafka

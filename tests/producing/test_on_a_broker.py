@@ -9,7 +9,6 @@ import pytest
 
 from lamina.errors import InvalidTransactionTimeout
 from lamina.peer.cluster import ClusterClient
-from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from lamina.peer.retries import Backoff
 from lamina.peer.transacting import Producer
 from lamina.producing.attempting import open_attempt
@@ -21,6 +20,7 @@ from lamina.producing.query_ledger import QueryLedger
 from lamina.producing.transactions import Transactions
 from lamina.records.batch import walk
 from lamina.records.record import Record, build_batch
+from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 from tests.broker.process import BrokerProcess
 from tests.broker.transacting import seen_by_readers
 from tests.peer.clients import MIB, NOW_MS, client, create

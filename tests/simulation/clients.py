@@ -17,12 +17,12 @@ from lamina.peer.addresses import Address
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.connector import Connector
-from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from lamina.peer.limits import Limits
 from lamina.peer.listing import EARLIEST, LATEST
 from lamina.peer.retries import is_retriable
 from lamina.peer.target import AnyBroker, Controller, Coordinator, CoordinatorType
 from lamina.records.record import Record, build_batch
+from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 from tests.simulation.judge import Judge, TopicPartition
 from tests.simulation.reading import Read, read
 from tests.simulation.story import Story

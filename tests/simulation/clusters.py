@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from lamina.image.features import LAMINA_VERSION
 from lamina.image.image import ConfigResource, ResourceType
-from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from lamina.store.znodes import ZnodeMetadata
+from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 from tests.simulation.clients import Admin, IdempotentProducer, PlainProducer, Reader, SimulatedClient, Surroundings
 from tests.simulation.clocks import NodeClocks
 from tests.simulation.configuring_client import DOUBTFUL, Configs, Configurer, DoubtfulProducer

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from lamina.errors import KafkaError
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.connector import Connector
-from lamina.peer.fetching import READ_UNCOMMITTED
 from lamina.peer.limits import Limits
 from lamina.peer.listing import LATEST, list_one, listed, partition_listed
 from lamina.peer.target import Leader
+from lamina.wire.fetch_request import READ_UNCOMMITTED
 from tests.simulation.clients import PRODUCE_TIMEOUT_MS, SimulatedClient, Surroundings
 from tests.simulation.judge import TopicPartition
 

@@ -12,10 +12,10 @@ from typing import Any
 from lamina.errors import ErrorCode, KafkaError, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.connector import Connector
-from lamina.peer.fetching import READ_COMMITTED
 from lamina.peer.listing import LATEST
 from lamina.peer.producing import ProduceCall, partition_produced
 from lamina.peer.target import Coordinator, CoordinatorType, Leader
+from lamina.wire.fetch_request import READ_COMMITTED
 from lamina.wire.produce import PartitionRecords, ProduceRequest, TopicRecords
 from tests.simulation.clients import PRODUCE_TIMEOUT_MS, SimulatedClient, Surroundings, committed_offset
 from tests.simulation.judge import Outcome, TopicPartition, Transaction

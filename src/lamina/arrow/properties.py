@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from lamina.arrow.errors import ReadError
 from lamina.peer.addresses import Address, parse_bootstrap
-from lamina.peer.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from lamina.peer.limits import Limits
+from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 DEFAULT_CLIENT_ID = "lamina-arrow"

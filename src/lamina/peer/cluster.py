@@ -16,13 +16,14 @@ from lamina.peer.addresses import Address
 from lamina.peer.call import Call
 from lamina.peer.connection_pool import ConnectionPool
 from lamina.peer.connector import Connector
-from lamina.peer.fetching import READ_UNCOMMITTED, Fetched, fetch_one, fetched, partition_fetched
+from lamina.peer.fetching import Fetched, fetch_one, fetched, partition_fetched
 from lamina.peer.limits import Limits
 from lamina.peer.listing import ListedOffset, list_one, listed, partition_listed
 from lamina.peer.producing import ACKS_ALL, Produced, leader_hint, partition_produced, produce_one, produced
 from lamina.peer.retries import CONTROLLER_ERRORS, COORDINATOR_ERRORS, LEADER_ERRORS, Backoff, is_retriable
 from lamina.peer.routes import Routes
 from lamina.peer.target import AnyBroker, Broker, Controller, Coordinator, Leader, Target
+from lamina.wire.fetch_request import READ_UNCOMMITTED
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import Buffer
 

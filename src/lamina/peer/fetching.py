@@ -25,9 +25,6 @@ from lamina.wire.fetch_response import AbortedTransaction, PartitionFetched
 from lamina.wire.fetched import FetchResponse, parse_fetch_response
 from lamina.wire.primitives import Buffer
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
-
 _NO_SESSION_ID = 0
 _NO_SESSION_EPOCH = -1
 _NONE = -1

@@ -39,6 +39,10 @@ _FIRST_WITH_REPLICA_STATE = 15
 NO_REPLICA_ID = -1
 """The replica id of a consumer."""
 
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+"""Isolation levels; ListOffsets has the same ones."""
+
 _REPLICA_STATE_TAG = 1
 
 _new = tuple.__new__

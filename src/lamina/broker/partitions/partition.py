@@ -38,9 +38,9 @@ from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
+from lamina.wire.fetch_request import READ_COMMITTED
 
 NO_EPOCH = -1
-READ_COMMITTED = 1
 
 
 class CommitPoint(NamedTuple):

@@ -18,8 +18,8 @@ from lamina.broker.replication.broker_links import AskBroker
 from lamina.errors import MalformedResponse, NotLeaderOrFollower, error_from_code
 from lamina.log.epochs import EpochStart
 from lamina.peer.listing import EARLIEST, LATEST, list_one, listed, partition_listed
+from lamina.wire.fetch_request import READ_UNCOMMITTED
 
-_READ_UNCOMMITTED = 0
 _UNDEFINED = -1
 
 
@@ -74,9 +74,7 @@ class Alignment:
 
     async def _offset(self, partition: Partition, follower: Follower, timestamp_ms: int) -> int:
         """Where the leader's log starts or ends; as a replica, beyond the high watermark (R37)."""
-        call = list_one(
-            partition.topic, partition.index, follower.epoch, timestamp_ms, _READ_UNCOMMITTED, self._node_id
-        )
+        call = list_one(partition.topic, partition.index, follower.epoch, timestamp_ms, READ_UNCOMMITTED, self._node_id)
         told = partition_listed(await self._ask(follower.leader_id, call))
         if told.error_code:
             raise error_from_code(int(told.error_code), f"{partition.log.name}: its leader does not tell its offsets")

@@ -18,7 +18,7 @@ from lamina.settings.replication import (
     REPLICA_FETCH_WAIT_MAX_MS,
 )
 from lamina.settings.values import BrokerSettings
-from lamina.wire.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from lamina.wire.fetch_request import READ_UNCOMMITTED, FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from lamina.wire.fetch_response import PartitionFetched
 from lamina.wire.fetched import FetchResponse
 
@@ -28,7 +28,6 @@ PartitionKey = tuple[UUID, int]
 _NO_SESSION = 0
 _INITIAL_EPOCH = 0
 _MAX_EPOCH = 2**31 - 1
-_READ_UNCOMMITTED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ class FetchSessionHandler:
             limits.max_wait_ms,
             limits.min_bytes,
             limits.max_bytes,
-            _READ_UNCOMMITTED,
+            READ_UNCOMMITTED,
             self._id,
             self._epoch,
             [

@@ -21,7 +21,7 @@ from lamina.broker.counters import Counters, TopicCounters
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.parked_fetch import ParkedFetch, readable_bytes
-from lamina.broker.partitions.partition import READ_COMMITTED, Partition
+from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.fetch_sessions import (
@@ -56,6 +56,7 @@ from lamina.wire.api_keys import FETCH
 from lamina.wire.fetch_request import (
     FIRST_WITH_TOPIC_IDS,
     NO_REPLICA_ID,
+    READ_COMMITTED,
     VERSIONS,
     FetchPartition,
     FetchRequest,
