@@ -6,10 +6,12 @@ know; what touches security and cannot be honoured is refused, never ignored. Mu
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from lamina.arrow.errors import ReadError
 from lamina.peer.addresses import Address, parse_bootstrap
 from lamina.peer.limits import Limits
+from lamina.peer.properties import MAX_INT, whole_number
 from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
@@ -18,9 +20,10 @@ DEFAULT_CLIENT_ID = "lamina-arrow"
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _PLAINTEXT = "PLAINTEXT"
 _SECURITY = ("ssl.", "sasl.")
-_MAX_INT = 2**31 - 1
 
 _MIB = 1024 * 1024
+
+_number = partial(whole_number, ReadError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +73,9 @@ def parse_properties(given: Mapping[str, str]) -> ClientProperties:
             retry_backoff_ms=_number(given, "retry.backoff.ms", default.retry_backoff_ms),
             retry_backoff_max_ms=_number(given, "retry.backoff.max.ms", default.retry_backoff_max_ms),
             # A batch may be larger than what was asked for: it comes whole, as the first of its response.
-            max_response_bytes=_MAX_INT,
+            max_response_bytes=MAX_INT,
         ),
     )
-
-
-def _number(given: Mapping[str, str], name: str, default: int, least: int = 0) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    try:
-        number = int(text.strip())
-    except ValueError:
-        raise ReadError(f"{name}: {text!r} is not a whole number") from None
-    if not least <= number <= _MAX_INT:
-        raise ReadError(f"{name}: {number} is not between {least} and {_MAX_INT}")
-    return number
 
 
 def _refuse_security(given: Mapping[str, str]) -> None:

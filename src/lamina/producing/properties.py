@@ -6,9 +6,11 @@ accepts what it does not know. Must not know who writes what.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from lamina.peer.producing import ACKS_ALL
+from lamina.peer.properties import whole_number
 from lamina.producing.errors import WriteError
 from lamina.producing.producer import DeliveryLimits
 from lamina.records.batch import Codec
@@ -23,10 +25,11 @@ _LEVELS: Final = {
     Codec.LZ4: ("compression.lz4.level", 1, 17),
     Codec.ZSTD: ("compression.zstd.level", -131072, 22),
 }
-_MAX_INT: Final = 2**31 - 1
 _DEFAULT_BATCH_BYTES: Final = 512 * 1024
 _MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
 """A batch takes this memory from its first row on."""
+
+_number = partial(whole_number, WriteError, least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +84,8 @@ def _batch_format(given: Mapping[str, str]) -> BatchFormat:
     level = None
     if codec in _LEVELS:
         name, least, most = _LEVELS[codec]
-        level = _number(given, name, 0, least, most) if name in given else None
+        level = _number(given, name, 0, least=least, most=most) if name in given else None
     return BatchFormat(_number(given, "batch.size", _DEFAULT_BATCH_BYTES, most=_MAX_BATCH_BYTES), codec, level)
-
-
-def _number(given: Mapping[str, str], name: str, default: int, least: int = 1, most: int = _MAX_INT) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    try:
-        number = int(text.strip())
-    except ValueError:
-        raise WriteError(f"{name}: {text!r} is not a whole number") from None
-    if not least <= number <= most:
-        raise WriteError(f"{name}: {number} is not between {least} and {most}")
-    return number
 
 
 def _word(given: Mapping[str, str], name: str, default: str, words: Mapping[str, int]) -> int:

@@ -1,0 +1,31 @@
+"""Numbers among Kafka's client properties, which come as text.
+
+Must not know which properties there are: those who honour them do.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+MAX_INT: Final = 2**31 - 1
+
+
+def whole_number(
+    refusal: type[Exception],
+    given: Mapping[str, str],
+    name: str,
+    default: int,
+    *,
+    least: int = 0,
+    most: int = MAX_INT,
+) -> int:
+    """The value of a property. Raises ``refusal``, with the property's name, for one that is no number in its range."""
+    text = given.get(name)
+    if text is None:
+        return default
+    try:
+        number = int(text.strip())
+    except ValueError:
+        raise refusal(f"{name}: {text!r} is not a whole number") from None
+    if not least <= number <= most:
+        raise refusal(f"{name}: {number} is not between {least} and {most}")
+    return number
