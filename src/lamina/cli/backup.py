@@ -7,6 +7,7 @@ import click
 from lamina.cli.lock_holder import is_held
 from lamina.cli.options.settings import settings_from
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.printing.backups import partition_facts, summary_facts
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import counted
 from lamina.clocks import pause
@@ -106,30 +107,12 @@ def _print_table(backup: "Backup") -> None:
 def _print_json(backup: "Backup") -> None:
     manifest = backup.manifest
     for one in manifest.partitions:
-        print_json(
-            {
-                "type": "partition",
-                "topic": one.topic,
-                "partition": one.partition,
-                "log_start_offset": one.log_start_offset,
-                "end_offset": one.end_offset,
-                "segments": len(one.segments),
-                "size_bytes": one.size_bytes,
-                "linked_bytes": one.linked_bytes,
-                "damage": one.damage,
-            }
-        )
+        print_json({**partition_facts(one), "linked_bytes": one.linked_bytes, "damage": one.damage})
     print_json(
         {
-            "type": "summary",
-            "target": backup.target,
-            "cluster_id": manifest.cluster_id,
+            **summary_facts(backup.target, manifest),
             "node_id": manifest.node_id,
             "clean_shutdown": manifest.is_clean,
-            "started_ms": manifest.started_ms,
-            "ended_ms": manifest.ended_ms,
-            "partitions": len(manifest.partitions),
-            "size_bytes": sum(one.size_bytes for one in manifest.partitions),
             "linked_bytes": sum(one.linked_bytes for one in manifest.partitions),
             "deleted_topics": list(backup.deleted),
             "unknown": list(backup.unknown),

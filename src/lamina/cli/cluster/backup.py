@@ -9,6 +9,7 @@ import click
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.settings import settings_from
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
+from lamina.cli.printing.backups import partition_facts, summary_facts
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import counted
 from lamina.client.cluster import Cluster
@@ -128,29 +129,7 @@ def conclusion(made: "ClusterBackup") -> str:
 
 
 def _print_json(made: "ClusterBackup") -> None:
-    manifest = made.manifest
-    for one in manifest.partitions:
-        print_json(
-            {
-                "type": "partition",
-                "topic": one.topic,
-                "partition": one.partition,
-                "log_start_offset": one.log_start_offset,
-                "end_offset": one.end_offset,
-                "segments": len(one.segments),
-                "size_bytes": one.size_bytes,
-            }
-        )
-    print_json(
-        {
-            "type": "summary",
-            "target": made.target,
-            "cluster_id": manifest.cluster_id,
-            "started_ms": manifest.started_ms,
-            "ended_ms": manifest.ended_ms,
-            "partitions": len(manifest.partitions),
-            "size_bytes": sum(one.size_bytes for one in manifest.partitions),
-            "deleted_topics": list(made.deleted),
-            "missing": list(made.missing),
-        }
-    )
+    for one in made.manifest.partitions:
+        print_json(partition_facts(one))
+    summary = summary_facts(made.target, made.manifest)
+    print_json({**summary, "deleted_topics": list(made.deleted), "missing": list(made.missing)})
