@@ -59,4 +59,4 @@ def start_periodic_work(parts: Parts, timers: Timers) -> None:
         member, percentage = parts.cluster.member, settings[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE]
         interval_ms = 1000 * settings[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
         timers.every(interval_ms, lambda: member.balance_leaders(percentage))
-    timers.every(_OPENING_INTERVAL_MS, parts.participant.open_waiting)
+    timers.every(_OPENING_INTERVAL_MS, parts.participant.make_waiting)

@@ -101,7 +101,7 @@ def test_partitions_that_no_directory_can_take_answer_with_a_storage_error_until
 
 
 def open_again(broker: InProcessBroker) -> None:
-    broker.parts.loop.run_until_complete(broker.parts.participant.open_waiting())
+    broker.parts.loop.run_until_complete(broker.parts.participant.make_waiting())
 
 
 def without_descriptors(monkeypatch: pytest.MonkeyPatch, *logs: str) -> None:

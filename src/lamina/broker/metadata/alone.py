@@ -112,7 +112,7 @@ class Alone:
     async def wait_until(self, _holds: Callable[[Image], bool]) -> None:
         """A change is served when it has been made."""
 
-    async def open_waiting(self) -> None:
+    async def make_waiting(self) -> None:
         """Open new partitions for which descriptors were missing, as far as there are some now."""
         async with self._changing:
             await self._report(await self._publisher.make_waiting(self.decided))

@@ -176,7 +176,7 @@ class Member:
         except StoreError as error:
             logger.warning("the registration ends when its session expires: %s", error)
 
-    async def open_waiting(self) -> None:
+    async def make_waiting(self) -> None:
         await self._following.make_waiting()
 
     def tell(self) -> None:
