@@ -6,7 +6,7 @@ import pytest
 
 from lamina.controller.brokers import broker_drains, broker_ready, brokers_gone, replicas_offline
 from lamina.controller.election import NO_FACTS
-from lamina.controller.in_sync import InSyncRequest, Member, alter_partitions
+from lamina.controller.in_sync import BrokerState, InSyncRequest, alter_partitions
 from lamina.errors import ErrorCode, KafkaError, StaleBrokerEpoch
 from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
@@ -18,8 +18,8 @@ IMAGE = cluster(partition(1, (1, 2)))
 PARTITION_EPOCH = IMAGE.topics[TOPIC].partitions[0].partition_epoch
 
 
-def members(*ids: int, epoch: int = 10) -> tuple[Member, ...]:
-    return tuple(Member(one, epoch) for one in ids)
+def members(*ids: int, epoch: int = 10) -> tuple[BrokerState, ...]:
+    return tuple(BrokerState(one, epoch) for one in ids)
 
 
 ASKED = InSyncRequest(5, PARTITION_EPOCH, members(1, 2, 3))
@@ -83,7 +83,7 @@ def test_unknown_topics_and_partitions() -> None:
         (replace(ASKED, isr=()), 1, ErrorCode.INVALID_REQUEST),
         (replace(ASKED, isr=members(1, 3, 3)), 1, ErrorCode.INVALID_REQUEST),
         (replace(ASKED, isr=members(1), is_recovering=True), 1, ErrorCode.INVALID_REQUEST),
-        (replace(ASKED, isr=(*members(1, 2), Member(3, 9))), 1, ErrorCode.INELIGIBLE_REPLICA),
+        (replace(ASKED, isr=(*members(1, 2), BrokerState(3, 9))), 1, ErrorCode.INELIGIBLE_REPLICA),
     ],
 )
 def test_every_refusal_comes_in_kafkas_order_r54(request_: InSyncRequest, sender: int, code: ErrorCode) -> None:
@@ -91,7 +91,7 @@ def test_every_refusal_comes_in_kafkas_order_r54(request_: InSyncRequest, sender
 
 
 def test_an_epoch_that_the_leader_does_not_know_is_not_checked_r53() -> None:
-    after, _ = alter(IMAGE, replace(ASKED, isr=(*members(1, 2), Member(3))))
+    after, _ = alter(IMAGE, replace(ASKED, isr=(*members(1, 2), BrokerState(3))))
     assert state(after)[2] == (1, 2, 3)
 
 

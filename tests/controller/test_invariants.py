@@ -28,7 +28,7 @@ from lamina.controller.brokers import (
 from lamina.controller.deletion import deletion_reported
 from lamina.controller.elect_leaders import ElectionType, balance_leaders, elect_leaders
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
-from lamina.controller.in_sync import InSyncRequest, Member, alter_partitions
+from lamina.controller.in_sync import BrokerState, InSyncRequest, alter_partitions
 from lamina.controller.placement import place, place_more
 from lamina.controller.reassignment import cancel, reassign
 from lamina.errors import BrokerIdNotRegistered, KafkaError
@@ -173,7 +173,7 @@ class Cluster(RuleBasedStateMachine):
             return
         members = data.draw(st.frozensets(BROKERS, max_size=3)) | {partition.leader}
         epochs = {one.id: one.epoch for one in self.image.brokers.values()}
-        isr = tuple(Member(one, epochs.get(one, -1)) for one in members)
+        isr = tuple(BrokerState(one, epochs.get(one, -1)) for one in members)
         request = InSyncRequest(partition.leader_epoch, partition.partition_epoch - is_stale, isr, is_recovering)
         requests = {(self.image.topics[key[0]].id, key[1]): request}
         image, _ = alter_partitions(self.image, sender.id, sender.epoch, requests, self.facts)

@@ -14,7 +14,7 @@ from lamina.controller.brokers import (
 )
 from lamina.controller.deletion import deletion_reported, finish_deletions
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
-from lamina.controller.in_sync import InSyncRequest, Member, alter_partitions
+from lamina.controller.in_sync import BrokerState, InSyncRequest, alter_partitions
 from lamina.controller.reassignment import cancel, reassign
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.changes import create_topic, mark_deleted, mark_made, set_configs, set_partitions
@@ -44,7 +44,9 @@ def cancelled(image: Image, facts: ElectionFacts = NO_FACTS) -> Image:
 def in_sync(image: Image, *broker_ids: int) -> tuple[Image, Partition | KafkaError]:
     """Their leader says that these are in sync."""
     found = of(image)
-    request = InSyncRequest(found.leader_epoch, found.partition_epoch, tuple(Member(one, 10) for one in broker_ids))
+    request = InSyncRequest(
+        found.leader_epoch, found.partition_epoch, tuple(BrokerState(one, 10) for one in broker_ids)
+    )
     sender = image.brokers[found.leader]
     after, outcomes = alter_partitions(image, sender.id, sender.epoch, {(TOPIC_ID, 0): request}, NO_FACTS)
     return after, outcomes[TOPIC_ID, 0]
@@ -191,7 +193,7 @@ def test_where_more_go_than_come_all_that_stay_have_to_be_in_sync_r51() -> None:
     request = InSyncRequest(
         of(image).leader_epoch,
         of(image).partition_epoch,
-        (*(Member(one, 10) for one in (1, 2, 4)), Member(3, 11)),
+        (*(BrokerState(one, 10) for one in (1, 2, 4)), BrokerState(3, 11)),
     )
     image, _ = alter_partitions(image, 1, 10, {(TOPIC_ID, 0): request}, NO_FACTS)
     assert of(image).assignment == ((4, 3), (), ())
@@ -202,7 +204,7 @@ def test_a_wanted_replica_that_has_restarted_uncleanly_completes_nothing() -> No
     """Its leader saw it in sync before; what it has lost since is known, and not yet in any image."""
     image = joined(begun(HEALTHY, 4, 2, 5), 1, 2, 3, 4)
     facts = NO_FACTS.with_ends(4, {KEY: LogEnd(5, 10)})
-    request = InSyncRequest(5, of(image).partition_epoch, tuple(Member(one, 10) for one in FIVE))
+    request = InSyncRequest(5, of(image).partition_epoch, tuple(BrokerState(one, 10) for one in FIVE))
     after, _ = alter_partitions(image, 1, 10, {(TOPIC_ID, 0): request}, facts)
     assert (of(after).is_reassigning, state(after)) == (True, (1, 5, (4, 2, 5, 1, 3)))
     after = broker_ready(after, arrival(4, 11), facts)

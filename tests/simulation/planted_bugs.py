@@ -141,8 +141,8 @@ def _without_draining(image: Image) -> Image:
 def ignores_broker_epochs() -> Iterator[None]:
     right = in_sync._check_eligible
 
-    def check(image: Image, key: Any, member: in_sync.Member, *, is_leader: bool) -> None:
-        right(image, key, in_sync.Member(member.broker_id), is_leader=is_leader)
+    def check(image: Image, key: Any, member: in_sync.BrokerState, *, is_leader: bool) -> None:
+        right(image, key, in_sync.BrokerState(member.broker_id), is_leader=is_leader)
 
     def is_eligible(self: Leader, replica_id: int) -> bool:
         return self._broker_epoch_of(replica_id) is not None

@@ -29,7 +29,9 @@ UNCHECKED = -1
 """A broker epoch that its sender does not know."""
 
 
-class Member(NamedTuple):
+class BrokerState(NamedTuple):
+    """A member of an in-sync set, as its leader knows it."""
+
     broker_id: int
     broker_epoch: int = UNCHECKED
 
@@ -40,7 +42,7 @@ class InSyncRequest:
 
     leader_epoch: int
     partition_epoch: int
-    isr: tuple[Member, ...]
+    isr: tuple[BrokerState, ...]
     is_recovering: bool = False
 
     @property
@@ -131,7 +133,7 @@ def _check_recovery(current: Partition, what: str, request: InSyncRequest) -> No
         raise InvalidRequest(f"{what} recovers, and nobody but its leader can be in sync")
 
 
-def _check_eligible(image: Image, key: TopicPartition, member: Member, *, is_leader: bool) -> None:
+def _check_eligible(image: Image, key: TopicPartition, member: BrokerState, *, is_leader: bool) -> None:
     """A member must be online and the broker that the leader saw; a leader may drain while nobody else can lead."""
     broker = image.brokers.get(member.broker_id)
     name, index = key

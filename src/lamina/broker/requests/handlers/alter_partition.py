@@ -12,8 +12,7 @@ from uuid import UUID
 from lamina.broker.metadata.member import Member
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.request import Request
-from lamina.controller.in_sync import InSyncRequest, InSyncRequests
-from lamina.controller.in_sync import Member as InSyncMember
+from lamina.controller.in_sync import BrokerState, InSyncRequest, InSyncRequests
 from lamina.errors import ErrorCode, KafkaError
 from lamina.image.topic import Partition
 from lamina.wire.api_keys import ALTER_PARTITION as API_KEY
@@ -37,10 +36,10 @@ def _requests(request: Request, message: Any) -> InSyncRequests:
     }
 
 
-def _members(request: Request, asked: Any) -> tuple[InSyncMember, ...]:
+def _members(request: Request, asked: Any) -> tuple[BrokerState, ...]:
     if request.api_version < _FIRST_WITH_EPOCHS:
-        return tuple(InSyncMember(broker_id) for broker_id in asked.new_isr)
-    return tuple(InSyncMember(one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs)
+        return tuple(BrokerState(broker_id) for broker_id in asked.new_isr)
+    return tuple(BrokerState(one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs)
 
 
 def _response(
