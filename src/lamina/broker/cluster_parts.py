@@ -15,6 +15,7 @@ from lamina import __version__
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.controller_election import ControllerElection
+from lamina.broker.metadata.controller_link import ControllerLink
 from lamina.broker.metadata.following import Answer, Asked, Following
 from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import Publisher
@@ -22,15 +23,14 @@ from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.reports import OwnFacts
 from lamina.broker.metadata.silent_brokers import IsRefused
 from lamina.broker.metadata.topic_creation import CreateTopics
+from lamina.broker.metadata.topic_requests import TopicRequests
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.replication.broker_links import BrokerLinks, link_limits
-from lamina.broker.replication.controller_link import ControllerLink
 from lamina.broker.replication.in_sync_changes import InSyncChanges
 from lamina.broker.replication.replica_fetchers import ReplicaFetchers
-from lamina.broker.replication.topic_requests import TopicRequests
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.api_table import FORWARDABLE, HandlerParts, table
 from lamina.broker.requests.cluster_apis import apis_on, cluster_table

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from lamina.broker.replication.controller_link import ControllerLink
+from lamina.broker.metadata.controller_link import ControllerLink
 from lamina.errors import NetworkError, NotController
 from lamina.image.image import Broker, Image
 from lamina.peer.addresses import Address
