@@ -16,7 +16,8 @@ from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.controller_link import ControllerLink
-from lamina.broker.metadata.following import Answer, Asked, Following
+from lamina.broker.metadata.follow_messages import FollowRequest, FollowResponse
+from lamina.broker.metadata.following import Following
 from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
@@ -188,7 +189,7 @@ def build_cluster_parts(
     listener_name = broker_listener_name(settings)
     assert listener_name is not None, "the settings make this broker a member"
 
-    async def ask_controller(broker_epoch: int, asked: Asked) -> Answer:
+    async def ask_controller(broker_epoch: int, asked: FollowRequest) -> FollowResponse:
         call = follow_call(node_id, broker_epoch, asked)
         return answer_in(await controller_link.ask(call, _FOLLOW if asked.max_wait_ms else _REPORT))
 

@@ -8,7 +8,7 @@ import pytest
 
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.change_stream import ChangeStream, Told
-from lamina.broker.metadata.following import Answer, Asked
+from lamina.broker.metadata.follow_messages import FollowRequest, FollowResponse
 from lamina.broker.metadata.member import Member
 from lamina.errors import NotController
 from lamina.image.image import Image
@@ -46,7 +46,7 @@ def test_an_older_controller_is_not_believed(new_members: NewMembers) -> None:
     following = process.parts.cluster.following  # type: ignore[union-attr]
     image = following.decided
     assert image.controller_epoch == 2
-    assert not members.finish(following._take(Answer(1, 99, True, [b"{}"])))
+    assert not members.finish(following._take(FollowResponse(1, 99, True, [b"{}"])))
     assert following.decided is image
 
 
@@ -64,7 +64,7 @@ def test_a_change_is_applied_to_its_end_though_the_question_that_brought_it_is_g
     ask = following._ask
     interrupted: list[Image] = []
 
-    async def refused(asked: Asked) -> Answer:
+    async def refused(asked: FollowRequest) -> FollowResponse:
         raise NotController("another controller was elected meanwhile")
 
     async def slowly(old: Image | None, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:

@@ -12,7 +12,7 @@ import pytest
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata import controller as controller_shell
 from lamina.broker.metadata.controller import Controller
-from lamina.broker.metadata.following import NOTHING_YET, Asked
+from lamina.broker.metadata.follow_messages import NOTHING_YET, FollowRequest
 from lamina.broker.metadata.reported import with_report
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
@@ -136,7 +136,7 @@ def test_what_a_report_means_for_many_partitions_is_found_on_a_thread(monkeypatc
             await controller.change(partial(with_topic, topic, count))
             made = Report(is_ready=True, made=frozenset([(topic, 0)]))
             for report in (made, made, Report(is_ready=True)):
-                await controller.follow(1, 5, Asked(NOTHING_YET, NOTHING_YET, 0, report))
+                await controller.follow(1, 5, FollowRequest(NOTHING_YET, NOTHING_YET, 0, report))
 
     run(scenario)
     main = threading.current_thread()
@@ -156,7 +156,7 @@ def test_what_a_broker_tells_again_of_an_unclean_stop_that_was_answered_counts_n
         await controller.change(elected(-1, (1,)))
         report = Report(is_ready=True, made=frozenset([("t", 0)]), ends={("t", 0): LogEnd(0, 7)})
         for _again in range(2):
-            await controller.follow(1, 5, Asked(NOTHING_YET, NOTHING_YET, 0, report))
+            await controller.follow(1, 5, FollowRequest(NOTHING_YET, NOTHING_YET, 0, report))
             assert controller.stream.image.partition("t", 0).leader == 1
             assert not controller.facts.ends
 

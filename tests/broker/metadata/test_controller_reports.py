@@ -10,7 +10,7 @@ import pytest
 from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata import controller
 from lamina.broker.metadata.controller import Controller
-from lamina.broker.metadata.following import NOTHING_YET, Asked
+from lamina.broker.metadata.follow_messages import NOTHING_YET, FollowRequest
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, LogEnd
@@ -74,7 +74,7 @@ class Office:
         )
 
     async def report(self, broker_id: int, report: Report) -> None:
-        asked = Asked(NOTHING_YET, NOTHING_YET, 0, report)
+        asked = FollowRequest(NOTHING_YET, NOTHING_YET, 0, report)
         await self.controller.follow(broker_id, self._epochs[broker_id], asked)
 
     @property
@@ -167,7 +167,9 @@ def test_a_controller_that_is_about_to_stop_sends_away_who_has_followed_it_all()
 
     async def script(office: Office) -> None:
         stream = office.controller.stream
-        up_to_date = Asked(stream.controller_epoch, stream.version, 2000, Report(is_ready=True, made=frozenset([KEY])))
+        up_to_date = FollowRequest(
+            stream.controller_epoch, stream.version, 2000, Report(is_ready=True, made=frozenset([KEY]))
+        )
         stream.release()
         with pytest.raises(NotController, match="about to stop"):
             await office.controller.follow(1, 1, up_to_date)

@@ -16,7 +16,7 @@ from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata.change_messages import encode_changes
 from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.broker.metadata.change_telling import tell_changes
-from lamina.broker.metadata.following import LONGEST_WAIT_MS, Answer, Asked
+from lamina.broker.metadata.follow_messages import LONGEST_WAIT_MS, FollowRequest, FollowResponse
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.reported import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
@@ -326,7 +326,9 @@ class Controller:
 
     # Brokers follow
 
-    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked, caller: Caller | None = None) -> Answer:
+    async def follow(
+        self, broker_id: int, broker_epoch: int, asked: FollowRequest, caller: Caller | None = None
+    ) -> FollowResponse:
         """Take a broker's report, and tell what it has not followed yet, or what comes within its time.
 
         ``caller`` is the connection of a broker that asks from elsewhere.
@@ -350,7 +352,7 @@ class Controller:
         if stream.is_released and not told.lines:
             # Answered with nothing, it would ask again at once.
             raise NotController("the controller is about to stop")
-        return Answer(stream.controller_epoch, told.version, told.is_full, told.lines)
+        return FollowResponse(stream.controller_epoch, told.version, told.is_full, told.lines)
 
     def _check_supports(self, broker: Broker) -> None:
         """Raise INVALID_REGISTRATION for a broker that could not read what is written at the finalized levels."""

@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import reduce
-from typing import NamedTuple
 
 from lamina.broker.backoff import RetryWait
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.change_messages import patched
+from lamina.broker.metadata.follow_messages import LONGEST_WAIT_MS, NOTHING_YET, FollowRequest, FollowResponse
 from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.reports import OwnFacts, Report
 from lamina.broker.tasks import Tasks
@@ -27,26 +27,8 @@ from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-NOTHING_YET = -1
-LONGEST_WAIT_MS = 2000
 _BACKOFF_MAX_SECONDS = 0.5
 _LARGE_BYTES = 32 * 1024
-
-
-class Asked(NamedTuple):
-    """How far the broker has followed, how long it would wait for more, and what it reports."""
-
-    controller_epoch: int
-    version: int
-    max_wait_ms: int
-    report: Report
-
-
-class Answer(NamedTuple):
-    controller_epoch: int
-    version: int
-    is_full: bool
-    lines: list[bytes]
 
 
 class Following:
@@ -56,7 +38,7 @@ class Following:
         publisher: Publisher,
         threads: Threads,
         offline: Callable[[], Collection[TopicPartition]],
-        ask: Callable[[Asked], Awaitable[Answer]],
+        ask: Callable[[FollowRequest], Awaitable[FollowResponse]],
         cluster_id: str,
         on_fatal: Callable[[str], None],
     ) -> None:
@@ -132,7 +114,7 @@ class Following:
         if report != self._told:
             # The sooner the controller knows it, the better: it need not wait for changes before it answers.
             max_wait_ms = 0
-        answer = await self._ask(Asked(*self._applied, max_wait_ms, report))
+        answer = await self._ask(FollowRequest(*self._applied, max_wait_ms, report))
         self._told = report
         # A change that has begun is applied to its end, whatever becomes of this question: half of one is not resumed.
         await self._changes.finish(self._follow(answer))
@@ -145,7 +127,7 @@ class Following:
         told = ""
         while True:
             try:
-                await self._take(await self._ask(Asked(NOTHING_YET, NOTHING_YET, 0, self._report())))
+                await self._take(await self._ask(FollowRequest(NOTHING_YET, NOTHING_YET, 0, self._report())))
                 self._backoff.succeeded()
                 return
             except KafkaError as error:
@@ -185,7 +167,7 @@ class Following:
         """Whether the last stop was unclean, and elections have not taken that into account yet."""
         return self._facts.ends is not None
 
-    async def _follow(self, answer: Answer) -> None:
+    async def _follow(self, answer: FollowResponse) -> None:
         async with self._applying:
             old = self.decided
             if not await self._take(answer):
@@ -202,7 +184,7 @@ class Following:
         async with self._followed:
             self._followed.notify_all()
 
-    async def _take(self, answer: Answer) -> bool:
+    async def _take(self, answer: FollowResponse) -> bool:
         """Go on to the image that an answer leads to. Returns whether there is anything new in it.
 
         Raises UNKNOWN_SERVER_ERROR for one that cannot be read; the next question then asks for the whole image.
@@ -242,7 +224,7 @@ class Following:
         is_large = sum(map(len, lines)) > _LARGE_BYTES
         return await self._threads.run(read_apart) if is_large else read()
 
-    def _news(self, answer: Answer) -> list[bytes]:
+    def _news(self, answer: FollowResponse) -> list[bytes]:
         """One line for each version: another answer may have brought the first of them meanwhile."""
         count = answer.version - self._version
         if count > len(answer.lines):

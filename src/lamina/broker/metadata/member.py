@@ -14,7 +14,8 @@ from dataclasses import replace
 from lamina.broker.metadata.applied import Applied
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.controller_election import ControllerElection, Registered
-from lamina.broker.metadata.following import Answer, Asked, Following
+from lamina.broker.metadata.follow_messages import FollowRequest, FollowResponse
+from lamina.broker.metadata.following import Following
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.registering import register
 from lamina.broker.metadata.silent_brokers import Caller
@@ -34,7 +35,7 @@ from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-AskController = Callable[[int, Asked], Awaitable[Answer]]
+AskController = Callable[[int, FollowRequest], Awaitable[FollowResponse]]
 """Asks the controller's broker what ``Controller.follow`` answers, with the epoch of this broker's registration."""
 
 _RETRY_SECONDS = 0.25
@@ -154,7 +155,7 @@ class Member:
         )
 
     def release_followers(self) -> None:
-        """Answer the brokers that wait for changes of this one: its connections are about to close."""
+        """FollowResponse the brokers that wait for changes of this one: its connections are about to close."""
         if self.controller is not None:
             self.controller.stream.release()
 
@@ -227,7 +228,7 @@ class Member:
     ) -> dict[tuple[bytes, int], Partition | KafkaError]:
         return await self._office().alter_partitions(broker_id, broker_epoch, requests)
 
-    async def follow(self, broker_id: int, broker_epoch: int, asked: Asked, caller: Caller) -> Answer:
+    async def follow(self, broker_id: int, broker_epoch: int, asked: FollowRequest, caller: Caller) -> FollowResponse:
         """What a broker is told that takes this one for the controller."""
         return await self._office().follow(broker_id, broker_epoch, asked, caller)
 
@@ -236,7 +237,7 @@ class Member:
             raise NotController(f"broker {self._node_id} is not the controller")
         return self.controller
 
-    async def ask(self, asked: Asked) -> Answer:
+    async def ask(self, asked: FollowRequest) -> FollowResponse:
         """Ask the controller, wherever it is. Raises :class:`UnsupportedLevel` where it refuses this broker."""
         if self.controller is not None:
             return await self.controller.follow(self._node_id, self.broker_epoch, asked)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lamina.broker.metadata.following import Answer, Asked
+from lamina.broker.metadata.follow_messages import FollowRequest, FollowResponse
 from lamina.broker.metadata.reports import Report, encode_report, parse_report
 from lamina.broker.requests.handlers import follow_metadata
 from lamina.broker.threads import Threads
@@ -18,14 +18,14 @@ from lamina.controller.election import LogEnd
 from lamina.errors import InvalidRequest, NotController
 from tests.driven_clock import DrivenClock
 
-NEWS = Answer(1, 1, False, [])
+NEWS = FollowResponse(1, 1, False, [])
 
 
 def take(*reports: bytes) -> list[Report]:
     """What the controller hears."""
     heard: list[Report] = []
 
-    async def follow(_broker_id: int, _broker_epoch: int, asked: Asked, _caller: object) -> Answer:
+    async def follow(_broker_id: int, _broker_epoch: int, asked: FollowRequest, _caller: object) -> FollowResponse:
         heard.append(asked.report)
         return NEWS
 
@@ -51,7 +51,7 @@ def test_a_poll_that_ends_with_the_tenure_was_waiting_all_the_time() -> None:
     clock = DrivenClock()
     clock.monotonic_ms = 1000
 
-    async def follow(_broker_id: int, _broker_epoch: int, _asked: Asked, _caller: object) -> Answer:
+    async def follow(_broker_id: int, _broker_epoch: int, _asked: FollowRequest, _caller: object) -> FollowResponse:
         clock.monotonic_ms = 1800
         raise NotController("another one is elected")
 

@@ -8,7 +8,7 @@ NOT_CONTROLLER where this broker is not the controller; STALE_BROKER_EPOCH for a
 from datetime import timedelta
 from typing import Any
 
-from lamina.broker.metadata.following import LONGEST_WAIT_MS, Answer, Asked
+from lamina.broker.metadata.follow_messages import LONGEST_WAIT_MS, FollowRequest, FollowResponse
 from lamina.broker.metadata.member import Member
 from lamina.broker.metadata.reports import encode_report, parse_report
 from lamina.broker.requests.api import Api
@@ -33,7 +33,7 @@ async def handle(member: Member, message_thread: Threads, clocks: Clocks, reques
     except ValueError as error:
         raise InvalidRequest(f"a report cannot be read: {error}") from None
     max_wait_ms = min(int(message.max_wait / timedelta(milliseconds=1)), LONGEST_WAIT_MS)
-    asked = Asked(message.controller_epoch, message.version, max_wait_ms, report)
+    asked = FollowRequest(message.controller_epoch, message.version, max_wait_ms, report)
     began_ns = clocks.monotonic_ns()
     try:
         answer = await member.follow(message.broker_id, message.broker_epoch, asked, request.client)
@@ -51,7 +51,7 @@ async def handle(member: Member, message_thread: Threads, clocks: Clocks, reques
     )
 
 
-def follow_call(broker_id: int, broker_epoch: int, asked: Asked) -> MessageCall:
+def follow_call(broker_id: int, broker_epoch: int, asked: FollowRequest) -> MessageCall:
     """What a broker sends."""
     return MessageCall(
         FOLLOW_METADATA,
@@ -66,13 +66,13 @@ def follow_call(broker_id: int, broker_epoch: int, asked: Asked) -> MessageCall:
     )
 
 
-def answer_in(response: Any) -> Answer:
+def answer_in(response: Any) -> FollowResponse:
     """What came back. Raises its error."""
     if response.error_code != ErrorCode.NONE:
         raise error_from_code(response.error_code, response.error_message or "the controller refused")
     changes = bytes(response.changes)
     lines = changes.split(_LINE_END) if changes else []
-    return Answer(response.controller_epoch, response.version, response.is_full, lines)
+    return FollowResponse(response.controller_epoch, response.version, response.is_full, lines)
 
 
 def error_response(request: Request, _message: Any, error: KafkaError) -> Any:
