@@ -13,7 +13,7 @@ from lamina.broker.counters import ReplicationCounters
 from lamina.broker.metadata import controller as controller_shell
 from lamina.broker.metadata.controller import Controller
 from lamina.broker.metadata.follow_messages import NOTHING_YET, FollowRequest
-from lamina.broker.metadata.reported import with_report
+from lamina.broker.metadata.report_changes import with_report
 from lamina.broker.metadata.reports import Report
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS

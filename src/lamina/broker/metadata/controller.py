@@ -18,7 +18,7 @@ from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.broker.metadata.change_telling import tell_changes
 from lamina.broker.metadata.follow_messages import LONGEST_WAIT_MS, FollowRequest, FollowResponse
 from lamina.broker.metadata.metadata import Change
-from lamina.broker.metadata.reported import may_have_news, with_report
+from lamina.broker.metadata.report_changes import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
 from lamina.broker.metadata.silent_brokers import Caller, IsRefused, SilentBrokers
 from lamina.broker.tasks import Tasks
