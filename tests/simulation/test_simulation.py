@@ -1,7 +1,7 @@
 """Whole worlds: that they are well, that a seed tells the same story again, and that planted faults are found.
 
 Worlds are lived in processes of their own, where the order of a set of names is always the same: what fails here fails
-again with ``python -m tests.simulation --seed N``. ``make simulate`` lives thousands.
+again with ``python -m tests.simulation --seed N``. ``make simulate`` lives thousands, and these among them.
 """
 
 import subprocess
@@ -19,9 +19,9 @@ from tests.simulation.memory_disk import MemoryFile
 from tests.simulation.world import Result, simulate
 
 CHUNKS = 4
-SEEDS_PER_CHUNK = 30
+SEEDS_PER_CHUNK = 15
 CLUSTER_CHUNKS = 4
-CLUSTER_SEEDS_PER_CHUNK = 20
+CLUSTER_SEEDS_PER_CHUNK = 10
 _ENOUGH_SEEDS = 60
 
 
