@@ -3,9 +3,9 @@
 Owns the order of the steps, so that a crash between any two of them leaves what the next run can finish:
 
 1. fence: no other driver of this query can decide from now on;
-2. look what is open, then read what was decided;
+2. look what is open, then read what was decided; an older batch that is decided is finished first, and looked again;
 3. if this batch is undecided, check that its transactions are still open, and write the decision. Before it nothing is
-   visible; after it, whoever comes finishes it;
+   visible; after it, whoever comes finishes it, with this batch or with a later one;
 4. commit the transactions that were decided, abort the others that were open before the decision;
 5. write that the batch has ended, with the ids for the next one in new epochs.
 
@@ -28,6 +28,7 @@ from lamina.producing.decisions import (
     decide,
     ended,
     idle,
+    lost,
     slot_in,
     to_abort,
 )
@@ -72,6 +73,10 @@ async def commit_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
     await ledger.fence()
     open_before = await ledger.open_transactions()
     state = await ledger.read()
+    if state is not None and state.status is Status.DECIDED and state.batch < name.batch:
+        await _finish(ledger, name.query, state, losers=(), kept=written)
+        open_before = await ledger.open_transactions()
+        state = await ledger.read()
     decided = decide(state, name, written, bumps=bumps, timeout_ms=ledger.timeout_ms)
     if decided is not state:
         await _refuse_dead(ledger, name, written)
@@ -80,7 +85,7 @@ async def commit_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
         # An earlier run did all; what this one wrote meanwhile goes.
         await _abort(ledger, open_before, bumps=bumps)
         return
-    await _finish(ledger, name, decided, to_abort(open_before, decided))
+    await _finish(ledger, name.query, decided, to_abort(open_before, decided))
 
 
 async def abort_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTransaction], *, bumps: bool) -> None:
@@ -92,16 +97,26 @@ async def abort_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTra
     state = await ledger.read()
     if state is None or state.batch < name.batch:
         # Attempts that failed left transactions open that nobody has told of.
-        await _abort(ledger, list(dict.fromkeys([*written, *await ledger.open_transactions()])), bumps=bumps)
+        open_ones = list(dict.fromkeys([*written, *await ledger.open_transactions()]))
+        await _abort(ledger, open_ones if state is None else to_abort(open_ones, state), bumps=bumps)
 
 
-async def _finish(ledger: Ledger, name: BatchName, decided: QueryState, losers: Sequence[OpenTransaction]) -> None:
+async def _finish(
+    ledger: Ledger,
+    query: str,
+    decided: QueryState,
+    losers: Sequence[OpenTransaction],
+    kept: Sequence[OpenTransaction] = (),
+) -> None:
+    """``kept`` are of a later batch: their ids are in use."""
     bumps = decided.bumps
     try:
         after = await _each(decided.transactions, lambda one: ledger.end(one, is_commit=True, bumps=bumps))
-    except TransactionLost as lost:
+    except TransactionLost as error:
+        # Whoever comes with a later batch finds that it was told.
+        await ledger.write(lost(decided))
         raise TransactionLost(
-            f"batch {decided.batch} of query {name.query} was decided, but a part of it is lost: {lost}; the rows of "
+            f"batch {decided.batch} of query {query} was decided, but a part of it is lost: {error}; the rows of "
             "that task are missing. To write the whole batch again, with the rows of its other tasks twice, start the "
             "query once with exactlyOnce=false"
         ) from None
@@ -110,7 +125,8 @@ async def _finish(ledger: Ledger, name: BatchName, decided: QueryState, losers: 
     if not all(producer for _, producer in used):
         # Below that level an id whose epoch was raised cannot be told from one that was lost: so this is written first.
         await ledger.write(ended(decided, {}, ledger.now_ms()))
-    waiting = idle(decided, (one.transactional_id for one, _ in used))
+    in_use = [*kept, *(one for one, _ in used)]
+    waiting = idle(decided, (one.transactional_id for one in in_use))
     pool = await _renewed(ledger, [*used, *((one, None) for one in waiting.values())])
     await ledger.write(ended(decided, pool, ledger.now_ms()))
 

@@ -2,8 +2,9 @@
 
 Owns the state of a query as it is kept in the decision topic, under the query's name: the newest batch of which
 something was decided, and the transactional ids that its tasks may use again. A batch is undecided, then decided, which
-names the transactions that are it and is never taken back, then ended, when all of these are committed. Pure: every
-driver and every task reads the same state and draws the same conclusions from it.
+names the transactions that are it and is never taken back, then ended, when all of these are committed, or lost, when
+one of them cannot be. The next batch is decided after that. Pure: every driver and every task reads the same state and
+draws the same conclusions from it.
 
 Transactional ids are used again without being asked for again: only the driver raises their epochs, after the batch in
 which they were used, and hands them to the tasks of the next one. So a task that is late cannot end, by asking, a
@@ -53,6 +54,8 @@ class OpenTransaction(NamedTuple):
 
 class Status(StrEnum):
     DECIDED = "decided"
+    LOST = "lost"
+    """Decided, but a part of it cannot be committed any more: a person was told so."""
     ENDED = "ended"
 
 
@@ -126,8 +129,14 @@ def decide(
         _refuse_older(state, name)
         if state.batch == name.batch:
             return state
+        assert state.status is not Status.DECIDED, "it has to be finished first"
     pool = state.pool if state is not None and state.timeout_ms == timeout_ms else {}
     return QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, pool)
+
+
+def lost(state: QueryState) -> QueryState:
+    """After one of its transactions could not be committed."""
+    return replace(state, status=Status.LOST)
 
 
 def ended(state: QueryState, pool: Mapping[str, OpenTransaction], now_ms: int) -> QueryState:
