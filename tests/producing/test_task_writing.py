@@ -37,6 +37,14 @@ def test_rows_of_a_batch_are_seen_when_the_driver_commits_it(broker: BrokerProce
         until_seen(broker.address, topic, [f"{one}{letter}" for one in range(number + 1) for letter in "abc"])
 
 
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+def test_a_value_of_64_mebibytes_goes_where_the_topic_takes_it(broker: BrokerProcess, topic: str, codec: str) -> None:
+    create(broker.address, topic, config={"max.message.bytes": "80000000"})
+    values = ["before", "x" * (64 << 20), "after"]
+    write_at_least_once(settings(broker.address, topic, compression_type=codec), [rows(values)], now_ms)
+    assert seen(broker.address, topic) == sorted(values)
+
+
 def test_a_batch_that_is_done_already_is_not_written_again(broker: BrokerProcess, topic: str) -> None:
     sink = settings(broker.address, topic)
     name = batch(sink, 0)

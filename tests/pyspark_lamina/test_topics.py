@@ -53,13 +53,15 @@ def test_ten_thousand_batches_of_one_record(topics: Topics, topic: str) -> None:
     assert frame.selectExpr("count(*)", "count(DISTINCT offset)", "sum(offset)").first() == (10_000, 10_000, 49_995_000)
 
 
-def test_a_value_of_64_megabytes(spark: SparkSession, own_broker: Start) -> None:
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_a_value_of_64_mebibytes_through_sink_and_source(spark: SparkSession, own_broker: Start, codec: str) -> None:
     broker = own_broker("--set", "message.max.bytes=80000000")
     create(broker.address, "t")
-    config: dict[str, str | int] = {"message.max.bytes": 80_000_000}
-    produce(broker.address, "t", [(b"small", b"v"), (b"large", b"x" * (64_000_000)), (b"after", b"w")], config=config)
-    frame = Topics(spark, broker.address).load({"subscribe": "t"})
-    assert rows(frame.selectExpr("length(value)").orderBy("offset")) == [(1,), (64_000_000,), (1,)]
+    frame = spark.range(3).selectExpr("IF(id = 1, repeat('x', 64 << 20), string(id)) AS value").coalesce(1)
+    writer = frame.write.format("lamina").mode("append").option("kafka.bootstrap.servers", broker.address)
+    writer.option("topic", "t").option("kafka.compression.type", codec).save()
+    read = Topics(spark, broker.address).load({"subscribe": "t"})
+    assert rows(read.selectExpr("length(value)").orderBy("offset")) == [(1,), (64 << 20,), (1,)]
 
 
 def test_committed_records_alone(topics: Topics, topic: str) -> None:

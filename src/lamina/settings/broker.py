@@ -106,7 +106,8 @@ LAMINA_DECOMPRESSED_BATCH_MAX_BYTES = broker_setting(
     "lamina.decompressed.batch.max.bytes",
     INT,
     64 * MEBIBYTE,
-    "How large the records of one compressed batch may be; a larger batch is refused as too large.",
+    "How large the records of one compressed batch may be, or `max.message.bytes` of its topic where that is more; a "
+    "larger batch is refused as too large.",
     rule=at_least(MEBIBYTE),
     difference="Kafka has no such bound",
 )

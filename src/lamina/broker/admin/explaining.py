@@ -31,6 +31,7 @@ from lamina.broker.cleaner.record_search import (
     SearchResult,
     SegmentRange,
 )
+from lamina.broker.partitions.batch_rules import decompressed_limit
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import CorruptMessage
 from lamina.image.topic import Topic
@@ -105,7 +106,7 @@ def _search(subject: Subject, scan: Scan, log: PartitionLog, wanted: int | bytes
         if one.current_txn_first_offset is not None
     }
     end = log.log_end_offset
-    limit_bytes = subject.metadata.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES]
+    limit_bytes = decompressed_limit(log.config, subject.metadata.settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES])
     if isinstance(wanted, int):
         return SearchAt(wanted, end, aborted, open_since, limit_bytes, scan.is_over)
     start = log.segments.first.base_offset

@@ -8,11 +8,16 @@ from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
 
 
+def decompressed_limit(config: LogConfig, max_decompressed_bytes: int) -> int:
+    """How large the records of a batch may be: a topic that takes a large batch takes it compressed, too."""
+    return max(max_decompressed_bytes, config.max_message_bytes)
+
+
 def rules_of(config: LogConfig, max_decompressed_bytes: int) -> BatchRules:
     codec, codec_level = _compression(config)
     return BatchRules(
         max_message_bytes=config.max_message_bytes,
-        max_decompressed_bytes=max_decompressed_bytes,
+        max_decompressed_bytes=decompressed_limit(config, max_decompressed_bytes),
         is_compacted=config.compact,
         is_log_append_time=config.is_log_append_time,
         timestamp_before_max_ms=config.timestamp_before_max_ms,
