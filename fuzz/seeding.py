@@ -3,7 +3,6 @@
 Deterministic; what was found by fuzzing stays. Must not know what a target does with a seed.
 """
 
-import dataclasses
 import sqlite3
 import struct
 from collections.abc import Iterable, Iterator
@@ -62,6 +61,7 @@ from lamina.wire.api_keys import FETCH, PRODUCE
 from lamina.wire.codec import encode_entity, encode_response
 from lamina.wire.fetch_response import AbortedTransaction as Aborted
 from lamina.wire.fetch_response import DivergingEpoch, PartitionFetched, TopicFetched, encode_fetch_response
+from lamina.wire.fields import Entity, fields_of
 from lamina.wire.headers import start_request
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.versions import request_schema, response_schema
@@ -80,35 +80,7 @@ _TOPIC_ID = bytes(range(16))
 
 
 def main() -> None:
-    for target, seeds in (
-        ("frames", _frames()),
-        ("headers", _headers()),
-        ("requests", _requests()),
-        ("serving", _serving()),
-        ("produce_requests", _bodies(PRODUCE, produce.VERSIONS)),
-        ("fetch_requests", _bodies(FETCH, fetch_request.VERSIONS)),
-        ("fetch_responses", _fetch_responses()),
-        ("responses", _responses()),
-        ("batches", _batches()),
-        ("record_walks", _record_walks()),
-        ("columns", _columns()),
-        ("codecs", _codecs()),
-        ("indexes", _indexes()),
-        ("snapshots", _snapshots()),
-        ("checkpoints", _checkpoints()),
-        ("identities", _identities()),
-        ("properties", _properties()),
-        ("setting_values", _setting_values()),
-        ("settings_files", _settings_files()),
-        ("store_values", _store_values()),
-        ("store_files", _store_files()),
-        ("partition_logs", _partition_logs()),
-        ("log_directories", _log_directories()),
-        ("tools", _tools()),
-        ("cleaning_passes", _cleaning_passes()),
-        ("coordinator_records", _coordinator_records()),
-        ("admin_http", _admin_http()),
-    ):
+    for target, seeds in all_seeds():
         folder = corpus.ROOT / target
         folder.mkdir(parents=True, exist_ok=True)
         for path in corpus.files_of(target):
@@ -116,6 +88,37 @@ def main() -> None:
                 path.unlink()
         for name, data in seeds:
             (folder / name).write_bytes(data)
+
+
+def all_seeds() -> Iterator[tuple[str, Seeds]]:
+    """The seeds of each target."""
+    yield "frames", _frames()
+    yield "headers", _headers()
+    yield "requests", _requests()
+    yield "serving", _serving()
+    yield "produce_requests", _bodies(PRODUCE, produce.VERSIONS)
+    yield "fetch_requests", _bodies(FETCH, fetch_request.VERSIONS)
+    yield "fetch_responses", _fetch_responses()
+    yield "responses", _responses()
+    yield "batches", _batches()
+    yield "record_walks", _record_walks()
+    yield "columns", _columns()
+    yield "codecs", _codecs()
+    yield "indexes", _indexes()
+    yield "snapshots", _snapshots()
+    yield "checkpoints", _checkpoints()
+    yield "identities", _identities()
+    yield "properties", _properties()
+    yield "setting_values", _setting_values()
+    yield "settings_files", _settings_files()
+    yield "store_values", _store_values()
+    yield "store_files", _store_files()
+    yield "partition_logs", _partition_logs()
+    yield "log_directories", _log_directories()
+    yield "tools", _tools()
+    yield "cleaning_passes", _cleaning_passes()
+    yield "coordinator_records", _coordinator_records()
+    yield "admin_http", _admin_http()
 
 
 # The wire
@@ -201,17 +204,17 @@ def _about_orders(api_key: int, api_version: int) -> bytes:
     return bytes(encode_entity(_renamed(made)))
 
 
-def _renamed(entity: Any) -> Any:
+def _renamed(entity: Entity) -> Entity:
     changes: dict[str, Any] = {}
-    for field in dataclasses.fields(entity):
+    for field in fields_of(type(entity)):
         value = getattr(entity, field.name)
         if field.name in ("name", "topic", "resource_name") and isinstance(value, str):
             changes[field.name] = serving.TOPIC
         elif field.name in ("num_partitions", "count"):
             changes[field.name] = 2
-        elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        elif field.is_array and field.entity is not None and value:
             changes[field.name] = tuple(map(_renamed, value))
-    return dataclasses.replace(entity, **changes)
+    return entity.replace(**changes)
 
 
 def _bodies(api_key: int, versions: range) -> Seeds:
@@ -435,7 +438,7 @@ def _puts(pairs: Iterable[tuple[bytes, bytes | None]]) -> bytes:
 
 def _admin_http() -> Seeds:
     """One request of each route, and some that are cut."""
-    names = {"topic": "orders", "partition": "0", "group": "g", "room": "lamina.log"}
+    names = {"topic": "orders", "partition": "0", "group": "g", "logger": "lamina.log"}
     for number, route in enumerate(ROUTES):
         path = route.path.replace("{who:path}", "127.0.0.1:1").format(**names)
         body = b'{"level": "info"}' if route.method == "PUT" else b""

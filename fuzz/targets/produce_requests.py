@@ -1,5 +1,8 @@
 """Produce requests as they are read by hand, beside the reader that is made from the schema."""
 
+from typing import Any
+from uuid import UUID
+
 from fuzz.choices import Choices
 from lamina.wire.api_keys import PRODUCE
 from lamina.wire.codec import parse_entity
@@ -25,10 +28,15 @@ def one(data: bytes) -> None:
     assert by_hand.transactional_id == by_schema.transactional_id
     assert by_hand.acks == by_schema.acks
     found = [
-        (topic.name, [(each.partition_index, each.records and bytes(each.records)) for each in topic.partitions])
+        (*_named(topic), [(each.partition_index, each.records and bytes(each.records)) for each in topic.partitions])
         for topic in by_hand.topics
     ]
     assert found == [
-        (topic.name, [(each.index, each.records and bytes(each.records)) for each in topic.partition_data])
+        (*_named(topic), [(each.index, each.records and bytes(each.records)) for each in topic.partition_data])
         for topic in by_schema.topic_data
     ]
+
+
+def _named(topic: Any) -> tuple[str | None, UUID | None]:
+    """By name or by id, as the version has it."""
+    return getattr(topic, "name", None), getattr(topic, "topic_id", None)
