@@ -155,13 +155,14 @@ bench-cluster: venv
 bench-cleaner: venv
 	$(BIN)/python -m bench.cleaner $(ARGS)
 
-# Topics in Spark: our source beside Spark's own, in one session and from one broker, about ten minutes on a machine that does
-# nothing else. Needs Java 17+ and Maven. ARGS="--kafka" reads from a real Kafka, "--codec lz4", "--records 1000000", "--json".
+# Topics in Spark: our source and sink beside those of Spark 3.5.1, from Lamina and from a real Kafka, in about fifteen minutes
+# on a machine that does nothing else, with 8 GB of free disk and of free memory. Needs Java 17+, pip and Maven; fetches Kafka
+# and that Spark itself. ARGS as for bench-kafka. Writes docs/bench-spark.json and draws docs/bench-spark.png.
 bench-spark: venv
 	$(BIN)/python -m bench.spark $(ARGS)
 
-# The tables of README.md, from what bench-kafka, bench-cluster and bench-cleaner wrote.
-REPORTS = $(wildcard docs/bench-kafka.json) $(wildcard docs/bench-cluster.json) $(wildcard docs/bench-cleaner.json)
+# The tables of README.md, from what bench-kafka, bench-cluster, bench-cleaner and bench-spark wrote.
+REPORTS = $(wildcard $(patsubst %,docs/bench-%.json,kafka cluster cleaner spark))
 
 bench-tables: venv
 	@for report in $(REPORTS); do $(BIN)/python -m bench.report $$report --markdown && echo || exit 1; done

@@ -23,11 +23,13 @@ from bench.report import Report, draw_report, show, write_report
 from bench.results import Pair, Result
 from bench.rounds import Contest, Trial
 from bench.small_requests import WrongAnswer
+from bench.spark_session import SparkFailedError
 from bench.subjects import Subject, kill_all
 from bench.waits import WrongRecords
 from lamina.cluster.errors import ClusterError
 from tests.peers.kafka import KafkaFailedError, KafkaMissingError
 from tests.peers.lamina import LaminaFailedError
+from tests.peers.spark import SparkMissingError
 
 PUBLISHED, UNPUBLISHED = PROJECT / "docs", PROJECT / "build"
 ROUNDS = 5
@@ -36,6 +38,8 @@ FAILURES = (
     KafkaMissingError,
     KafkaFailedError,
     LaminaFailedError,
+    SparkFailedError,
+    SparkMissingError,
     KafkaException,
     LoadError,
     WrongAnswer,

@@ -27,18 +27,18 @@ TITLE_SIZE, HEADING_SIZE, TEXT_SIZE = 24, 17, 14
 FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 225, 19
 
 INK, PALE, LINE = "#1f2933", "#66727f", "#cbd2d9"
-RIVAL_COLOURS, OUR_COLOURS = ("#a8b3c2", "#66788f"), ("#8ccfae", "#2f855a")
-"""Of the first pair, which is the plainer one, and of the last."""
+RIVAL_COLOURS, OUR_COLOURS = ("#a8b3c2", "#66788f"), ("#d8c99b", "#8ccfae", "#2f855a")
+"""The last pair has the last ones, which are the strong ones."""
 Pattern = Literal["plain", "slanted", "upright", "level"]
 RIVAL_PATTERNS: tuple[Pattern, Pattern] = ("upright", "slanted")
-OUR_PATTERNS: tuple[Pattern, Pattern] = ("level", "plain")
+OUR_PATTERNS: tuple[Pattern, ...] = ("upright", "level", "plain")
 STRIPE_GAP = 5
 MICRO = "µ"
 LEGEND_TEXT = (
     "Every bar begins at zero and ends at the median, on one scale for each figure; the thin line goes from the least "
     "round to the most. “2.00× better”: the median is twice the rival's where more is better, half of it where less "
     "is; “worse” the other way round. “even”: closer than 2 %. “rounds disagree”: one was better in some rounds, the "
-    "other in others; the ratio is the median of Lamina's figure divided by Kafka's, round by round."
+    "other in others; the ratio is the median of one figure divided by its rival's, round by round."
 )
 AHEAD_COLOURS: Mapping[Ahead, str] = {"ours": "#226344", "rival": "#b4420f", "even": PALE, "disagree": PALE}
 
@@ -107,11 +107,11 @@ def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
 
 
 def _bars(result: Result, pairs: Sequence[Pair], greatest: float) -> tuple[Bar, ...]:
-    bars = []
+    bars: list[Bar] = []
     for pair in pairs:
         for contestant in pair:
             found = result.of(contestant)
-            if found is None:
+            if found is None or contestant in (bar.contestant for bar in bars):
                 continue
             is_ours = contestant == pair.ours
             bars.append(
@@ -198,9 +198,9 @@ class Fill:
 
 def fills(pairs: Sequence[Pair]) -> dict[str, Fill]:
     """The last pair has the strong ones."""
-    found = {}
+    rivals = list(dict.fromkeys(pair.rival for pair in reversed(pairs)))
+    found = {rival: Fill(RIVAL_COLOURS[-1 - place], RIVAL_PATTERNS[-1 - place]) for place, rival in enumerate(rivals)}
     for place, pair in enumerate(reversed(pairs)):
-        found[pair.rival] = Fill(RIVAL_COLOURS[-1 - place], RIVAL_PATTERNS[-1 - place])
         found[pair.ours] = Fill(OUR_COLOURS[-1 - place], OUR_PATTERNS[-1 - place])
     return found
 

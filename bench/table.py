@@ -60,7 +60,11 @@ def terminal_table(results: Sequence[Result], contestants: Mapping[str, str], pa
         for result in block:
             figure = result.figure
             name = f"{figure.name}, {figure.variant}" if figure.variant else figure.name
-            table.add_row(name, unit(figure), *(cell for pair in pairs for cell in _cells(result, pair, contestants)))
+            table.add_row(
+                name,
+                unit(figure),
+                *(cell for shown, pair in _columns(pairs) for cell in _cells(result, shown, pair, contestants)),
+            )
     return table
 
 
@@ -70,15 +74,21 @@ def unit(figure: Figure) -> str:
 
 
 def _headings(contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Iterator[str]:
-    for pair in pairs:
-        yield contestants[pair.rival]
-        yield contestants[pair.ours]
+    for shown, _ in _columns(pairs):
+        yield from (contestants[who] for who in shown)
         yield "ratio, ahead"
 
 
-def _cells(result: Result, pair: Pair, contestants: Mapping[str, str]) -> Iterator[str]:
-    yield with_range(result.of(pair.rival))
-    yield with_range(result.of(pair.ours))
+def _columns(pairs: Sequence[Pair]) -> Iterator[tuple[tuple[str, ...], Pair]]:
+    """Each pair with whom it has columns for: a rival whom the pair before has too is there already."""
+    before = None
+    for pair in pairs:
+        yield (pair.ours,) if pair.rival == before else pair, pair
+        before = pair.rival
+
+
+def _cells(result: Result, shown: Sequence[str], pair: Pair, contestants: Mapping[str, str]) -> Iterator[str]:
+    yield from (with_range(result.of(who)) for who in shown)
     names = {
         "ours": contestants[pair.ours],
         "rival": contestants[pair.rival],
@@ -110,7 +120,7 @@ def markdown(
     headings = [
         "",
         "unit",
-        *(text for pair in pairs for text in (contestants[pair.rival], contestants[pair.ours], "ratio")),
+        *(text for shown, _ in _columns(pairs) for text in (*(contestants[who] for who in shown), "ratio")),
     ]
     lines = [_line(headings), _line(["---"] * 2 + ["---:"] * (len(headings) - 2))]
     for heading, block in grouped(results):
@@ -128,8 +138,8 @@ def _markdown_cells(variants: Sequence[Result], pairs: Sequence[Pair]) -> list[s
     figure = variants[0].figure
     named = joined([result.figure.variant for result in variants if result.figure.variant])
     cells = [f"{figure.name}, {named}" if named else figure.name, unit(figure)]
-    for pair in pairs:
-        cells += [" / ".join(_median(result.of(who)) for result in variants) for who in pair]
+    for shown, pair in _columns(pairs):
+        cells += [" / ".join(_median(result.of(who)) for result in variants) for who in shown]
         cells.append(" / ".join(_marked_ratio(result, pair) for result in variants))
     return cells
 

@@ -115,6 +115,13 @@ def test_brokers_are_told_apart_by_more_than_colour() -> None:
     assert len({fill.pattern for fill in fills([PAIR]).values()}) == 2
 
 
+def test_a_rival_of_several_has_one_bar_and_all_who_stand_beside_it_their_own() -> None:
+    pairs = [PAIR, Pair("kafka", "other"), Pair("kafka", "third")]
+    (section,) = lay_out([result([1], [1])], pairs)
+    assert [bar.contestant for bar in section.figures[0].blocks[0].bars] == ["kafka", "lamina"]
+    assert len({fill.colour for fill in fills(pairs).values()}) == 4
+
+
 @pytest.mark.parametrize("pattern", ["slanted", "upright", "level", "plain"])
 def test_a_pattern_stays_inside_its_box(pattern: Pattern) -> None:
     lines = list(stripes(pattern, 10, 20, 42, 33))

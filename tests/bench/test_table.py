@@ -84,6 +84,18 @@ def test_a_contestant_that_did_not_take_part_leaves_a_dash() -> None:
     assert "| requests | /s, more | 4 | 2 | **0.50** | – | 2 | – |" in shown
 
 
+def test_a_rival_of_several_has_one_column() -> None:
+    pairs = [PAIR, Pair(rival="kafka", ours="other")]
+    contestants = {**CONTESTANTS, "other": "Lamina, other"}
+    lines = markdown([result([4], [2])], contestants, pairs, []).splitlines()
+    assert lines[0] == "|  | unit | Kafka | Lamina | ratio | Lamina, other | ratio |"
+    assert "| requests | /s, more | 4 | 2 | **0.50** | – | – |" in lines
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(terminal_table([result([4], [2])], contestants, pairs))
+    assert captured.get().count(" Kafka ") == 2  # A column, and who is ahead.
+
+
 def test_the_terminal_shows_losses_like_wins() -> None:
     console = Console(width=200, record=True, quiet=True)
     with console.capture() as captured:

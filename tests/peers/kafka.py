@@ -51,17 +51,21 @@ class KafkaFailedError(Exception):
     """Kafka or one of its tools ended badly or did not answer in time."""
 
 
+def cache_directory() -> Path:
+    """Where what is fetched stays."""
+    return Path(os.environ.get("LAMINA_PEERS_DIR", "~/.cache/lamina")).expanduser()
+
+
 @cache
 def jars(pom: str = "pom.xml", name: str = "kafka") -> str:
     """The classpath that a pom names; fetches the jars with Maven on the first call ever on this machine."""
     _need("java", "Java 17 or newer")
-    cache_directory = Path(os.environ.get("LAMINA_PEERS_DIR", "~/.cache/lamina")).expanduser()
-    libraries = cache_directory / f"{name}-{VERSION}"
+    libraries = cache_directory() / f"{name}-{VERSION}"
     if not libraries.is_dir():
         _need("mvn", "Maven, once, to fetch it")
-        cache_directory.mkdir(parents=True, exist_ok=True)
+        cache_directory().mkdir(parents=True, exist_ok=True)
         # Renamed when complete, so that an interrupted or a simultaneous download leaves no half classpath.
-        with tempfile.TemporaryDirectory(dir=cache_directory, ignore_cleanup_errors=True) as scratch:
+        with tempfile.TemporaryDirectory(dir=cache_directory(), ignore_cleanup_errors=True) as scratch:
             fetched = Path(scratch) / "libraries"
             _fetch(JAVA_DIRECTORY / pom, fetched)
             try:
