@@ -235,9 +235,10 @@ def test_topics_are_deleted_in_turns(broker: InProcessBroker, monkeypatch: pytes
         broker.create(name)
     turns = turns_of_entries(broker, monkeypatch)
     broker.ask(20, 6, topics=[{"name": name} for name in few])
-    found, configured, closed, forgotten, answered = [5] * 5
+    found, configured, looked_at, closed, forgotten, answered = [5] * 6
     marked_at_once = forgotten_at_once = 1
-    assert len(turns) == found + marked_at_once + configured + closed + forgotten_at_once + forgotten + answered
+    once = marked_at_once + forgotten_at_once
+    assert len(turns) == found + configured + looked_at + closed + forgotten + answered + once
 
 
 @pytest.mark.parametrize("api", LARGE)
