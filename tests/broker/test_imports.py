@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 OF_MEMBERS = (
-    "lamina.broker.cluster_parts",
+    "lamina.broker.member_parts",
     "lamina.broker.metadata.member",
     "lamina.broker.replication",
     "lamina.peer.connection",
@@ -41,7 +41,7 @@ def test_a_broker_by_itself_loads_nothing_that_members_of_a_cluster_need() -> No
 
 
 def test_a_member_loads_it() -> None:
-    assert set(loaded_with("lamina.broker.cluster_parts")) == set(OF_MEMBERS) - {"lamina.store.zookeeper", "kazoo"}
+    assert set(loaded_with("lamina.broker.member_parts")) == set(OF_MEMBERS) - {"lamina.store.zookeeper", "kazoo"}
 
 
 def test_a_start_loads_nothing_large_that_no_broker_needs() -> None:

@@ -52,7 +52,8 @@ class MemberNode(Node):
 
     @property
     def is_controller(self) -> bool:
-        return self.parts is not None and self.parts.cluster is not None and self.parts.cluster.member.is_controller
+        member = None if self.parts is None else self.parts.member_parts
+        return member is not None and member.member.is_controller
 
     def unregister(self, broker_id: int) -> "asyncio.Task[None]":
         """Have this broker, which is the controller, take one out of the cluster."""
@@ -113,8 +114,8 @@ class MemberNode(Node):
 
     async def _prove_session(self, parts: Parts) -> None:
         """As `SessionProber`, in virtual time: what it asks counts from when it asked."""
-        assert parts.cluster is not None
-        session = parts.cluster.lease.session
+        assert parts.member_parts is not None
+        session = parts.member_parts.lease.session
         while True:
             await asyncio.sleep(TIMEOUT_MS / PROBES_PER_TIMEOUT / 1000 + self._rng.uniform(0.0, 0.02))
             with suppress(StoreError):

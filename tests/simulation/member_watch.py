@@ -150,8 +150,8 @@ class MemberWatch:
 
     def _is_draining(self, broker_id: int) -> bool:
         """Whether the controller knows so; another one may not know yet that it was replaced."""
-        clusters = [node.parts.cluster for node in self._nodes if node.parts is not None]
-        controllers = [cluster.member.controller for cluster in clusters if cluster is not None]
+        members = [node.parts.member_parts for node in self._nodes if node.parts is not None]
+        controllers = [one.member.controller for one in members if one is not None]
         in_office = [one for one in controllers if one is not None]
         if not in_office:
             return False
@@ -224,8 +224,8 @@ class MemberWatch:
                 return f"{node.machine} has {kept} and is assigned {sorted(assigned)}"
             if node.parts.moves.under_way:
                 return f"{node.machine} moves partitions between its directories"
-            cluster = node.parts.cluster
-            topics = {} if cluster is None else cluster.following.decided.topics
+            member = node.parts.member_parts
+            topics = {} if member is None else member.following.decided.topics
             for name, topic in topics.items():
                 for index, state in enumerate(topic.partitions):
                     if set(state.made_on) != set(state.replicas):

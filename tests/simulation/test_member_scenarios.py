@@ -57,7 +57,7 @@ def controllers(members: Members) -> list[int]:
     return [
         node.id
         for node in members.members
-        if node.parts and node.parts.cluster and node.parts.cluster.member.controller
+        if node.parts and node.parts.member_parts and node.parts.member_parts.member.controller
     ]
 
 

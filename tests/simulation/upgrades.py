@@ -28,9 +28,9 @@ class Upgrades:
 
     def look(self) -> None:
         for node in self._nodes:
-            if node.parts is None or node.parts.cluster is None:
+            if node.parts is None or node.parts.member_parts is None:
                 continue
-            unsupported = why_unsupported(node.parts.cluster.following.decided.features, node.running)
+            unsupported = why_unsupported(node.parts.member_parts.following.decided.features, node.running)
             if unsupported is not None:
                 raise self._judge.violated(f"{node.machine} follows what it cannot read: {unsupported}")
 

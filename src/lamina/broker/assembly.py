@@ -59,7 +59,7 @@ from lamina.storage import MemberStorage, StartError, Storage
 from lamina.store.producer_ids import LastBlock, ProducerIds
 
 if TYPE_CHECKING:
-    from lamina.broker.cluster_parts import ClusterParts
+    from lamina.broker.member_parts import MemberParts
     from lamina.broker.metadata.member import Member
     from lamina.broker.replication.replica_fetchers import ReplicaFetchers
     from lamina.peer.connector import Connector
@@ -142,7 +142,7 @@ def build_parts(
         upkeep=Upkeep(clocks, threads, logs.directories, logs.partitions),
         publisher=publisher,
         participant=deciding.participant,
-        cluster=member_parts,
+        member_parts=member_parts,
         fetchers=fetchers,
         metadata=metadata,
         producer_ids=coordination.producer_ids,
@@ -208,7 +208,7 @@ class _Deciding:
     """Who decides what the metadata is, and how other brokers are asked."""
 
     participant: "Alone | Member"
-    member_parts: "ClusterParts | None"
+    member_parts: "MemberParts | None"
     producer_ids: ProducerIds
     ask_for_markers: AskBroker
     ask_for_verification: AskBroker
@@ -229,9 +229,9 @@ def _build_member(
     on_fatal: Callable[[str], None],
     on_unregistered: Callable[[], None],
 ) -> _Deciding:
-    from lamina.broker.cluster_parts import build_cluster_parts
+    from lamina.broker.member_parts import build_member_parts
 
-    parts = build_cluster_parts(
+    parts = build_member_parts(
         ground.loop,
         ground.clocks,
         ground.threads,
@@ -362,6 +362,6 @@ def _build_serving(
 def _lease(storage: Storage | MemberStorage, clocks: Clocks) -> Lease:
     if not isinstance(storage, MemberStorage):
         return OwnCluster()
-    from lamina.broker.cluster_parts import SessionLease
+    from lamina.broker.member_parts import SessionLease
 
     return SessionLease(storage.database, clocks)

@@ -45,7 +45,7 @@ from lamina.storage import MemberStorage, StartError, Storage
 from lamina.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from lamina.broker.cluster_parts import ClusterParts
+    from lamina.broker.member_parts import MemberParts
     from lamina.broker.metadata.member import Member
     from lamina.broker.replication.replica_fetchers import ReplicaFetchers
 
@@ -69,8 +69,8 @@ class Parts:
     upkeep: Upkeep
     publisher: Publisher
     participant: "Alone | Member"
-    cluster: "ClusterParts | None"
-    """Of a member of a cluster."""
+    member_parts: "MemberParts | None"
+    """Those of a member of a cluster."""
     fetchers: "ReplicaFetchers | None"
     metadata: Metadata
     producer_ids: ProducerIdBlock
@@ -101,8 +101,8 @@ class Parts:
         highest_id, ends = -1, dict[TopicPartition, LogEnd]()
         async for partition in in_turns(list(self.partitions), self.clocks):
             log = partition.log
-            if self.cluster is not None:
-                self.cluster.check_leader_epoch(self.metadata.image, log)
+            if self.member_parts is not None:
+                self.member_parts.check_leader_epoch(self.metadata.image, log)
             highest_id = max(highest_id, log.producers.highest_id)
             if log.producers.invented_id is not None:
                 logger.warning(
@@ -110,7 +110,7 @@ class Parts:
                 )
             ends[partition.topic, partition.index] = LogEnd(log.epochs.latest, log.log_end_offset)
         self.producer_ids.start_above(highest_id)
-        if self.cluster is not None:
+        if self.member_parts is not None:
             await self.producer_ids.fill()
         await self.participant.serve(ends)
 
@@ -140,14 +140,14 @@ class Parts:
         if self.fetchers is not None:
             await self.fetchers.stop()
         await self.partitions.release_all(self.clocks)
-        if self.cluster is not None:
-            self.cluster.member.release_followers()
+        if self.member_parts is not None:
+            self.member_parts.member.release_followers()
 
     async def close(self) -> list[str]:
         """Finish changes, flush and close the logs. Returns why the stop was not clean, if it was not."""
         await self.participant.finish_changes()
-        if self.cluster is not None:
-            await self.cluster.leave()
+        if self.member_parts is not None:
+            await self.member_parts.leave()
         # While the directories are still locked.
         await self.read_leases.close()
         self.removal.stop()
@@ -166,8 +166,8 @@ class Parts:
         """Raises :class:`StorageError` where its disk fails; whatever happens, it is let go of."""
         count = closing_threads(self.metadata.settings[NUM_RECOVERY_THREADS_PER_DATA_DIR])
         # Else the next start would not tell that an unclean stop may have cost committed records.
-        is_marked = self.cluster is None or not self.cluster.following.is_stop_unanswered
-        epoch = None if self.cluster is None else self.cluster.member.broker_epoch
+        is_marked = self.member_parts is None or not self.member_parts.following.is_stop_unanswered
+        epoch = None if self.member_parts is None else self.member_parts.member.broker_epoch
         try:
             if directory.failure is None:
                 await self.upkeep.write_noted_high_watermarks(directory)

@@ -55,8 +55,8 @@ def start_periodic_work(parts: Parts, timers: Timers) -> None:
     timers.every(_READ_LEASES_INTERVAL_MS, parts.read_leases.end_due)
     # R9: a follower that is behind leaves after one to one and a half times the lag that it may have.
     timers.every(settings[REPLICA_LAG_TIME_MAX_MS] // 2, upkeep.shrink_in_sync)
-    if parts.cluster is not None and settings[AUTO_LEADER_REBALANCE_ENABLE]:
-        member, percentage = parts.cluster.member, settings[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE]
+    if parts.member_parts is not None and settings[AUTO_LEADER_REBALANCE_ENABLE]:
+        member, percentage = parts.member_parts.member, settings[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE]
         interval_ms = 1000 * settings[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
         timers.every(interval_ms, lambda: member.balance_leaders(percentage))
     timers.every(_OPENING_INTERVAL_MS, parts.participant.make_waiting)

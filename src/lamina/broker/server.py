@@ -236,15 +236,14 @@ class Server:
         subject = admin_subject(parts, listening, token, taken, advertised)
         admin = AdminListening(subject, bound_admin)
         undo.push_async_callback(admin.stop)
-        prober = None if parts.cluster is None else parts.cluster.prober()
+        prober = None if parts.member_parts is None else parts.member_parts.prober()
         timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)
         return _Shells(listening, admin, timers, loop_lag, prober)
 
     def _for_brokers(self, parts: Parts, bound: list[Bound]) -> list[Bound]:
         """The listener between brokers; clients may use it too."""
-        return (
-            [] if parts.cluster is None else [one for one in bound if one.listener.name == parts.cluster.listener_name]
-        )
+        member = parts.member_parts
+        return [] if member is None else [one for one in bound if one.listener.name == member.listener_name]
 
     def _broker(self, parts: Parts, bound: list[Bound]) -> Broker:
         endpoints = {listener.name: listener for listener in self._advertised(bound)}
@@ -288,8 +287,8 @@ class Server:
     async def _drain(self, parts: Parts, shells: _Shells) -> None:
         """Nobody new; who waits is answered; what is under way ends; then the logs are closed."""
         listening, loop = shells.listening, parts.loop
-        if parts.cluster is not None:
-            await parts.cluster.member.drain(self._settings[LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS] / 1000)
+        if parts.member_parts is not None:
+            await parts.member_parts.member.drain(self._settings[LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS] / 1000)
         listening.stop_accepting()
         shells.loop_lag.stop()
         parts.readiness.is_stopping = True

@@ -226,9 +226,9 @@ class Members:
 
     def probe(self) -> None:
         for process in self.up.values():
-            if process.parts.cluster is not None:
+            if process.parts.member_parts is not None:
                 with suppress(StoreError):
-                    process.parts.cluster.lease.session.probe()
+                    process.parts.member_parts.lease.session.probe()
 
     # Asking
 

@@ -129,7 +129,7 @@ def test_an_election_of_a_topic_that_was_made_anew_meanwhile_is_over(
     """The broker that answers may learn of all of it at once: the new topic has fewer partitions, and other epochs."""
     restart(members, 3)
     in_sync_again(members)
-    following = members.up[1].parts.cluster.following  # type: ignore[union-attr]
+    following = members.up[1].parts.member_parts.following  # type: ignore[union-attr]
     wait_until = following.wait_until
 
     async def made_anew(holds: Any) -> None:

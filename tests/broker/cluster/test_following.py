@@ -43,7 +43,7 @@ def test_an_older_controller_is_not_believed(new_members: NewMembers) -> None:
     members.start(1)
     members.stop(1)
     process = members.start(1)
-    following = process.parts.cluster.following  # type: ignore[union-attr]
+    following = process.parts.member_parts.following  # type: ignore[union-attr]
     image = following.decided
     assert image.controller_epoch == 2
     assert not members.finish(following._take(FollowResponse(1, 99, True, [b"{}"])))
@@ -59,8 +59,8 @@ def test_a_change_is_applied_to_its_end_though_the_question_that_brought_it_is_g
         members.start(node_id)
     assert members.controller().id == 1
     parts = members.up[2].parts
-    assert parts.cluster is not None
-    following, apply = parts.cluster.following, parts.publisher.apply
+    assert parts.member_parts is not None
+    following, apply = parts.member_parts.following, parts.publisher.apply
     ask = following._ask
     interrupted: list[Image] = []
 

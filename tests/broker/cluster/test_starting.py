@@ -236,10 +236,10 @@ def test_a_deletion_is_resumed_by_the_next_controller(new_members: NewMembers) -
 def test_nothing_is_proven_before_the_roles_are_taken(new_members: NewMembers) -> None:
     members = new_members()
     process = members.begin_start(1)
-    assert isinstance(process.parts.cluster.lease.session, Session)  # type: ignore[union-attr]
-    assert not process.parts.cluster.lease.is_proven()  # type: ignore[union-attr]
-    assert not process.parts.cluster.lease.was_proven()  # type: ignore[union-attr]
+    assert isinstance(process.parts.member_parts.lease.session, Session)  # type: ignore[union-attr]
+    assert not process.parts.member_parts.lease.is_proven()  # type: ignore[union-attr]
+    assert not process.parts.member_parts.lease.was_proven()  # type: ignore[union-attr]
     members.finish_start(process)
     members.probe()
-    assert process.parts.cluster.lease.is_proven()  # type: ignore[union-attr]
-    assert process.parts.cluster.lease.was_proven()  # type: ignore[union-attr]
+    assert process.parts.member_parts.lease.is_proven()  # type: ignore[union-attr]
+    assert process.parts.member_parts.lease.was_proven()  # type: ignore[union-attr]

@@ -120,10 +120,10 @@ def _print_for_a_person(started: Started, addresses: list[str]) -> None:
 def _by_purpose(started: Started, addresses: list[str]) -> tuple[list[_Listening], list[_Listening]]:
     """The listeners for clients, and the one between brokers where clients do not use it too."""
     listening = list(zip(started.bound, addresses, strict=True))
-    cluster = started.parts.cluster
-    if cluster is None or len(listening) == 1:
+    member = started.parts.member_parts
+    if member is None or len(listening) == 1:
         return listening, []
-    for_brokers = [one for one in listening if one[0].listener.name == cluster.listener_name]
+    for_brokers = [one for one in listening if one[0].listener.name == member.listener_name]
     return [one for one in listening if one not in for_brokers], for_brokers
 
 

@@ -81,7 +81,7 @@ class SessionLease:
 
 
 @dataclass(slots=True)
-class ClusterParts:
+class MemberParts:
     lease: SessionLease
     member: Member
     following: Following
@@ -168,7 +168,7 @@ class ClusterParts:
         await self.controller_link.close()
 
 
-def build_cluster_parts(
+def build_member_parts(
     loop: asyncio.AbstractEventLoop,
     clocks: Clocks,
     threads: Threads,
@@ -181,7 +181,7 @@ def build_cluster_parts(
     connector_for: Callable[[str], Connector] | None,
     on_fatal: Callable[[str], None],
     on_unregistered: Callable[[], None],
-) -> ClusterParts:
+) -> MemberParts:
     """``cluster`` has a :class:`SessionLease`."""
     lease, connector_for = cluster.lease, connector_for or PlainConnector
     assert isinstance(lease, SessionLease), "a member goes by its session"
@@ -243,7 +243,7 @@ def build_cluster_parts(
         node_id, lambda: cluster.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters
     )
     cluster.change_in_sync = in_sync_changes.want
-    return ClusterParts(
+    return MemberParts(
         lease,
         member,
         following,
