@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lamina.arrow.properties import ClientProperties, parse_properties
@@ -34,14 +34,21 @@ def produce(
     headers: Sequence[tuple[str, bytes | None]] | None = None,
     config: Mapping[str, str | int] | None = None,
 ) -> None:
+    errors: list[KafkaError] = []
+
+    def told(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            errors.append(error)
+
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **(config or {})})
     for number, (key, value) in enumerate(records):
         extra: dict[str, Any] = {} if timestamps is None else {"timestamp": timestamps[number]}
         if headers is not None:
             extra["headers"] = list(headers)
-        producer.produce(topic, value, key, partition=partition, **extra)
+        producer.produce(topic, value, key, partition=partition, on_delivery=told, **extra)
         producer.poll(0)
     assert producer.flush(60) == 0
+    assert not errors, errors[0]
 
 
 def transact(servers: str, topic: str, values: Iterable[bytes], *, commits: bool, partition: int = 0) -> None:
