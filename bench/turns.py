@@ -67,6 +67,8 @@ def measure(root: Path, entries: int, of: str) -> Iterator[Turn]:
                 for _ in range(asked.times):
                     client.send(asked.api_key, [asked.facts], asked.version)
                 yield Turn(of, asked.name, take_report(lamina.process_id, report)[0])
+        # What was made for the stop is no part of it.
+        take_report(lamina.process_id, report)
         lamina.stop()
         cpu_ns, name = json.loads(report.read_text())[0]
         yield Turn(of, "(the stop)", Callback(cpu_ns / 1e6, name))
