@@ -15,15 +15,19 @@ from uuid import UUID
 from lamina.arrow.cluster import describe_topics
 from lamina.arrow.errors import DataLoss
 from lamina.arrow.properties import ClientProperties
-from lamina.errors import CorruptMessage, OffsetOutOfRange, UnknownTopicOrPartition
+from lamina.errors import (
+    CorruptMessage,
+    OffsetOutOfRange,
+    RequestTimedOut,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.fetching import Fetched
-from lamina.peer.listing import EARLIEST
+from lamina.peer.listing import EARLIEST, EARLIEST_LOCAL
 from lamina.records.batch import walk
 
 DEFAULT_POLL_TIMEOUT_MS = 120_000
-_EMPTY_MEANS_NOTHING_LEFT = 5
-"""Empty responses in a row below the partition's end: nothing lies between here and there. Fewer may be a quota's."""
 
 
 class ReadFiles(StrEnum):
@@ -108,7 +112,7 @@ async def fetch_range(
 ) -> AsyncIterator[Chunk]:
     """The chunks of a range, each fetched when the one before it was taken."""
     loop = asyncio.get_running_loop()
-    at, empties, heard_at = asked.start, 0, loop.time()
+    at, is_local, heard_at = asked.start, False, loop.time()
     try:
         await _check_topic_id(cluster, asked)
         while at < asked.end:
@@ -128,15 +132,21 @@ async def fetch_range(
                 continue
             next_offset = _next_offset(fetched, asked, at)
             if next_offset > at:
-                begun_at, at, empties, heard_at = at, next_offset, 0, loop.time()
+                begun_at, at, is_local, heard_at = at, next_offset, False, loop.time()
                 aborted = [(one.producer_id, one.first_offset) for one in fetched.aborted_transactions]
                 yield Chunk(begun_at, fetched.records, aborted if properties.is_committed_only else None, asked.name)
                 continue
             bound = fetched.last_stable_offset if properties.is_committed_only else fetched.high_watermark
-            empties = empties + 1 if bound >= asked.end else 0
-            if empties == _EMPTY_MEANS_NOTHING_LEFT:
-                return
+            if bound >= asked.end:
+                if is_local:
+                    return  # The leader has nothing up to the end: it was compacted away.
+                is_local = await _is_local(cluster, asked, at)
             if (loop.time() - heard_at) * 1000 >= asked.poll_timeout_ms:
+                if bound >= asked.end:
+                    raise RequestTimedOut(
+                        f"{asked.name} gave nothing at offset {at} for {asked.poll_timeout_ms} ms, though it ends at "
+                        f"offset {bound}; where its records are in tiered storage, allow more time"
+                    )
                 _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for")
                 return
             if properties.fetch_max_wait_ms == 0:
@@ -160,6 +170,18 @@ async def _check_topic_id(cluster: ClusterClient, asked: RangeToFetch) -> None:
         raise UnknownTopicOrPartition(f"topic {asked.topic} does not exist")
     if topic.topic_id != asked.topic_id:
         raise DataLoss(f"data loss: topic {asked.topic} was deleted and made again (its topic id is another one)")
+
+
+async def _is_local(cluster: ClusterClient, asked: RangeToFetch, at: int) -> bool:
+    """Whether an empty response at an offset means that nothing is there, and not that tiered storage is slow.
+
+    False also where the brokers are too old to say.
+    """
+    try:
+        local_start = (await cluster.list_offset(asked.topic, asked.partition, EARLIEST_LOCAL)).offset
+    except UnsupportedVersion:
+        return False
+    return 0 <= local_start <= at
 
 
 async def _after_loss(cluster: ClusterClient, asked: RangeToFetch, at: int) -> int:

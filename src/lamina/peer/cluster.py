@@ -184,7 +184,7 @@ class ClusterClient:
     async def list_offset(
         self, topic: str, partition: int, timestamp_ms: int, *, isolation_level: int = READ_UNCOMMITTED
     ) -> ListedOffset:
-        """The first offset whose record is as young as a timestamp, or `EARLIEST` or `LATEST`."""
+        """The first offset whose record is as young as a timestamp, or one of those that `listing` names."""
 
         async def ask() -> ListedOffset:
             _, leader_epoch, connection = await self._routes.leader(topic, partition)

@@ -14,8 +14,11 @@ LATEST = -1
 the log end."""
 EARLIEST = -2
 """The timestamp that asks for the log start offset."""
+EARLIEST_LOCAL = -4
+"""The timestamp that asks for the first offset that the leader has on its own disk, not in tiered storage (KIP-405)."""
 
 _VERSIONS = range(4, 10)
+_FIRST_WITH_EARLIEST_LOCAL = 8
 _CONSUMER = -1
 
 
@@ -23,7 +26,7 @@ class ListedOffset(NamedTuple):
     offset: int
     """-1 where no record is as young as the timestamp."""
     timestamp_ms: int
-    """Of that record; -1 for `LATEST` and `EARLIEST`."""
+    """Of that record; -1 for an offset that was not asked for by a time."""
     leader_epoch: int
 
 
@@ -31,9 +34,10 @@ def list_one(
     topic: str, partition: int, leader_epoch: int, timestamp_ms: int, isolation_level: int, replica_id: int = _CONSUMER
 ) -> MessageCall:
     asked = {"partition_index": partition, "current_leader_epoch": leader_epoch, "timestamp": timestamp_ms}
+    first_version = _FIRST_WITH_EARLIEST_LOCAL if timestamp_ms == EARLIEST_LOCAL else _VERSIONS.start
     return MessageCall(
         LIST_OFFSETS,
-        _VERSIONS,
+        range(first_version, _VERSIONS.stop),
         replica_id=replica_id,
         isolation_level=isolation_level,
         topics=[{"name": topic, "partitions": [asked]}],
