@@ -1,5 +1,6 @@
 """Fetch responses as they are read by hand, beside the reader that is made from the schema."""
 
+from datetime import timedelta
 from typing import Any
 
 from fuzz.choices import Choices
@@ -30,6 +31,7 @@ def one(data: bytes) -> None:
 
 def _facts(response: FetchResponse, version: int) -> Any:
     return (
+        response.throttle_time_ms,
         (response.error_code, response.session_id) if version >= FIRST_WITH_SESSIONS else None,
         [
             (
@@ -48,6 +50,7 @@ def _facts(response: FetchResponse, version: int) -> Any:
 
 def _facts_by_schema(response: Any, version: int) -> Any:
     return (
+        response.throttle_time / timedelta(milliseconds=1),
         (response.error_code, response.session_id) if version >= FIRST_WITH_SESSIONS else None,
         [
             (

@@ -326,6 +326,21 @@ def test_an_error_that_stays_is_raised_at_once() -> None:
         run(scenario)
 
 
+def test_a_quota_of_the_broker_is_waited_for_however_long_it_takes() -> None:
+    async def scenario(loop: SkippingLoop) -> None:
+        throttled: Facts = {"throttle_time": 90_000, "responses": []}
+        async with ScriptedBroker({FETCH: then(throttled, fetch_answer())}) as broker:
+            Cluster(broker)
+            async with client(broker.address) as cluster:
+                begun = loop.time()
+                fetching = asyncio.create_task(cluster.fetch("orders", 0, 0, max_bytes=1000))
+                assert bytes((await loop.skip_until(fetching)).records) == b"records"
+                assert loop.time() - begun >= 90
+            assert broker.keys() == [METADATA, FETCH, FETCH]
+
+    run(scenario)
+
+
 def test_a_response_about_another_partition_is_one_error() -> None:
     async def scenario(_: SkippingLoop) -> None:
         async with ScriptedBroker({FETCH: then({})}) as broker:

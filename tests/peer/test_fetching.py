@@ -104,10 +104,10 @@ def test_what_one_partition_gave() -> None:
 )
 def test_a_response_about_something_else_is_one_error(topics: list[TopicFetched]) -> None:
     with pytest.raises(MalformedResponse, match="not about the one partition"):
-        partition_fetched(FetchResponse(0, 0, topics, ()))
+        partition_fetched(FetchResponse(0, 0, 0, topics, ()))
 
 
 def test_errors_of_the_response_and_of_its_partitions_are_found() -> None:
     call = fetch_one("orders", ID, 0, 5, 0, max_bytes=1, max_wait_ms=0, min_bytes=1, isolation_level=0)
     partitions = [PartitionFetched(0, 6, 0), PartitionFetched(1, 0, 0)]
-    assert list(call.errors(FetchResponse(70, 0, [TopicFetched("orders", None, partitions)], ()))) == [70, 6]
+    assert list(call.errors(FetchResponse(0, 70, 0, [TopicFetched("orders", None, partitions)], ()))) == [70, 6]

@@ -55,6 +55,7 @@ def test_what_was_written_is_read(
     frame = _frame(version, topics, endpoints, error_code)
     correlation_id, response = parse_fetch_response(version, frame)
     assert correlation_id == 7
+    assert response.throttle_time_ms == 5
     assert response.error_code == (error_code if version >= FIRST_WITH_SESSIONS else 0)
     assert response.session_id == (3 if version >= FIRST_WITH_SESSIONS else 0)
     assert response.topics == [_carried(version, topic) for topic in topics]
@@ -96,7 +97,7 @@ def test_garbage_is_malformed_or_a_response(version: int, garbage: bytes) -> Non
 
 def _frame(version: int, topics: Sequence[TopicFetched], endpoints: Sequence[NodeEndpoint], error_code: int) -> bytes:
     pieces: list[Sized] = encode_fetch_response(
-        version, 7, topics, 0, error_code=error_code, session_id=3, node_endpoints=endpoints
+        version, 7, topics, 5, error_code=error_code, session_id=3, node_endpoints=endpoints
     )
     return b"".join(cast(list[bytes], pieces))[SIZE_BYTES:]
 

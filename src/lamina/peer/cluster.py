@@ -43,6 +43,13 @@ class _LeaderMoved(Exception):
     """A broker told who leads now: the next attempt need not wait."""
 
 
+class _Throttled(Exception):
+    """A broker gives nothing for a while, because of a quota (KIP-219)."""
+
+    def __init__(self, throttle_time_ms: int) -> None:
+        self.seconds = throttle_time_ms / 1000
+
+
 class ClusterClient:
     """To be used as ``async with ClusterClient(…) as cluster``, on one event loop. Its end fails what is pending."""
 
@@ -138,7 +145,8 @@ class ClusterClient:
     ) -> Fetched:
         """What the leader has from an offset on; a batch larger than `max_bytes` is given whole if it is the first.
 
-        A broker answers one connection in order: what is asked of the same leader meanwhile waits behind this.
+        A broker answers one connection in order: what is asked of the same leader meanwhile waits behind this. The
+        time for which a quota holds a response back is no part of `api_timeout_ms`.
         """
 
         async def ask() -> Fetched:
@@ -157,12 +165,18 @@ class ClusterClient:
                 )
             )
             _check(response.error_code, topic, partition)
+            if response.throttle_time_ms > 0 and not response.topics:
+                raise _Throttled(response.throttle_time_ms)
             told = partition_fetched(response)
             self._follow_hint(topic, partition, told.current_leader, response.node_endpoints)
             _check(told.error_code, topic, partition)
             return fetched(told)
 
-        return await self._attempt(Leader(topic, partition), ask)
+        while True:
+            try:
+                return await self._attempt(Leader(topic, partition), ask)
+            except _Throttled as throttled:
+                await asyncio.sleep(throttled.seconds)
 
     async def produce(
         self, topic: str, partition: int, batches: Buffer, *, acks: int = ACKS_ALL, timeout_ms: int = 30_000

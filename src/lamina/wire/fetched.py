@@ -54,6 +54,7 @@ _unpack_diverging_epoch = Struct(">iq").unpack_from
 
 
 class FetchResponse(NamedTuple):
+    throttle_time_ms: int
     error_code: int
     session_id: int
     topics: list[TopicFetched]
@@ -78,6 +79,7 @@ def parse_fetch_response(api_version: int, frame: Buffer) -> tuple[int, FetchRes
 
 def _parse_flexible(api_version: int, data: memoryview, at: int) -> tuple[FetchResponse, int]:
     budget = [MAX_ELEMENTS]
+    (throttle_time_ms,) = _unpack_int32(data, at)
     error_code, session_id = _unpack_session(data, at + 4)
     count, at = read_uvarint(data, at + 10)
     topics = []
@@ -99,7 +101,7 @@ def _parse_flexible(api_version: int, data: memoryview, at: int) -> tuple[FetchR
     endpoints: tuple[NodeEndpoint, ...] = ()
     if api_version >= FIRST_WITH_NODE_ENDPOINTS and _NODE_ENDPOINTS_TAG in tags:
         endpoints = parse_node_endpoints(tags[_NODE_ENDPOINTS_TAG], budget)
-    return FetchResponse(error_code, session_id, topics, endpoints), at
+    return FetchResponse(throttle_time_ms, error_code, session_id, topics, endpoints), at
 
 
 def _read_partition(data: memoryview, at: int, budget: list[int]) -> tuple[PartitionFetched, int]:
@@ -137,6 +139,7 @@ def _read_hints(tags: dict[int, bytes]) -> tuple[DivergingEpoch | None, CurrentL
 def _parse_legacy(api_version: int, data: memoryview, at: int) -> tuple[FetchResponse, int]:
     budget = [MAX_ELEMENTS]
     error_code = session_id = 0
+    (throttle_time_ms,) = _unpack_int32(data, at)
     at += 4
     if api_version >= FIRST_WITH_SESSIONS:
         error_code, session_id = _unpack_session(data, at)
@@ -153,7 +156,7 @@ def _parse_legacy(api_version: int, data: memoryview, at: int) -> tuple[FetchRes
             partition, at = _read_legacy_partition(api_version, data, at, budget)
             partitions.append(partition)
         topics.append(TopicFetched(present(name), None, partitions))
-    return FetchResponse(error_code, session_id, topics, ()), at
+    return FetchResponse(throttle_time_ms, error_code, session_id, topics, ()), at
 
 
 def _read_legacy_partition(

@@ -33,7 +33,7 @@ def forgotten(request: FetchRequest) -> set[tuple[UUID | None, int]]:
 
 def answer(*keys: tuple[UUID, int], session_id: int = 9, error_code: int = 0) -> FetchResponse:
     topics = [TopicFetched(None, topic_id, [PartitionFetched(index, 0, 7)]) for topic_id, index in keys]
-    return FetchResponse(error_code, session_id, topics, ())
+    return FetchResponse(0, error_code, session_id, topics, ())
 
 
 def begun(session: FetchSessionHandler) -> FetchSessionHandler:
