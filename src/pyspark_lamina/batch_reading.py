@@ -13,7 +13,7 @@ from lamina.arrow.errors import ReadError
 from pyspark_lamina.columns import Field
 from pyspark_lamina.lookup import Lookup
 from pyspark_lamina.options import SourceOptions
-from pyspark_lamina.planning import ranges_within
+from pyspark_lamina.planning import on_loss, ranges_within
 from pyspark_lamina.ranges import as_tasks, read_rows
 from pyspark_lamina.sentences import in_one_sentence
 
@@ -43,5 +43,6 @@ def plan(lookup: Lookup, options: SourceOptions) -> list[InputPartition]:
     ends = lookup.offsets(end_positions)
     starts = lookup.offsets(start_positions)
     high_watermarks = lookup.high_watermarks(partitions)
-    ranges = ranges_within(starts, ends, log_starts, high_watermarks, fails_on_data_loss=options.fails_on_data_loss)
+    tell = on_loss(fails=options.fails_on_data_loss)
+    ranges = ranges_within(starts, ends, log_starts, high_watermarks, tell)
     return as_tasks(lookup.cut(ranges, options.bounds), topics, options, is_stream=False)

@@ -1,40 +1,42 @@
 """From what was asked for and what there is to ranges of offsets, and what is lost between the two.
 
-Owns the decisions of a plan: which offsets of which partitions, and whether records are missing. Loss is `DataLoss`,
-or, where it is tolerated, less to read. Pure. Must not know how anything is asked of a cluster.
+Owns the decisions of a plan: which offsets of which partitions, and whether records are missing. Loss is told to the
+caller's `OnLoss`; where that lets it pass, there is less to read. Pure. Must not know how anything is asked of a
+cluster.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterator
+from functools import partial
 from math import ceil
 
 from lamina.arrow.cutting import OffsetRange
-from lamina.arrow.errors import DataLoss
+from lamina.arrow.losses import Loss, OnLoss, fail, warn
 from lamina.topic_partition import TopicPartition
-from pyspark_lamina.offsets import Offsets, name_of, names_of
+from pyspark_lamina.offsets import Offsets, name_of
 
 _ADVICE = (
-    "records may have been deleted by retention, or the topic was deleted; failOnDataLoss=false reads what is left"
+    "; records may have been deleted by retention, or the topic was deleted; failOnDataLoss=false reads what is left"
 )
 
 
-def lost(reason: str) -> DataLoss:
-    return DataLoss(f"data loss: {reason}; {_ADVICE}")
+def on_loss(*, fails: bool) -> OnLoss:
+    return partial(fail, advice=_ADVICE) if fails else warn
 
 
 def ranges_within(
-    starts: Offsets, ends: Offsets, log_starts: Offsets, log_ends: Offsets, *, fails_on_data_loss: bool
+    starts: Offsets, ends: Offsets, log_starts: Offsets, log_ends: Offsets, on_loss: OnLoss
 ) -> dict[TopicPartition, OffsetRange]:
     """Those that are not empty, of a query that ends."""
     found = {}
     for where, asked_start in starts.items():
-        start, end = asked_start, ends[where]
+        name, start, end = name_of(where), asked_start, ends[where]
         if end > log_ends[where]:
-            if fails_on_data_loss:
-                raise lost(f"{name_of(where)} ends at offset {log_ends[where]}, and {end} was asked for")
+            reason = f"{name} ends at offset {log_ends[where]}, and {end} was asked for"
+            on_loss(Loss(name, reason, max(start, log_ends[where]), end))
             end = log_ends[where]
         if start < log_starts[where] and start < end:
-            if fails_on_data_loss:
-                raise lost(f"{name_of(where)} begins at offset {log_starts[where]}, and {start} was asked for")
+            reason = f"{name} begins at offset {log_starts[where]}, and {start} was asked for"
+            on_loss(Loss(name, reason, start, min(log_starts[where], end)))
             start = log_starts[where]
         if start < end:
             found[where] = OffsetRange(start, end)
@@ -42,28 +44,30 @@ def ranges_within(
 
 
 def initial_offsets(
-    asked: Offsets, log_starts: Offsets, log_ends: Offsets, *, fails_on_data_loss: bool
+    asked: Offsets, log_starts: Offsets, log_ends: Offsets, on_loss: OnLoss
 ) -> dict[TopicPartition, int]:
     """Where a new stream begins."""
     found = {}
     for where, offset in asked.items():
         within = min(max(offset, log_starts[where]), log_ends[where])
-        if within != offset and fails_on_data_loss:
+        if within != offset:
             limits = f"holds offsets from {log_starts[where]} to {log_ends[where]}"
-            raise lost(f"{name_of(where)} {limits}, and {offset} was asked for")
+            reason = f"{name_of(where)} {limits}, and {offset} was asked for"
+            on_loss(Loss(name_of(where), reason, offset, max(offset, within)))
         found[where] = within
     return found
 
 
-def check_loss(reached: Offsets, latest: Offsets, made_again: Iterable[str]) -> None:
-    """Raises `DataLoss` where a stream cannot go on as if nothing had happened."""
-    if gone := reached.keys() - latest.keys():
-        raise lost(f"{names_of(gone)} cannot be found any more")
-    for topic in made_again:
-        raise lost(f"topic {topic} was deleted and made again (its topic id is another one)")
+def losses_since(reached: Offsets, latest: Offsets, made_again: Collection[str]) -> Iterator[Loss]:
+    """Why a stream cannot go on as if nothing had happened."""
     for where, offset in reached.items():
-        if latest[where] < offset:
-            raise lost(f"{name_of(where)} ends at offset {latest[where]}, and the query has come to {offset}")
+        name = name_of(where)
+        if where not in latest:
+            yield Loss(name, f"{name} cannot be found any more", offset)
+        elif where[0] in made_again:
+            yield Loss(name, f"topic {where[0]} was deleted and made again (its topic id is another one)", offset)
+        elif latest[where] < offset:
+            yield Loss(name, f"{name} ends at offset {latest[where]}, and the query has come to {offset}", offset)
 
 
 def partitions_from_their_start(reached: Offsets, latest: Offsets, begun_anew: Offsets) -> set[TopicPartition]:

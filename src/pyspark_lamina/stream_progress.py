@@ -11,17 +11,18 @@ from lamina.arrow.cluster import Topic
 from lamina.arrow.counting import Allowance
 from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.errors import ReadError
+from lamina.arrow.losses import Loss
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.topic_partition import TopicPartition
 from pyspark_lamina.lookup import Lookup
 from pyspark_lamina.offsets import Offsets, name_of
 from pyspark_lamina.options import SourceOptions
 from pyspark_lamina.planning import (
-    check_loss,
     count_between,
     initial_offsets,
     limit_offsets,
-    lost,
+    losses_since,
+    on_loss,
     partitions_from_their_start,
     ranges_between,
 )
@@ -38,6 +39,8 @@ class StreamProgress:
         self._topic_ids: dict[str, UUID | None] = {}
         self._begun_anew: dict[TopicPartition, int] = {}
         """How far partitions had been read in an earlier life, where that loss is tolerated."""
+        self._told: set[Loss] = set()
+        """Which losses have been told since the last batch ended: the engine asks again and again."""
         self._pinned: dict[TopicPartition, int] | None = None
         self._reached: Offsets | None = None
         self._turn = 0
@@ -55,7 +58,7 @@ class StreamProgress:
         log_starts = self._lookup.starts(partitions)
         offsets = self._lookup.offsets(positions)
         log_ends = self._lookup.high_watermarks(partitions)
-        return initial_offsets(offsets, log_starts, log_ends, fails_on_data_loss=self._options.fails_on_data_loss)
+        return initial_offsets(offsets, log_starts, log_ends, self._tell)
 
     def pin(self) -> None:
         """From now on there is nothing beyond what is there now."""
@@ -79,9 +82,8 @@ class StreamProgress:
         """Of a batch that begins now, or is done again after a failure."""
         topics = self._lookup.topics()
         there = {where: offset for where, offset in end.items() if _is_in(where, topics)}
-        if self._options.fails_on_data_loss:
-            check_loss(reached, there, [])
-            check_loss(end, there, [])
+        for loss in losses_since({**dict.fromkeys(end, 0), **reached}, there, []):
+            self._tell(loss)
         return ranges_between(self._starts(reached, there), there)
 
     def _find_latest(self, reached: Offsets) -> dict[TopicPartition, int]:
@@ -92,10 +94,10 @@ class StreamProgress:
         made_again = [
             topic.name for topic in topics.values() if self._topic_ids.get(topic.name) not in (None, topic.topic_id)
         ]
-        if self._options.fails_on_data_loss:
-            check_loss(reached, latest, made_again)
-            if missing := self._options.selection.missing(topics):
-                raise ReadError(f"there is no {missing[0]}")
+        for loss in losses_since(reached, latest, made_again):
+            self._tell(loss)
+        if self._options.fails_on_data_loss and (missing := self._options.selection.missing(topics)):
+            raise ReadError(f"there is no {missing[0]}")
         self._begun_anew.update((where, offset) for where, offset in reached.items() if where[0] in made_again)
         self._topic_ids |= {topic.name: topic.topic_id for topic in topics.values()}
         return latest
@@ -104,8 +106,9 @@ class StreamProgress:
         from_start = partitions_from_their_start(reached, end, self._begun_anew)
         found = self._lookup.starts(from_start) if from_start else {}
         for where, offset in found.items():
-            if offset > 0 and self._options.fails_on_data_loss:
-                raise lost(f"{name_of(where)} is new to the query and begins at offset {offset}, not 0")
+            if offset > 0:
+                reason = f"{name_of(where)} is new to the query and begins at offset {offset}, not 0"
+                self._tell(Loss(name_of(where), reason, 0, offset))
         return {**{where: reached[where] for where in end if where in reached}, **found}
 
     def _limit(self, reached: Offsets, starts: Offsets) -> dict[TopicPartition, int]:
@@ -134,8 +137,15 @@ class StreamProgress:
             return
         self._reached = dict(reached)
         self._begun_anew.clear()
+        self._told.clear()
         if self._options.commit_group is not None and reached:
             self._lookup.commit(self._options.commit_group, reached)
+
+    def _tell(self, loss: Loss) -> None:
+        """Raises `DataLoss` where it is not tolerated."""
+        if loss not in self._told:
+            on_loss(fails=self._options.fails_on_data_loss)(loss)
+            self._told.add(loss)
 
     def _rest(self) -> None:
         if self._idle_since_ms is not None:

@@ -140,7 +140,9 @@ def test_a_broker_that_restarts_in_the_middle_is_found_again(own_broker: Start) 
 # What is wrong is one sentence
 
 
-def test_what_was_deleted_before_the_start_is_data_loss(broker: BrokerProcess, topic: str) -> None:
+def test_what_was_deleted_before_the_start_is_data_loss(
+    broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
@@ -156,14 +158,23 @@ def test_what_was_deleted_before_the_start_is_data_loss(broker: BrokerProcess, t
         list(read_range(client(broker.address), asked, ["offset"]))
     (found,) = read_range(client(broker.address), replace(asked, tolerates_loss=True), ["offset"])
     assert found.column("offset").to_pylist() == list(range(4, 10))
+    reason = f"{topic}-0 begins at offset 4, and 2 was asked for"
+    assert caplog.messages == [f"data loss: {reason}; skipped offsets 2 to 3 of {topic}-0"]
 
 
-def test_an_end_that_is_never_reached_is_data_loss_after_a_while(broker: BrokerProcess, topic: str) -> None:
+def test_an_end_that_is_never_reached_is_data_loss_after_a_while(
+    broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
     create(broker.address, topic)
     produce(broker.address, topic, numbered(3))
     asked = RangeToFetch(topic, 0, 0, 9, poll_timeout_ms=1)
     with pytest.raises(DataLoss, match=f"^data loss: {topic}-0 ends at offset 3, and 9 was asked for"):
         list(read_range(client(broker.address), asked, ["offset"]))
+    (found,) = read_range(client(broker.address), replace(asked, tolerates_loss=True), ["offset"])
+    assert found.num_rows == 3
+    assert caplog.messages == [
+        f"data loss: {topic}-0 ends at offset 3, and 9 was asked for; skipped offsets 3 to 8 of {topic}-0"
+    ]
 
 
 def test_a_topic_made_again_is_not_read_under_its_old_id(broker: BrokerProcess, topic: str) -> None:

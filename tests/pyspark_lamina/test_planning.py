@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.arrow.errors import DataLoss, ReadError
-from pyspark_lamina.offsets import from_checkpoint, to_json
+from lamina.arrow.losses import Loss
+from pyspark_lamina.offsets import Offsets, from_checkpoint, to_json
 from pyspark_lamina.planning import (
-    check_loss,
     count_between,
     initial_offsets,
     limit_offsets,
+    losses_since,
+    on_loss,
     partitions_from_their_start,
     ranges_between,
     ranges_within,
@@ -19,45 +21,63 @@ from pyspark_lamina.planning import (
 A, B, C = ("t", 0), ("t", 1), ("t", 2)
 
 
+STRICT = on_loss(fails=True)
+
+
 def test_ranges_without_offsets_are_left_out() -> None:
-    found = ranges_within(
-        {A: 2, B: 5, C: 9}, {A: 4, B: 5, C: 3}, {A: 0, B: 5, C: 0}, {A: 9, B: 5, C: 9}, fails_on_data_loss=True
-    )
+    found = ranges_within({A: 2, B: 5, C: 9}, {A: 4, B: 5, C: 3}, {A: 0, B: 5, C: 0}, {A: 9, B: 5, C: 9}, STRICT)
     assert found == {A: (2, 4)}
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "sentence"),
-    [(3, 9, "t-0 begins at offset 5, and 3 was asked for"), (5, 11, "t-0 ends at offset 10, and 11 was asked for")],
+    ("start", "end", "sentence", "skipped"),
+    [
+        (3, 9, "t-0 begins at offset 5, and 3 was asked for", "skipped offsets 3 to 4 of t-0"),
+        (5, 11, "t-0 ends at offset 10, and 11 was asked for", "skipped offset 10 of t-0"),
+        (12, 15, "t-0 ends at offset 10, and 15 was asked for", "skipped offsets 12 to 14 of t-0"),
+        (1, 3, "t-0 begins at offset 5, and 1 was asked for", "skipped offsets 1 to 2 of t-0"),
+    ],
 )
-def test_what_is_not_there_is_lost_or_left_out(start: int, end: int, sentence: str) -> None:
+def test_what_is_not_there_is_lost_or_left_out(start: int, end: int, sentence: str, skipped: str) -> None:
     with pytest.raises(DataLoss, match=rf"^data loss: {sentence}; .*failOnDataLoss=false reads what is left$"):
-        ranges_within({A: start}, {A: end}, {A: 5}, {A: 10}, fails_on_data_loss=True)
-    found = ranges_within({A: start}, {A: end}, {A: 5}, {A: 10}, fails_on_data_loss=False)
-    assert found == {A: (max(start, 5), min(end, 10))}
+        ranges_within({A: start}, {A: end}, {A: 5}, {A: 10}, STRICT)
+    losses: list[Loss] = []
+    found = ranges_within({A: start}, {A: end}, {A: 5}, {A: 10}, losses.append)
+    assert found == ({A: (max(start, 5), min(end, 10))} if max(start, 5) < min(end, 10) else {})
+    assert [(loss.reason, loss.skipped) for loss in losses] == [(sentence, skipped)]
 
 
 def test_a_range_before_the_log_start_that_is_empty_loses_nothing() -> None:
-    assert ranges_within({A: 3}, {A: 3}, {A: 5}, {A: 10}, fails_on_data_loss=True) == {}
+    assert ranges_within({A: 3}, {A: 3}, {A: 5}, {A: 10}, STRICT) == {}
 
 
 def test_a_stream_begins_within_the_log() -> None:
     asked = {A: 0, B: 30, C: 7}
     limits = dict.fromkeys(asked, 5), dict.fromkeys(asked, 20)
-    assert initial_offsets(asked, *limits, fails_on_data_loss=False) == {A: 5, B: 20, C: 7}
+    losses: list[Loss] = []
+    assert initial_offsets(asked, *limits, losses.append) == {A: 5, B: 20, C: 7}
+    assert [loss.skipped for loss in losses] == ["skipped offsets 0 to 4 of t-0", "skipped nothing"]
     with pytest.raises(DataLoss, match=r"^data loss: t-0 holds offsets from 5 to 20, and 0 was asked for"):
-        initial_offsets(asked, *limits, fails_on_data_loss=True)
-    assert initial_offsets({C: 20}, *limits, fails_on_data_loss=True) == {C: 20}
+        initial_offsets(asked, *limits, STRICT)
+    assert initial_offsets({C: 20}, *limits, STRICT) == {C: 20}
 
 
 def test_a_stream_notices_what_is_gone() -> None:
-    check_loss({A: 5}, {A: 5, B: 3}, [])
-    with pytest.raises(DataLoss, match=r"^data loss: t-1 cannot be found any more"):
-        check_loss({A: 5, B: 0}, {A: 9}, [])
-    with pytest.raises(DataLoss, match=r"^data loss: t-0 ends at offset 4, and the query has come to 5"):
-        check_loss({A: 5}, {A: 4}, [])
-    with pytest.raises(DataLoss, match=r"^data loss: topic t was deleted and made again"):
-        check_loss({A: 5}, {A: 9}, ["t"])
+    def told(reached: Offsets, latest: Offsets, *made_again: str) -> list[tuple[str, str]]:
+        return [(loss.reason, loss.skipped) for loss in losses_since(reached, latest, made_again)]
+
+    skipped = "skipped t-0 from offset 5 on"
+    assert told({A: 5}, {A: 5, B: 3}) == []
+    assert told({A: 5, B: 0}, {B: 9}) == [("t-0 cannot be found any more", skipped)]
+    assert told({A: 5}, {A: 4}) == [("t-0 ends at offset 4, and the query has come to 5", skipped)]
+    again = "topic t was deleted and made again (its topic id is another one)"
+    assert told({A: 5}, {A: 9}, "t") == [(again, skipped)]
+
+
+def test_a_loss_that_is_tolerated_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert ranges_within({A: 3}, {A: 9}, {A: 5}, {A: 10}, on_loss(fails=False)) == {A: (5, 9)}
+    sentence = "data loss: t-0 begins at offset 5, and 3 was asked for; skipped offsets 3 to 4 of t-0"
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", sentence)]
 
 
 def test_new_partitions_and_those_made_again_are_read_from_their_start() -> None:

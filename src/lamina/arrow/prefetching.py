@@ -14,6 +14,7 @@ from uuid import UUID
 
 from lamina.arrow.cluster import describe_topics
 from lamina.arrow.errors import DataLoss
+from lamina.arrow.losses import Loss, fail, warn
 from lamina.arrow.properties import ClientProperties
 from lamina.errors import (
     CorruptMessage,
@@ -147,19 +148,20 @@ async def fetch_range(
                         f"{asked.name} gave nothing at offset {at} for {asked.poll_timeout_ms} ms, though it ends at "
                         f"offset {bound}; where its records are in tiered storage, allow more time"
                     )
-                _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for")
+                _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for", max(at, bound))
                 return
             if properties.fetch_max_wait_ms == 0:
                 await asyncio.sleep(properties.limits.retry_backoff_ms / 1000)
     except UnknownTopicOrPartition:
-        _lost(asked, "does not exist any more")
+        _lost(asked, "does not exist any more", at)
 
 
-def _lost(asked: RangeToFetch, reason: str) -> None:
-    if not asked.tolerates_loss:
-        raise DataLoss(
-            f"data loss: {asked.name} {reason}; records may have been deleted by retention, or the topic was deleted"
-        ) from None
+def _lost(asked: RangeToFetch, reason: str, start: int, end: int | None = None) -> None:
+    loss = Loss(asked.name, f"{asked.name} {reason}", start, asked.end if end is None else end)
+    if asked.tolerates_loss:
+        warn(loss)
+    else:
+        fail(loss, "; records may have been deleted by retention, or the topic was deleted")
 
 
 async def _check_topic_id(cluster: ClusterClient, asked: RangeToFetch) -> None:
@@ -188,9 +190,9 @@ async def _after_loss(cluster: ClusterClient, asked: RangeToFetch, at: int) -> i
     """Where to go on; records before the log start, or beyond the end, are lost."""
     log_start = (await cluster.list_offset(asked.topic, asked.partition, EARLIEST)).offset
     if log_start > at:
-        _lost(asked, f"begins at offset {log_start}, and {at} was asked for")
+        _lost(asked, f"begins at offset {log_start}, and {at} was asked for", at, min(log_start, asked.end))
         return log_start
-    _lost(asked, f"ends before offset {at}, which was asked for")
+    _lost(asked, f"ends before offset {at}, which was asked for", at)
     return asked.end
 
 
