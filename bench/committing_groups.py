@@ -1,8 +1,10 @@
 """Many consumer groups that stay alive and commit through whatever happens to the brokers, and what they were told.
 
-Each group has one member (KIP-848), which takes whatever partitions it is given and commits a number that grows. An
-error that a client retries is counted; any other one is a failure. In the end every group must find the last number
-that it was told to be committed, or one that it tried to commit after that. Must not know what happens to the brokers.
+Each group has one member (KIP-848), which takes whatever partitions it is given and commits a number that grows. Its
+heartbeats go over connections of their own, and wait behind no commit. An error that a client retries is counted; any
+other one is a failure, as is a group that forgets a member within its session. One that no heartbeat of came through
+for longer joins again. In the end every group must find the last number that it was told to be committed, or one that
+it tried to commit after that. Must not know what happens to the brokers.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-from lamina.errors import KafkaError, error_from_code
+from lamina.errors import ErrorCode, KafkaError, UnknownMemberId, error_from_code
 from lamina.peer.addresses import parse_bootstrap
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
@@ -27,6 +30,8 @@ from lamina.peer.retries import is_retriable
 from lamina.peer.target import Coordinator, CoordinatorType
 
 PAUSE_SECONDS = 1.0
+SESSION_SECONDS = 45.0
+"""As ``group.consumer.session.timeout.ms`` is by default."""
 _HEARTBEAT, _OFFSET_COMMIT, _OFFSET_FETCH = 68, 8, 9
 _TIMEOUT = timedelta(seconds=45)
 _UNCHANGED = timedelta(milliseconds=-1)
@@ -41,17 +46,22 @@ class Told:
     commits: int = 0
     retried: int = 0
     """Errors that pass by themselves; those that the client itself has retried do not count."""
+    rejoined: int = 0
+    """Members that were out of their group, because for a whole session no heartbeat of theirs came through."""
     longest_wait_seconds: float = 0.0
     """Of one commit, from the first attempt on."""
     failures: list[str] = field(default_factory=list)
 
 
 class _Member:
-    def __init__(self, cluster: ClusterClient, group: str, topic: str, told: Told) -> None:
+    def __init__(
+        self, cluster: ClusterClient, for_heartbeats: ClusterClient, group: str, topic: str, told: Told
+    ) -> None:
         self.acked = -1
         """The last number that was told to be committed."""
         self.tried = -1
         self._cluster = cluster
+        self._for_heartbeats = for_heartbeats
         self._group = group
         self._topic = topic
         self._told = told
@@ -60,23 +70,48 @@ class _Member:
         self._owned: Sequence[Any] | None = ()
         """What is told with the next heartbeat."""
         self._beat_at = 0.0
+        self._heard_at = 0.0
+        """When the last heartbeat was sent that was answered."""
+        self._has_failed = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        while not stopping.is_set():
+        await asyncio.gather(self._again(self._beat_if_due, stopping), self._again(self._commit, stopping))
+
+    async def _again(self, step: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
+        while not stopping.is_set() and not self._has_failed:
+            member_id = self._member_id
             try:
-                if time.monotonic() >= self._beat_at:
-                    await self._heartbeat()
-                await self._commit()
+                await step()
+            except UnknownMemberId as error:
+                if member_id == self._member_id:
+                    self._forgotten(error)
             except KafkaError as error:
-                if not is_retriable(error):
-                    self._told.failures.append(f"{self._group}: {error}")
-                    return
-                self._told.retried += 1
+                if is_retriable(error) or error.code == ErrorCode.STALE_MEMBER_EPOCH:
+                    self._told.retried += 1
+                else:
+                    self._fail(str(error))
             await asyncio.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))
 
+    def _forgotten(self, error: UnknownMemberId) -> None:
+        silent_seconds = time.monotonic() - self._heard_at
+        if is_within_session(silent_seconds):
+            self._fail(f"{error}, {silent_seconds:.1f} s after a heartbeat")
+            return
+        self._told.rejoined += 1
+        self._member_id, self._epoch, self._owned, self._beat_at = "", _JOIN_EPOCH, (), 0.0
+
+    def _fail(self, why: str) -> None:
+        self._told.failures.append(f"{self._group}: {why}")
+        self._has_failed = True
+
+    async def _beat_if_due(self) -> None:
+        if time.monotonic() >= self._beat_at:
+            await self._heartbeat()
+
     async def _heartbeat(self) -> None:
-        is_joining = self._epoch == _JOIN_EPOCH
-        told = await self._ask(
+        is_joining, sent_at = self._epoch == _JOIN_EPOCH, time.monotonic()
+        told = await self._for_heartbeats.request(
+            self._coordinator,
             MessageCall(
                 _HEARTBEAT,
                 range(1),
@@ -89,11 +124,12 @@ class _Member:
                 subscribed_topic_names=[self._topic] if is_joining else None,
                 server_assignor=None,
                 topic_partitions=self._owned,
-            )
+            ),
         )
         if told.error_code:
             raise error_from_code(told.error_code, told.error_message or "ConsumerGroupHeartbeat")
         self._member_id, self._epoch, self._owned = told.member_id, told.member_epoch, None
+        self._heard_at = sent_at
         self._beat_at = time.monotonic() + told.heartbeat_interval.total_seconds()
         if told.assignment is not None:
             self._owned = [
@@ -102,6 +138,8 @@ class _Member:
             self._beat_at = 0.0
 
     async def _commit(self) -> None:
+        if self._epoch == _JOIN_EPOCH:
+            return
         self.tried += 1
         number, began = self.tried, time.monotonic()
         partition = {
@@ -146,7 +184,16 @@ class _Member:
             self._told.failures.append(f"{self._group} committed {self.acked}, and finds {found}")
 
     async def _ask(self, call: MessageCall) -> Any:
-        return await self._cluster.request(Coordinator(CoordinatorType.GROUP, self._group), call)
+        return await self._cluster.request(self._coordinator, call)
+
+    @property
+    def _coordinator(self) -> Coordinator:
+        return Coordinator(CoordinatorType.GROUP, self._group)
+
+
+def is_within_session(silent_seconds: float) -> bool:
+    """Whether a group must still know a member of which the last heartbeat was sent so long ago."""
+    return silent_seconds < SESSION_SECONDS
 
 
 def is_lost(acked: int, tried: int, found: int) -> bool:
@@ -183,8 +230,12 @@ class CommittingGroups:
             self._loop.close()
 
     async def _live(self) -> None:
-        connector = PlainConnector("committing-groups")
-        async with ClusterClient(parse_bootstrap(self._bootstrap), connector, random.random, _LIMITS) as cluster:
-            members = [_Member(cluster, group, topic, self.told) for group, topic in self._wanted]
+        connector, bootstrap = PlainConnector("committing-groups"), parse_bootstrap(self._bootstrap)
+        async with AsyncExitStack() as open_:
+            cluster, for_heartbeats = [
+                await open_.enter_async_context(ClusterClient(bootstrap, connector, random.random, _LIMITS))
+                for _ in range(2)
+            ]
+            members = [_Member(cluster, for_heartbeats, group, topic, self.told) for group, topic in self._wanted]
             await asyncio.gather(*(member.run(self._stopping) for member in members))
             await asyncio.gather(*(member.check() for member in members))

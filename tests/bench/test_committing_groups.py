@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from bench.committing_groups import CommittingGroups, is_lost
+from bench.committing_groups import SESSION_SECONDS, CommittingGroups, is_lost, is_within_session
 from tests.broker.process import BrokerProcess, eventually
 
 
@@ -18,3 +18,8 @@ def test_groups_commit_until_they_are_stopped_and_find_what_they_committed(broke
 @pytest.mark.parametrize(("found", "lost"), [(6, True), (7, False), (9, False), (10, True), (-1, True)])
 def test_what_was_acknowledged_or_tried_later_is_found(found: int, lost: bool) -> None:
     assert is_lost(acked=7, tried=9, found=found) is lost
+
+
+def test_a_group_may_forget_a_member_after_a_session_without_a_heartbeat_and_not_before() -> None:
+    assert is_within_session(SESSION_SECONDS - 1)
+    assert not is_within_session(SESSION_SECONDS + 1)
