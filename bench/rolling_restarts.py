@@ -100,7 +100,13 @@ class Load:
     def __init__(self, brokers: ThreeBrokers, size: Size, story: Story) -> None:
         bootstrap, names = brokers.bootstrap, size.compacted
         self.producer = VerifiableProducer(
-            bootstrap, KEPT, size.kept_partitions, per_second=size.records_per_second, value_bytes=VALUE_BYTES
+            bootstrap,
+            KEPT,
+            size.kept_partitions,
+            per_second=size.records_per_second,
+            value_bytes=VALUE_BYTES,
+            # One for each partition: a slow machine sets the pace, and no record waits for ever.
+            most_unanswered=size.kept_partitions,
         )
         self.consumer = VerifiableConsumer(bootstrap, KEPT, size.kept_partitions)
         self.groups = CommittingGroups(bootstrap, size.groups, [KEPT, *names])
@@ -257,6 +263,7 @@ def main() -> str | None:
         "offsets committed": told.commits,
         "longest wait of a commit in s": round(told.longest_wait_seconds, 2),
         "retriable errors that groups saw": told.retried,
+        "members that were silent for a whole session": told.rejoined,
         "wrong": wrong,
     }
     if options.json:

@@ -39,8 +39,13 @@ class VerifiableProducer:
         now_ms: Now = monotonic_ms,
         per_second: int = PER_SECOND,
         value_bytes: int = 0,
+        most_unanswered: int | None = None,
         **configs: Any,
     ) -> None:
+        """``most_unanswered``: how many records may be under way, where the brokers may be slower than ``per_second``.
+
+        librdkafka serves partitions in no fair order: of those that are behind some would wait until they time out.
+        """
         self.errors: list[str] = []
         self.name = name
         self.sends: list[Send] = []
@@ -51,6 +56,7 @@ class VerifiableProducer:
         self._per_second = per_second
         self._value_bytes = value_bytes
         """At least: blanks follow the number. Who reads leaves them out."""
+        self._most_unanswered = most_unanswered
         self._acked = 0
         self._producer = Producer(
             {
@@ -126,8 +132,14 @@ class VerifiableProducer:
             due = int((self._now_ms() - began_ms) * self._per_second / 1000)
             # What a busy machine made late is not caught up with all at once.
             for _ in range(min(due - len(self.sends), self._per_second // 10)):
+                if self._most_unanswered is not None and self._unanswered >= self._most_unanswered:
+                    break
                 self._send()
             self._producer.poll(0)
+
+    @property
+    def _unanswered(self) -> int:
+        return len(self.sends) - self._acked - len(self.errors)
 
     def _send(self) -> None:
         number = len(self.sends)
