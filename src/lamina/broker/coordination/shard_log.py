@@ -44,23 +44,23 @@ class ShardLog(Generic[R]):
         self.format = record_format
         self._threads = threads
         self.leader_epoch = partition.leader_epoch
+        self._leadership = partition.leadership
         self._end_at_election = partition.log.log_end_offset
 
     @property
     def name(self) -> str:
         return self.partition.log.name
 
-    # Office
+    # Term
 
     @property
-    def is_in_office(self) -> bool:
-        """Whether this broker leads and no other has led since: between two epochs that follow each other none has."""
-        leader = self.partition.leader
-        return leader is not None and self.leader_epoch <= leader.epoch <= self.leader_epoch + 1
+    def is_active(self) -> bool:
+        """Whether this broker leads, and no other has led since the term began."""
+        return self.partition.leads_since(self._leadership)
 
     def goes_on(self) -> bool:
         """Whether this broker was elected again before anybody else; if so, this log is the new epoch's too."""
-        if not self.is_in_office:
+        if not self.is_active:
             return False
         self.leader_epoch = self.partition.leader_epoch
         return True
@@ -85,7 +85,7 @@ class ShardLog(Generic[R]):
         batch of a producer's raises its error too, before anything was written: INVALID_PRODUCER_EPOCH, or
         INVALID_TXN_STATE if it would begin a transaction and ``verification`` does not let it.
         """
-        if not self.is_in_office:
+        if not self.is_active:
             raise self._no_more()
         self.partition.check_in_sync()
         for batch in self._batches(records, producer, now_ms, is_atomic=is_atomic):
@@ -126,7 +126,7 @@ class ShardLog(Generic[R]):
     def is_committed(self) -> bool:
         """Whether all that is in the log is committed, in this term."""
         partition = self.partition
-        return self.is_in_office and partition.log.failure is None and partition.is_committed()
+        return self.is_active and partition.log.failure is None and partition.is_committed()
 
     def when_committed(self, waiter: Waiter) -> Callable[[], None]:
         """Tell ``waiter`` when all that is in the log now is committed, at once where it already is.
@@ -136,7 +136,7 @@ class ShardLog(Generic[R]):
         """
 
         def committed(error: KafkaError | None) -> None:
-            waiter(self._no_more() if error is None and not self.is_in_office else error)
+            waiter(self._no_more() if error is None and not self.is_active else error)
 
         self.partition.when_committed(committed)
         return partial(self.partition.forget_waiter, committed)

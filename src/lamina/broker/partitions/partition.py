@@ -61,7 +61,6 @@ class Partition:
         "_commit_waiters",
         "_deletion_waiters",
         "_flusher",
-        "_leadership",
         "_parked",
         "_parked_replicas",
         "_rules",
@@ -76,6 +75,7 @@ class Partition:
         "is_throttled_as_follower",
         "is_throttled_as_leader",
         "leader",
+        "leadership",
         "log",
         "on_marker",
         "topic",
@@ -125,7 +125,7 @@ class Partition:
         """Who waits until the high watermark reaches an offset."""
         self._deletion_waiters = OffsetWaiters(name)
         """Who waits until the low watermark reaches an offset."""
-        self._leadership = 0
+        self.leadership = 0
         """Another number whenever this broker may have stopped leading: what an offset meant before, it may not mean
         now (R99)."""
         self.configure(log.config, max_decompressed_bytes)
@@ -187,9 +187,13 @@ class Partition:
     def resign(self) -> None:
         """Give the role up: another broker leads, or none does. Whoever waits here is told to ask again."""
         self.leader = self.follower = None
-        self._leadership += 1
+        self.leadership += 1
         self._uncommitted.clear()
         self.release_all()
+
+    def leads_since(self, leadership: int) -> bool:
+        """Whether this broker leads, and no other can have led since ``leadership`` had this number (R99)."""
+        return self.leader is not None and self.leadership == leadership
 
     @property
     def leader_epoch(self) -> int:
@@ -488,7 +492,7 @@ class Partition:
 
     def commit_point(self, end_offset: int | None = None) -> CommitPoint:
         """For records below ``end_offset`` that were appended in this turn; without it, for all that is in the log."""
-        return CommitPoint(self.log.log_end_offset if end_offset is None else end_offset, self._leadership)
+        return CommitPoint(self.log.log_end_offset if end_offset is None else end_offset, self.leadership)
 
     def when_committed(self, waiter: Waiter, point: CommitPoint | None = None) -> None:
         """Tell ``waiter`` when everything up to ``point`` is committed; at once where it already is.
@@ -501,11 +505,11 @@ class Partition:
         def flushed(error: KafkaError | None) -> None:
             if error is not None:
                 waiter(error)
-            elif self.leader is None or self._leadership != leadership:
+            elif not self.leads_since(leadership):
                 waiter(self._not_leader())
             elif self.high_watermark < offset:
                 self._commit_waiters.add(offset, waiter)
-            elif self.leader.is_promise_kept(self.log.config.min_insync_replicas):
+            elif self.require_leader().is_promise_kept(self.log.config.min_insync_replicas):
                 self._commit_waiters.tell(waiter, None)
             else:
                 self._commit_waiters.tell(waiter, self._too_few_after_append())
