@@ -152,10 +152,10 @@ class MemberWatch:
         """Whether the controller knows so; another one may not know yet that it was replaced."""
         members = [node.parts.member_parts for node in self._nodes if node.parts is not None]
         controllers = [one.member.controller for one in members if one is not None]
-        in_office = [one for one in controllers if one is not None]
-        if not in_office:
+        active = [one for one in controllers if one is not None]
+        if not active:
             return False
-        last = max(in_office, key=lambda one: one.tenure.controller_epoch)
+        last = max(active, key=lambda one: one.tenure.controller_epoch)
         broker = last.stream.image.brokers.get(broker_id)
         return broker is not None and broker.is_draining
 

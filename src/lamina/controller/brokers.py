@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 def take_over(
     image: Image, controller_id: int, controller_epoch: int, arrivals: Iterable[Arrival], facts: ElectionFacts
 ) -> Image:
-    """A controller comes into office (R42) with the stored image and the brokers that are there now.
+    """A controller takes over (R42) with the stored image and the brokers that are there now.
 
     Brokers that have not reported yet count as away: whoever calls has waited for them.
     """

@@ -24,7 +24,7 @@ class LogEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ElectionFacts:
-    """What an election must know and no image says. The controller that is in office remembers it."""
+    """What an election must know and no image says. The active controller remembers it."""
 
     ends: Mapping[TopicPartition, Mapping[int, LogEnd]] = field(default_factory=dict)
     """By partition, how far the logs of brokers reach that started after an unclean stop."""

@@ -1,7 +1,7 @@
 """AlterPartition: a leader asks for another in-sync set, and the controller makes it or says why not (R53, R54).
 
 Owns the checks, in Kafka's order. The broker epoch of each member is one of them, so that a request which was under way
-while a broker restarted does not bring it in (R92). Whether this controller is in office is not asked here.
+while a broker restarted does not bring it in (R92). Whether this controller is active is not asked here.
 """
 
 from collections.abc import Mapping

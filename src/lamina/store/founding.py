@@ -151,7 +151,7 @@ def _change(store: Store, changed: Callable[[Founding], Founding]) -> None:
 
 
 def _take_office(store: Store, controller_epoch: int) -> Tenure:
-    """Nobody is elected while a cluster is founded; whoever fills it later takes the office from the one before."""
+    """Nobody is elected while a cluster is founded; whoever fills it later replaces the one before."""
     value = values.dump(controller_epoch)
     found = store.get(CONTROLLER_EPOCH)
     try:

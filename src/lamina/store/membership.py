@@ -45,7 +45,7 @@ _FOUND_DEAD = b"found dead"
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """One controller's time in office."""
+    """One broker's time as the active controller."""
 
     controller_epoch: int
     epoch_version: int
@@ -182,7 +182,7 @@ class Membership:
     def unregister(self, broker_id: int, broker_epoch: int, tenure: Tenure) -> None:
         """Take a broker's registration away; nothing if it has another one by now.
 
-        Raises :class:`StoreConflict` if this broker is not in office any more.
+        Raises :class:`StoreConflict` if this broker is not the active controller any more.
         """
         path = f"{BROKER_IDS}/{broker_id}"
         found = self._store.get(path)
@@ -192,18 +192,18 @@ class Membership:
     def remove_dead(self, broker_id: int, broker_epoch: int, tenure: Tenure | None) -> bool:
         """Take away what the session of a dead process still holds; whether it was there.
 
-        The controller does it in its ``tenure``; without one, any broker does it to the controller, and ends its
-        office. Raises :class:`StoreConflict` where somebody was faster.
+        The controller does it in its ``tenure``; without one, any broker does it to the controller, and removes
+        its znode. Raises :class:`StoreConflict` where somebody was faster.
         """
         path, last_path = f"{BROKER_IDS}/{broker_id}", f"{LAST_REGISTRATIONS}/{broker_id}"
-        found, last, office = (self._store.get(one) for one in (path, last_path, CONTROLLER))
+        found, last, controller = (self._store.get(one) for one in (path, last_path, CONTROLLER))
         if found is None or last is None or found.created_zxid != broker_epoch:
             return False
         operations: list[Operation] = []
         if tenure is not None:
             operations.append(Check(CONTROLLER_EPOCH, tenure.epoch_version))
-        elif office is not None and office.owner == found.owner:
-            operations.append(Delete(CONTROLLER, office.version))
+        elif controller is not None and controller.owner == found.owner:
+            operations.append(Delete(CONTROLLER, controller.version))
         else:
             return False
         operations += [Set(last_path, _FOUND_DEAD, last.version), Delete(path, found.version)]
@@ -211,18 +211,18 @@ class Membership:
         return True
 
     def leave(self, tenure: Tenure | None = None) -> None:
-        """Leave the cluster, and the office in which this broker may be; the others learn of both at once.
+        """Leave the cluster, and resign where this broker is the controller; the others learn of both at once.
 
         Together: whoever is elected next must not wait for the report of a broker that is about to go.
         """
-        office = [] if tenure is None else self._resignation(tenure)
+        resignation = [] if tenure is None else self._resignation(tenure)
         path = f"{BROKER_IDS}/{self._node_id}"
         found = self._store.get(path)
         if found is not None and found.owner == self.session_id:
             registration = Delete(path, found.version)
             try:
-                self._store.transact([*office, registration])
-            except StoreConflict:  # another one is in office
+                self._store.transact([*resignation, registration])
+            except StoreConflict:  # another one is active
                 self._store.transact([registration])
         self.session_id = 0
 
@@ -297,13 +297,13 @@ class Membership:
         return parsed(CONTROLLER, _controller_id, found.value), self._controller_epoch()[0]
 
     def resign(self, tenure: Tenure) -> None:
-        """Leave the office, if it is still held; another broker can be elected at once."""
+        """Be the controller no more, if this broker still is; another broker can be elected at once."""
         if operations := self._resignation(tenure):
-            with suppress(StoreConflict):  # another one is in office
+            with suppress(StoreConflict):  # another one is active
                 self._store.transact(operations)
 
     def _resignation(self, tenure: Tenure) -> list[Operation]:
-        """Nothing where this broker is not in office any more."""
+        """Nothing where this broker is not the active controller any more."""
         found = self._store.get(CONTROLLER)
         if found is None or found.owner != self.session_id:
             return []

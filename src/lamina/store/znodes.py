@@ -45,7 +45,7 @@ from lamina.store.znode_paths import (
 
 
 class ControllerMoved(StoreError):
-    """Another controller is in office: nothing of the transaction happened, and nothing of this tenure will."""
+    """Another controller is active: nothing of the transaction happened, and nothing of this tenure will."""
 
 
 class ZnodeMetadata:
@@ -83,8 +83,8 @@ class ZnodeMetadata:
     def write(self, old: Image, new: Image, tenure: Tenure) -> Changes:
         """Write what differs from the image that was read or written last.
 
-        Raises :class:`TooLarge` before anything is written, and :class:`ControllerMoved` when another controller is in
-        office. After any other error the image in the store may be neither the old one nor the new one: it has to be
+        Raises :class:`TooLarge` before anything is written, and :class:`ControllerMoved` when another controller is
+        active. After any other error the image in the store may be neither the old one nor the new one: it has to be
         loaded again before anything is written.
         """
         if not self._is_loaded:

@@ -2,7 +2,7 @@
 
 Owns the one order of changes under one controller epoch, who is registered, and how far each broker has followed. What
 follows from an event is decided in the pure room ``lamina.controller``. A write that failed leaves open what is stored:
-the controller gives its office up, and the next one reads the store. Must not know how brokers reach it.
+the controller resigns, and the next one reads the store. Must not know how brokers reach it.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class Controller:
         self._counters = counters
         self._on_resigned = on_resigned
         self._silent = SilentBrokers(is_refused, self._expected, remove_dead)
-        self._is_in_office = asyncio.Event()
+        self._has_taken_over = asyncio.Event()
         self._changing = asyncio.Lock()
         self._changes = Tasks(loop)
         self._waits = Tasks(loop)
@@ -113,7 +113,7 @@ class Controller:
         if self.is_active:
             logger.warning("no longer the controller of epoch %d: %s", self.tenure.controller_epoch, reason)
             self.stream.end()
-            self._is_in_office.set()
+            self._has_taken_over.set()
             self._silent.close()
             self._waits.cancel()
             self._on_resigned()
@@ -129,7 +129,7 @@ class Controller:
 
         What comes before this controller has taken over waits: the stored image knows no brokers.
         """
-        await self._is_in_office.wait()
+        await self._has_taken_over.wait()
         return await self._change(change)
 
     async def _change(self, change: Change) -> int:
@@ -177,7 +177,7 @@ class Controller:
             one for one, broker in self._registered.items() if one not in known or known[one].epoch != broker.epoch
         )
 
-    # Coming into office
+    # Taking over
 
     async def hear(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> frozenset[int]:
         """Wait a moment for the reports of brokers that served under the controller before, those that are ``ready``.
@@ -206,7 +206,7 @@ class Controller:
             # Else every change would wait for ever for this controller to take over.
             self.resign(f"it cannot take over from the one before: {error}")
             raise NotController(f"this broker cannot be the controller: {error}") from error
-        self._is_in_office.set()
+        self._has_taken_over.set()
 
     def _decided(self, decide: Callable[[Image], Image], image: Image) -> Image | Awaitable[Image]:
         """Take a decision that may look at every partition."""
@@ -343,7 +343,7 @@ class Controller:
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
         await self._hear(broker_id, asked.report, asked.version if is_mine else None)
-        await self._is_in_office.wait()
+        await self._has_taken_over.wait()
         await self._take_report(broker, asked.report)
         if is_mine and asked.max_wait_ms > 0:
             await stream.wait_above(asked.version, self._loop.time() + asked.max_wait_ms / 1000)

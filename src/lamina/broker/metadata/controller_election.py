@@ -92,13 +92,13 @@ class ControllerElection:
     async def look(self, registered: Registered, timeout_ms: int) -> None:
         """See who is elected, and campaign where nobody is. ``timeout_ms`` is that of sessions."""
         elected = await self._thread.run(self._membership.controller)
-        self._leave_lost_office(elected)
+        self._resign_if_replaced(elected)
         if elected is None or (elected[0] == self._node_id and self.controller is None):
-            # What an earlier tenure left keeps everybody else out of the office.
+            # What an earlier tenure left keeps everybody else from being elected.
             await self._campaign(registered, elected, timeout_ms)
             registered = await self._thread.run(self._membership.brokers)
             elected = await self._thread.run(self._membership.controller)
-            self._leave_lost_office(elected)
+            self._resign_if_replaced(elected)
         if elected is not None and elected[1] > self._remembered.controller_epoch:
             await self._remember_epoch(elected[1])
         brokers = _brokers(registered)
@@ -106,7 +106,7 @@ class ControllerElection:
         if self.controller is not None:
             await self.controller.brokers_registered(brokers)
 
-    def _leave_lost_office(self, elected: tuple[int, int] | None) -> None:
+    def _resign_if_replaced(self, elected: tuple[int, int] | None) -> None:
         """Another is elected, or nobody is: an operator may have ended the tenure, to have somebody elected."""
         controller = self.controller
         if controller is not None and (elected is None or elected[1] != controller.tenure.controller_epoch):
@@ -211,7 +211,7 @@ class ControllerElection:
     # Resigning
 
     def session_lost(self) -> None:
-        """What was ephemeral is gone, the controller's office too."""
+        """What was ephemeral is gone, the controller's znode too."""
         self._tenure = None
         self.resign("its session was lost")
 
@@ -228,7 +228,7 @@ class ControllerElection:
             self.controller.resign(reason)
 
     def _resigned(self) -> None:
-        """Give the office back, so that another may be elected, and look who is."""
+        """Remove the controller's znode, so that another may be elected, and look who is."""
         controller, self.controller = self.controller, None
         self._set_controller(None)
         if controller is not None and not self._is_stopping:
@@ -238,7 +238,7 @@ class ControllerElection:
         try:
             await self._thread.run(lambda: self._membership.resign(tenure))
         except StoreError as error:
-            logger.debug("the controller's office ends with its session: %s", error)
+            logger.debug("the controller's znode goes with its session: %s", error)
         self._look_again()
 
 

@@ -187,7 +187,7 @@ class Member:
     # Deciding
 
     async def change(self, change: Change) -> Image:
-        controller = self._office()
+        controller = self._active_controller()
         version = await controller.change(change)
         await controller.wait_applied(version, _EVERYWHERE_SECONDS)
         return self._following.decided
@@ -205,7 +205,7 @@ class Member:
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Take a broker out of the cluster for good (R73). One that runs finds its registration gone, and stops."""
-        controller = self._office()
+        controller = self._active_controller()
         epoch = await controller.release(broker_id)
         if epoch is None:
             return
@@ -226,13 +226,13 @@ class Member:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: InSyncRequests
     ) -> dict[tuple[bytes, int], Partition | KafkaError]:
-        return await self._office().alter_partitions(broker_id, broker_epoch, requests)
+        return await self._active_controller().alter_partitions(broker_id, broker_epoch, requests)
 
     async def follow(self, broker_id: int, broker_epoch: int, asked: FollowRequest, caller: Caller) -> FollowResponse:
         """What a broker is told that takes this one for the controller."""
-        return await self._office().follow(broker_id, broker_epoch, asked, caller)
+        return await self._active_controller().follow(broker_id, broker_epoch, asked, caller)
 
-    def _office(self) -> Controller:
+    def _active_controller(self) -> Controller:
         if self.controller is None:
             raise NotController(f"broker {self._node_id} is not the controller")
         return self.controller
@@ -249,7 +249,7 @@ class Member:
                 self.election.suspect(controller)
             raise
         except KafkaError as error:
-            # It lives, and is about to leave its office perhaps.
+            # It lives, and is perhaps about to resign.
             self._answered_by = None
             if isinstance(error, InvalidRegistration):
                 raise UnsupportedLevel(str(error)) from error
