@@ -80,7 +80,7 @@ class SessionLease:
         return self.session.was_proven
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MemberParts:
     lease: SessionLease
     member: Member
@@ -244,20 +244,22 @@ def build_member_parts(
     )
     cluster.change_in_sync = in_sync_changes.want
     return MemberParts(
-        lease,
-        member,
-        following,
-        BrokerLinks(node_id, lambda: cluster.image, listener_name, limits, connector_for),
-        controller_link,
-        in_sync_changes,
-        Forwarding(lambda: member.is_controller, lease.is_proven, lambda call: controller_link.ask(call, _FORWARD)),
-        listener_name,
-        loop,
-        clocks,
-        threads,
-        cluster,
-        partitions,
-        counters,
+        lease=lease,
+        member=member,
+        following=following,
+        links=BrokerLinks(node_id, lambda: cluster.image, listener_name, limits, connector_for),
+        controller_link=controller_link,
+        in_sync_changes=in_sync_changes,
+        forwarding=Forwarding(
+            lambda: member.is_controller, lease.is_proven, lambda call: controller_link.ask(call, _FORWARD)
+        ),
+        listener_name=listener_name,
+        loop=loop,
+        clocks=clocks,
+        threads=threads,
+        cluster=cluster,
+        partitions=partitions,
+        counters=counters,
     )
 
 

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 _CLOSING_FACTOR = 8
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Parts:
     loop: asyncio.AbstractEventLoop
     clocks: Clocks

@@ -26,7 +26,7 @@ from lamina.clocks import Clocks
 from lamina.settings.listeners import Listener
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     loop: asyncio.AbstractEventLoop
     clocks: Clocks

@@ -12,7 +12,7 @@ from lamina.image.topic import Topic
 from lamina.topic_partition import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """What the cluster's metadata has to be told after a change was applied here."""
 

@@ -142,13 +142,21 @@ class Publisher:
         for listener in self._listeners:
             listener.image_changed(changes)
         gone_before = self._gone_before(new, old)
-        return Applied([*made, *here], lost, [*deleted, *recorded], found.unknown, gone_before, removed, left)
+        return Applied(
+            made=[*made, *here],
+            lost=lost,
+            deleted=[*deleted, *recorded],
+            unknown=found.unknown,
+            deleted_before=gone_before,
+            removed=removed,
+            left=left,
+        )
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
         made = await self._replicas.make_waiting(lambda topic: self.config_of(image, topic), self.settings)
         await self._take_roles([(image.topics[name], index) for name, index in made], image, Turns(self._clocks))
-        return Applied(made)
+        return Applied(made=made)
 
     # Settings
 

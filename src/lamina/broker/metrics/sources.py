@@ -20,7 +20,7 @@ from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSources:
     started_ms: int
     clocks: Clocks

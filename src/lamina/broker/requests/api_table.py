@@ -79,7 +79,7 @@ from lamina.clocks import Clocks
 from lamina.settings.network import FETCH_MAX_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerParts:
     """What handlers work on; the table below says which handler sees which."""
 
