@@ -17,7 +17,9 @@ RETRIABLE = (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR)
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    settings = ("--set", "log.segment.bytes=1048576", "--set", "num.partitions=1")
+    # With room for the whole crowd: a client whose packet finds none sends it again a second later.
+    backlog = ("--set", f"socket.listen.backlog.size={2 * OPEN_FILES}")
+    settings = ("--set", "log.segment.bytes=1048576", "--set", "num.partitions=1", *backlog)
     process = BrokerProcess(tmp_path / "data", *settings)
     process.open_files = OPEN_FILES
     with process:

@@ -280,7 +280,7 @@ def test_a_broker_that_dies_fails_the_records_on_their_way(
     broker = own_broker()
     records = Records(lamina, broker.address, tmp_path)
     records.make(topic)
-    with started("produce", topic, "--timeout", "10", "--bootstrap-server", broker.address) as process:
+    with started("produce", topic, "--timeout", "5", "--bootstrap-server", broker.address) as process:
         assert process.stdin is not None
         process.stdin.write(b"one\n")
         process.stdin.flush()
