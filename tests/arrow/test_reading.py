@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
 import lamina.arrow
 from lamina.arrow import DataLoss, ReadError
+from lamina.arrow.cluster import describe_topics
+from lamina.arrow.connecting import open_cluster
 from lamina.arrow.driving import LoopThread
 from lamina.arrow.prefetching import RangeToFetch
 from lamina.arrow.reading import read_range
@@ -178,22 +181,38 @@ def test_an_end_that_is_never_reached_is_data_loss_after_a_while(
 
 
 def test_a_topic_made_again_is_not_read_under_its_old_id(broker: BrokerProcess, topic: str) -> None:
-    from lamina.arrow.cluster import describe_topics
-    from lamina.arrow.connecting import open_cluster
-
-    async def topic_id() -> object:
-        async with open_cluster(client(broker.address)) as cluster:
-            return (await describe_topics(cluster, [topic]))[topic].topic_id
-
     create(broker.address, topic)
-    with LoopThread() as loop:
-        known = loop.run(topic_id())
+    asked = RangeToFetch(topic, 0, 0, 3, topic_id(broker, topic))
     delete(broker.address, topic)
     create(broker.address, topic)
     produce(broker.address, topic, numbered(3))
-    asked = RangeToFetch(topic, 0, 0, 3, known)  # type: ignore[arg-type]
-    with pytest.raises(DataLoss, match=f"^data loss: topic {topic} was deleted and made again"):
+    with pytest.raises(DataLoss, match=f"^data loss: {topic}-0 was deleted and made again"):
         list(read_range(client(broker.address), asked, ["offset"]))
+    assert list(read_range(client(broker.address), replace(asked, tolerates_loss=True), ["offset"])) == []
+
+
+def test_a_topic_made_again_while_it_is_read_is_not_read_on(broker: BrokerProcess, topic: str) -> None:
+    small_batches: dict[str, str | int] = {"batch.num.messages": 10}
+    create(broker.address, topic)
+    produce(broker.address, topic, [(b"k", b"old")] * 1000, config=small_batches)
+    asked = RangeToFetch(topic, 0, 0, 1000, topic_id(broker, topic))
+    batches = read_range(client(broker.address, SMALL), asked, ["value"])
+    found = next(batches).column("value").to_pylist()
+    delete(broker.address, topic)
+    create(broker.address, topic)
+    produce(broker.address, topic, [(b"k", b"new")] * 1000, config=small_batches)
+    with pytest.raises(DataLoss, match=f"^data loss: {topic}-0 was deleted and made again"):
+        found.extend(value for batch in batches for value in batch.column("value").to_pylist())
+    assert set(found) == {b"old"}
+
+
+def topic_id(broker: BrokerProcess, topic: str) -> UUID | None:
+    async def ask() -> UUID | None:
+        async with open_cluster(client(broker.address)) as cluster:
+            return (await describe_topics(cluster, [topic]))[topic].topic_id
+
+    with LoopThread() as loop:
+        return loop.run(ask())
 
 
 @pytest.mark.parametrize(

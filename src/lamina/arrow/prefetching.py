@@ -13,11 +13,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from lamina.arrow.cluster import describe_topics
-from lamina.arrow.errors import DataLoss
 from lamina.arrow.losses import Loss, fail, warn
 from lamina.arrow.properties import ClientProperties
 from lamina.errors import (
     CorruptMessage,
+    InconsistentTopicId,
     OffsetOutOfRange,
     RequestTimedOut,
     UnknownTopicOrPartition,
@@ -126,6 +126,7 @@ async def fetch_range(
                     max_wait_ms=properties.fetch_max_wait_ms,
                     min_bytes=properties.fetch_min_bytes,
                     isolation_level=properties.isolation_level,
+                    topic_id=asked.topic_id,
                 )
             except OffsetOutOfRange:
                 await _check_topic_id(cluster, asked)
@@ -154,6 +155,8 @@ async def fetch_range(
                 await asyncio.sleep(properties.limits.retry_backoff_ms / 1000)
     except UnknownTopicOrPartition:
         _lost(asked, "does not exist any more", at)
+    except InconsistentTopicId:
+        _lost(asked, "was deleted and made again (its topic id is another one)", at)
 
 
 def _lost(asked: RangeToFetch, reason: str, start: int, end: int | None = None) -> None:
@@ -171,7 +174,7 @@ async def _check_topic_id(cluster: ClusterClient, asked: RangeToFetch) -> None:
     if topic is None:
         raise UnknownTopicOrPartition(f"topic {asked.topic} does not exist")
     if topic.topic_id != asked.topic_id:
-        raise DataLoss(f"data loss: topic {asked.topic} was deleted and made again (its topic id is another one)")
+        raise InconsistentTopicId(f"topic {asked.topic} was deleted and made again")
 
 
 async def _is_local(cluster: ClusterClient, asked: RangeToFetch, at: int) -> bool:

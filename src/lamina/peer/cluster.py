@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
+from uuid import UUID
 
-from lamina.errors import KafkaError, RequestTimedOut, error_from_code
+from lamina.errors import InconsistentTopicId, KafkaError, RequestTimedOut, error_from_code
 from lamina.peer.addresses import Address
 from lamina.peer.call import Call
 from lamina.peer.connection_pool import ConnectionPool
@@ -48,6 +49,10 @@ class _Throttled(Exception):
 
     def __init__(self, throttle_time_ms: int) -> None:
         self.seconds = throttle_time_ms / 1000
+
+
+class _AnotherTopic(Exception):
+    """The topic that has the name by now is not the one that is meant."""
 
 
 class ClusterClient:
@@ -142,19 +147,23 @@ class ClusterClient:
         max_wait_ms: int = 500,
         min_bytes: int = 1,
         isolation_level: int = READ_UNCOMMITTED,
+        topic_id: UUID | None = None,
     ) -> Fetched:
         """What the leader has from an offset on; a batch larger than `max_bytes` is given whole if it is the first.
 
+        With a `topic_id`, raises `InconsistentTopicId` where the topic of that name is another one by now.
         A broker answers one connection in order: what is asked of the same leader meanwhile waits behind this. The
         time for which a quota holds a response back is no part of `api_timeout_ms`.
         """
 
         async def ask() -> Fetched:
-            topic_id, leader_epoch, connection = await self._routes.leader(topic, partition)
+            known_id, leader_epoch, connection = await self._routes.leader(topic, partition)
+            if topic_id is not None and known_id not in (None, topic_id):
+                raise _AnotherTopic
             response = await connection.request(
                 fetch_one(
                     topic,
-                    topic_id,
+                    known_id,
                     partition,
                     leader_epoch,
                     offset,
@@ -177,6 +186,8 @@ class ClusterClient:
                 return await self._attempt(Leader(topic, partition), ask)
             except _Throttled as throttled:
                 await asyncio.sleep(throttled.seconds)
+            except _AnotherTopic:
+                raise InconsistentTopicId(f"topic {topic} was deleted and made again") from None
 
     async def produce(
         self, topic: str, partition: int, batches: Buffer, *, acks: int = ACKS_ALL, timeout_ms: int = 30_000
