@@ -149,7 +149,7 @@ async def fetch_range(
                         f"{asked.name} gave nothing at offset {at} for {asked.poll_timeout_ms} ms, though it ends at "
                         f"offset {bound}; where its records are in tiered storage, allow more time"
                     )
-                _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for", max(at, bound))
+                _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for", bound)
                 return
             if properties.fetch_max_wait_ms == 0:
                 await asyncio.sleep(properties.limits.retry_backoff_ms / 1000)
