@@ -55,6 +55,7 @@ def test_a_listener_that_should_be_secure_is_refused_by_name_and_by_map(protocol
     [
         ({"listeners": "9092"}, "listeners = 9092: must have the form NAME://host:port"),
         ({"listeners": "PLAINTEXT://:65536"}, "a port up to 65535"),
+        ({"listeners": "PLAINTEXT://a\nb:1"}, r"listeners = 'PLAINTEXT://a\nb:1': must have the form"),
         ({"listeners": ""}, "listeners: must name at least one listener"),
         ({"listeners": "PLAINTEXT://:1,plaintext://:2"}, "must name each listener once"),
         ({"listeners": "FOO://:1"}, "FOO has no protocol in listener.security.protocol.map"),

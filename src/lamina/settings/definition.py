@@ -83,17 +83,17 @@ class Setting(Generic[T]):
         try:
             value = self.kind.parse(trimmed)
         except ValueError as problem:
-            raise SettingError(f"{self.name} = {self._shown(trimmed)}: {problem}") from None
+            raise SettingError(f"{self.name} = {self.shown(trimmed)}: {problem}") from None
         if self.rule is not None and not self.rule.holds(value):
             near = self.rule.suggestion(trimmed)
             question = "" if near is None else f"; did you mean {near}?"
-            raise SettingError(f"{self.name} = {self._shown(trimmed)}: must be {self.rule.text}{question}")
+            raise SettingError(f"{self.name} = {self.shown(trimmed)}: must be {self.rule.text}{question}")
         return value
 
     def format(self, value: T) -> str:
         return self.kind.format(value)
 
-    def _shown(self, text: str) -> str:
+    def shown(self, text: str) -> str:
         if self.sensitive:
             return "[hidden]"
         if not text:

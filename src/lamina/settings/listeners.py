@@ -124,7 +124,9 @@ def _read_admin(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> 
     for entry in settings[setting]:
         match = _ADMIN_LISTENER.fullmatch(entry)
         if match is None or int(match[3]) > PORT_MAX:
-            raise SettingError(f"{setting.name} = {entry}: must have the form host:port with a port up to 65535")
+            raise SettingError(
+                f"{setting.name} = {setting.shown(entry)}: must have the form host:port with a port up to 65535"
+            )
         yield Listener("ADMIN", "HTTP", match[1] or match[2], int(match[3]))
 
 
@@ -134,7 +136,9 @@ def _read(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterat
     for entry in settings[setting]:
         match = _LISTENER.fullmatch(entry)
         if match is None or int(match[4]) > PORT_MAX:
-            raise SettingError(f"{setting.name} = {entry}: must have the form NAME://host:port with a port up to 65535")
+            raise SettingError(
+                f"{setting.name} = {setting.shown(entry)}: must have the form NAME://host:port with a port up to 65535"
+            )
         name = match[1].upper()
         if name in controllers:
             continue
