@@ -45,6 +45,7 @@ QUERIES = {
     "two-columns": ("offset and key", "offset long, key binary"),
 }
 """By row: the query, and the schema that sources are given that take one."""
+_LOOK_SECONDS = 0.05
 SHOWN = {LAMINA: "Lamina", KAFKA: "Kafka"}
 SPEED_UNIT = "M records/s"
 REPEATED = "zstd"
@@ -181,9 +182,7 @@ class SparkTrials:
         rows = str(self._rows(count))
         with Usage(subject.process_ids) as usage:
             found = spark.session.ask("write", source=spark.source, options=options, rows=rows)
-        there = sum(end_offset(subject.bootstrap, topic, partition) for partition in range(PARTITIONS))
-        if there < count:
-            raise WrongAnswer(f"{count} rows were written, and {there} records are in {topic}")
+        _await_written(subject, topic, count)
         delete_topic(subject.bootstrap, topic)
         return _values(count, found["seconds"], usage)
 
@@ -214,6 +213,15 @@ def _figures(group: str, variant: str) -> tuple[Figure, ...]:
 
 def _values(records: int, seconds: float, usage: Usage) -> Values:
     return records / seconds / 1e6, usage.cpu_seconds / records * 1e6, usage.peak_bytes / 1e6
+
+
+def _await_written(subject: Subject, topic: str, count: int) -> None:
+    """Brokers write the markers of a transaction after they have said that it is committed."""
+    deadline = time.monotonic() + CALL_SECONDS
+    while (there := sum(end_offset(subject.bootstrap, topic, one) for one in range(PARTITIONS))) < count:
+        if time.monotonic() > deadline:
+            raise WrongAnswer(f"{count} rows were written, and {there} records are in {topic}")
+        time.sleep(_LOOK_SECONDS)
 
 
 def check_answer(query: str, answer: Any, log: Log) -> None:
