@@ -106,7 +106,9 @@ class MemberParts:
 
     def router(self, handlers: HandlerParts, request_watch: RequestWatch) -> Router:
         """Also serves other brokers, and has the controller decide what only that one may."""
-        envelope = Envelope(lambda: self.member.is_controller, FORWARDABLE)
+        envelope = Envelope(
+            lambda: self.member.is_controller, FORWARDABLE, lambda client, frame: router.serve(client, frame)
+        )
         router = Router(
             [*table(handlers), *cluster_table(self.member, envelope, handlers.message_thread, self.clocks)],
             self.counters,
@@ -115,7 +117,6 @@ class MemberParts:
             self.forwarding,
             self.listener_name,
         )
-        envelope.serve = router.serve
         return router
 
     def truncations(self, directories: LogDirectories, cleaner: Cleaner) -> Truncations:

@@ -78,6 +78,7 @@ class Publisher:
         self.truncations: Truncations | None = None
         """Those of followers, where there are any: a log is whole before this broker leads it."""
         self.moves: MovesBetweenDirectories | None = None
+        """Set later, as ``truncations`` is: both wait for the cleaner, which is built on the metadata."""
 
     @property
     def image(self) -> Image:

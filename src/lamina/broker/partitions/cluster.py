@@ -46,7 +46,9 @@ class Cluster:
         self.image = Image("")
         """What clients are told: a topic is in it once it can be written to, and no longer when it is to go."""
         self.change_in_sync: Callable[[Partition, InSyncProposal], None] | None = None
-        """Given each change of an in-sync set that a partition's leader wants; without it, none is ever wanted."""
+        """Given each change of an in-sync set that a partition's leader wants; without it, none is ever wanted.
+
+        Set once the way to the controller is built, which needs this object."""
 
     def is_registered_in(self, image: Image) -> bool:
         """Whether an image knows this broker as it is registered now. An older one tells the roles of another life."""

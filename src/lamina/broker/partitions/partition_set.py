@@ -36,7 +36,7 @@ class Partitions:
         self.is_closing = False
         """Whether the broker stops: nothing may wait for a partition any more."""
         self.on_offline: Callable[[Partition], None] | None = None
-        """Told of each partition that goes offline."""
+        """Told of each partition that goes offline. Set later: whoever is told of it is built on the partitions."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_key.values())

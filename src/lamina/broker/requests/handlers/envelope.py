@@ -37,14 +37,13 @@ Serve = Callable[[ForwardingClient, memoryview], "tuple[Request, Response | Awai
 
 
 class Envelope:
-    def __init__(self, is_controller: Callable[[], bool], forwardable: frozenset[int]) -> None:
-        self.serve: Serve | None = None
-        """The router's, which is made with this handler in its table."""
+    def __init__(self, is_controller: Callable[[], bool], forwardable: frozenset[int], serve: Serve) -> None:
+        """``serve`` is the router's, which has this handler in its table."""
+        self._serve = serve
         self._is_controller = is_controller
         self._forwardable = forwardable
 
     async def handle(self, request: Request, message: Any) -> Any:
-        assert self.serve is not None
         if not self._is_controller():
             raise NotController("this broker is not the controller")
         frame = memoryview(bytes(message.request_data))
@@ -54,7 +53,7 @@ class Envelope:
         try:
             if parse_request_header(frame).api_key not in self._forwardable:
                 raise InvalidRequest("what is in the envelope is not for the controller")
-            _, served = self.serve(client, frame)
+            _, served = self._serve(client, frame)
             pieces = await served if isinstance(served, Awaitable) else served
         except (MalformedRequest, CloseConnection) as error:
             raise InvalidRequest(f"what is in the envelope cannot be served: {error}") from None
