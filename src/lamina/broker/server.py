@@ -83,7 +83,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class _Shells:
-    """What speaks to others, or acts by itself."""
+    """The listeners, and what runs by itself beside them."""
 
     listening: Listening
     admin: AdminListening

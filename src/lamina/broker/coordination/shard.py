@@ -334,7 +334,7 @@ class Shard(Generic[R, M]):
     def _finish(self, machine: M, replies: list[Reply], others: list[Effect]) -> None:
         self._pending.answer(replies)
         for effect in others:
-            # A machine that was loaded again meanwhile wants by itself what its log says.
+            # The machine was loaded again meanwhile: it has other effects, those that follow from its log.
             if self.machine is not machine:
                 return
             try:

@@ -44,7 +44,7 @@ def _log_reassignments(changes: Changes) -> None:
     for change in reassigned[:_MOST_NAMED]:
         logger.info("%s-%d %s", change.topic.name, change.index, _what_happened(change))
     if len(reassigned) > _MOST_NAMED:
-        logger.info("and so for %d other partitions", len(reassigned) - _MOST_NAMED)
+        logger.info("the assignments of %d more partitions changed", len(reassigned) - _MOST_NAMED)
 
 
 def _what_happened(change: PartitionChanged) -> str:

@@ -210,9 +210,10 @@ class Publisher:
         return found
 
     async def _delete_found(self, found: FoundPartitions) -> list[TopicPartition]:
-        """Remove what was deleted while this broker was away: the deletion of its id is recorded.
+        """Remove what was deleted, or given to other brokers, while this broker was away.
 
-        And what others keep since then. Returns of what this broker kept once it has nothing any more.
+        A topic counts as deleted only if the deletion of its id is recorded. Returns the replicas that others keep now
+        and of which nothing is left here.
         """
         gone = list(found.nowhere)
         every = [one for some in found.deleted.values() for one in some] + found.retired
@@ -237,7 +238,7 @@ class Publisher:
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Open replicas that are on a disk and make those that never were. Returns what was made, and what is lost.
 
-        One that is there and that nobody was told of was made by a broker that did not come to say so.
+        A replica that is on a disk and not in ``made_on`` was made just before this broker stopped: it is reported now.
         """
 
         def config_of(topic: str) -> LogConfig:

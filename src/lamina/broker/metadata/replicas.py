@@ -215,7 +215,7 @@ class Replicas:
                     left += mine
             wanted = left
         for topic, index in wanted:
-            self.take_offline(topic, index, "no log directory takes it for now: the next start makes it")
+            self.take_offline(topic, index, "no log directory can take it now; it is made at the next start")
         return made
 
     async def make_waiting(

@@ -85,7 +85,7 @@ class Alignment:
 
 
 def _malformed(partition: Partition, offset: int) -> MalformedResponse:
-    return MalformedResponse(f"{partition.log.name}: its leader speaks of offset {offset}")
+    return MalformedResponse(f"{partition.log.name}: its leader answered with offset {offset}")
 
 
 def _require(partition: Partition, follower: Follower) -> None:
