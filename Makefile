@@ -198,11 +198,17 @@ peers-cleaner: venv
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
 # broker, are killed in the middle of a pass; topics of every kind in Spark's DataFrames, by format("lamina"), beside Spark's
 # own source; the examples of docs/spark.md and docs/spark-writing.md; and what is in a topic when a query that writes it is
-# killed KILLS times. Needs Java 17+ and Maven; about fifteen minutes.
+# killed KILLS times; the examples of docs/arrow.md with pandas, Polars and DuckDB. Needs Java 17+ and Maven; about fifteen
+# minutes. These libraries are fetched into build/.
 KILLS ?= 20
 
-peers-spark: venv
-	LAMINA_SINK_KILLS=$(KILLS) $(PYTEST) -m spark tests/pipeline tests/pyspark_lamina
+peers-spark: venv build/dataframes/.ready
+	LAMINA_SINK_KILLS=$(KILLS) $(PYTEST) -m spark tests/pipeline tests/pyspark_lamina tests/arrow
+
+build/dataframes/.ready: tests/arrow/dataframes.lock | venv
+	@rm -rf $(@D)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: --target $(@D) -r $<
+	@touch $@
 
 # Prometheus's own tool reads packaging/alerts.yml and shows that each alert fires. Takes promtool from the path, or from
 # Debian's package, without installing it.
