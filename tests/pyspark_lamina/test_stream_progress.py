@@ -55,7 +55,7 @@ class Stream:
 def stream(broker: BrokerProcess, clocks: Clocks = SYSTEM_CLOCKS, **given: str) -> Iterator[Stream]:
     servers = {"kafka.bootstrap.servers": broker.address, "kafka.fetch.max.wait.ms": "50"}
     options = parse_options(CaseInsensitiveDict(servers | given), is_stream=True)
-    with Lookup(options) as lookup:
+    with Lookup(options, clocks) as lookup:
         yield Stream(lookup, StreamProgress(lookup, options, clocks))
 
 
@@ -163,6 +163,20 @@ def test_new_partitions_and_new_topics_are_read_from_their_start(broker: BrokerP
         (end,) = running.batches(reached)
         assert end == {(topic, 0): 0, (topic, 1): 3, (f"{topic}-other", 0): 2}
         assert running.progress.ranges(reached, end) == {(topic, 1): (0, 3), (f"{topic}-other", 0): (0, 2)}
+
+
+def test_new_topics_are_noticed_once_what_is_known_of_topics_is_too_old(broker: BrokerProcess, topic: str) -> None:
+    create(broker.address, topic)
+    time = PlayedTime()
+    given = {"subscribePattern": f"{topic}.*", "partition.metadata.cache.ttl.ms": "60000"}
+    with stream(broker, time.clocks, **given) as running:
+        reached = running.progress.initial()
+        create(broker.address, f"{topic}-later")
+        produce(broker.address, f"{topic}-later", numbered(2))
+        time.ms += 59_999
+        assert running.batches(reached) == []
+        time.ms += 1
+        assert running.batches(reached) == [{(topic, 0): 0, (f"{topic}-later", 0): 2}]
 
 
 def test_a_topic_that_is_deleted_is_lost_or_left_out(
