@@ -1,7 +1,9 @@
 """``df.writeStream.format("lamina")``: each batch of a query to topics, once, or at least once.
 
 Owns what a stream does in tasks and on the driver. The driver asks a writer that was made anew to commit: what it knows
-of the query, it knows from the tasks. Must not know how rows get to brokers.
+of the query, it knows from the tasks. PySpark makes a writer for each plan, too, with nothing but options and columns:
+so what an earlier run left open is found when the first batch ends, not when the query starts. Must not know how rows
+get to brokers.
 """
 
 from collections.abc import Iterator, Sequence
