@@ -16,7 +16,7 @@ from lamina.arrow.driving import LoopThread
 from lamina.arrow.prefetching import RangeToFetch
 from lamina.arrow.reading import read_range
 from lamina.errors import KafkaError, NetworkError
-from tests.arrow.topics import client, create, delete, make_compacted, numbered, produce, transact
+from tests.arrow.topics import client, create, delete, delete_head, make_compacted, numbered, produce, transact
 from tests.broker.process import BrokerProcess
 from tests.broker.test_compaction import QUICKLY
 
@@ -110,7 +110,7 @@ def test_aborted_transactions_are_left_out_of_committed_reads(broker: BrokerProc
 
 def test_a_compacted_topic_is_read_over_its_gaps(own_broker: Start) -> None:
     broker = own_broker(*QUICKLY)
-    make_compacted(broker, "t")
+    make_compacted(broker.address, broker.log_dir, "t")
     found = rows(broker, "t", "key", "offset", "value", properties=SMALL)
     assert len(found) < 600
     latest = {key: (offset, value) for key, offset, value in found}
@@ -146,14 +146,9 @@ def test_a_broker_that_restarts_in_the_middle_is_found_again(own_broker: Start) 
 def test_what_was_deleted_before_the_start_is_data_loss(
     broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient
-
     create(broker.address, topic)
     produce(broker.address, topic, numbered(10))
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    for deleted in admin.delete_records([TopicPartition(topic, 0, 4)]).values():
-        deleted.result(30)
+    delete_head(broker.address, topic, 0, before=4)
     with pytest.raises(DataLoss, match=f"^data loss: {topic}-0 begins at offset 4, and 2 was asked for"):
         rows(broker, topic, "offset", start=2)
     asked = RangeToFetch(topic, 0, 2, 10)

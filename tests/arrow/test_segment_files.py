@@ -85,7 +85,7 @@ def test_aborted_transactions_are_left_out_of_committed_reads(
 
 def test_a_compacted_topic_is_read_over_its_gaps(own_broker: Start) -> None:
     broker = own_broker(*QUICKLY)
-    make_compacted(broker, "t")
+    make_compacted(broker.address, broker.log_dir, "t")
     found = rows(broker, "t", "key", "offset", "value")
     assert len(found) < 600
     latest = {key: (offset, value) for key, offset, value in found}

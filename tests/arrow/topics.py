@@ -1,13 +1,14 @@
 """Topics of a real broker, filled with what a test says, and read again."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lamina.arrow.properties import ClientProperties, parse_properties
-from tests.broker.process import BrokerProcess, eventually
+from tests.broker.process import eventually
 
 Pair = tuple[bytes | None, bytes | None]
 
@@ -21,6 +22,12 @@ def create(servers: str, topic: str, partitions: int = 1, config: Mapping[str, s
 def delete(servers: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     (deleted,) = admin.delete_topics([topic]).values()
+    deleted.result(30)
+
+
+def delete_head(servers: str, topic: str, partition: int, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    (deleted,) = admin.delete_records([TopicPartition(topic, partition, before)]).values()
     deleted.result(30)
 
 
@@ -64,15 +71,15 @@ def transact(servers: str, topic: str, values: Iterable[bytes], *, commits: bool
         producer.abort_transaction(30)
 
 
-def make_compacted(broker: BrokerProcess, topic: str) -> None:
+def make_compacted(servers: str, log_dir: Path, topic: str) -> None:
     """1,500 records of 50 keys, of which fewer than 600 are left: at least the latest of each, offsets 1450 to 1499.
 
     For a broker that compacts quickly.
     """
-    create(broker.address, topic, config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
+    create(servers, topic, config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
     for number in range(30):
-        produce(broker.address, topic, [(b"k%02d" % key, b"%d" % number * 20) for key in range(50)])
-    checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
+        produce(servers, topic, [(b"k%02d" % key, b"%d" % number * 20) for key in range(50)])
+    checkpoint = log_dir / "cleaner-offset-checkpoint"
 
     def is_compacted() -> bool:
         lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []

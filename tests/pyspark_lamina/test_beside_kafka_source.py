@@ -5,11 +5,12 @@ Against Lamina and against a real Kafka (``make peers-spark``). Needs Maven once
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.arrow.topics import create, numbered, produce, transact
+from tests.arrow.topics import create, delete_head, make_compacted, numbered, produce, transact
 from tests.broker.process import BrokerProcess
 from tests.peers.kafka import Kafka, spark_source_jars
 from tests.pyspark_lamina.reading import Rows, rows
@@ -19,6 +20,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 NOW_MS = 1_700_000_000_000
 OFFICIAL, OURS = "kafka", "lamina"
+SETTINGS = {
+    "log.cleaner.backoff.ms": "50",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "message.max.bytes": "80000000",
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +34,27 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
+class Broker(NamedTuple):
+    """One that compacts quickly, and takes large values."""
+
+    servers: str
+    log_dir: Path
+
+
 @pytest.fixture(scope="module", params=["Lamina", "Kafka"])
-def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if request.param == "Kafka":
-        with Kafka(tmp_path_factory.mktemp("kafka")) as kafka:
-            yield kafka.bootstrap
+        with Kafka(tmp_path_factory.mktemp("kafka"), SETTINGS) as kafka:
+            yield Broker(kafka.bootstrap, kafka.data_directory)
     else:
-        with BrokerProcess(tmp_path_factory.mktemp("lamina")) as broker:
-            yield broker.address
+        given = (word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}"))
+        with BrokerProcess(tmp_path_factory.mktemp("lamina"), *given) as broker:
+            yield Broker(broker.address, broker.log_dir)
+
+
+@pytest.fixture(scope="module")
+def servers(either: Broker) -> str:
+    return either.servers
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +79,40 @@ def topics(servers: str) -> str:
     return servers
 
 
+@pytest.fixture(scope="module")
+def odd_topics(either: Broker) -> str:
+    """Of gaps, of many batches, and of a large value."""
+    servers = either.servers
+    make_compacted(*either, "odd-compacted")
+    create(servers, "odd-head", 2)
+    produce(servers, "odd-head", numbered(1000), config={"batch.num.messages": 70})
+    delete_head(servers, "odd-head", 0, before=333)
+    create(servers, "odd-batches")
+    produce(servers, "odd-batches", numbered(10_000), config={"batch.num.messages": 1, "linger.ms": 0})
+    create(servers, "large")
+    large = [(b"k", b"v"), (b"l", b"x" * (64 << 20)), (b"m", b"v")]
+    produce(servers, "large", large, config={"message.max.bytes": 80_000_000})
+    return servers
+
+
 def load(spark: SparkSession, source: str, servers: str, **options: str) -> DataFrame:
     reader = spark.read.format(source).option("kafka.bootstrap.servers", servers).options(**options)
     return reader.load().orderBy("topic", "partition", "offset")
+
+
+def test_rows_are_the_same_over_gaps_and_ten_thousand_batches(spark: SparkSession, odd_topics: str) -> None:
+    official, ours = (rows(load(spark, source, odd_topics, subscribePattern="odd-.*")) for source in (OFFICIAL, OURS))
+    assert len(official) < 600 + 667 + 10_000
+    assert ours == official
+
+
+def test_a_value_of_64_mebibytes_is_the_same(spark: SparkSession, odd_topics: str) -> None:
+    official, ours = (
+        rows(load(spark, source, odd_topics, subscribe="large").selectExpr("offset", "length(value)", "md5(value)"))
+        for source in (OFFICIAL, OURS)
+    )
+    assert [length for _, length, _ in official] == [1, 64 << 20, 1]
+    assert ours == official
 
 
 @pytest.mark.parametrize(

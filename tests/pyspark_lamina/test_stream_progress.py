@@ -103,7 +103,7 @@ def test_offsets_are_shared_by_how_many_there_are(broker: BrokerProcess, topic: 
 
 def test_records_and_bytes_are_exact_on_a_compacted_topic(own_broker: Start) -> None:
     broker = own_broker(*QUICKLY)
-    make_compacted(broker, "t")
+    make_compacted(broker.address, broker.log_dir, "t")
 
     def count(reached: Offsets, end: Offsets, running: Stream) -> int:
         options = running.lookup._options

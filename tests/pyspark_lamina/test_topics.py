@@ -5,12 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.arrow.topics import create, delete, make_compacted, numbered, produce, transact
+from tests.arrow.topics import create, delete, delete_head, make_compacted, numbered, produce, transact
 from tests.broker.process import BrokerProcess
 from tests.broker.test_compaction import QUICKLY
 from tests.pyspark_lamina.reading import Topics, rows
@@ -76,9 +74,7 @@ def test_committed_records_alone(topics: Topics, topic: str) -> None:
 def test_deleted_heads(topics: Topics, topic: str) -> None:
     create(topics.servers, topic, 2)
     produce(topics.servers, topic, numbered(10))
-    admin = AdminClient({"bootstrap.servers": topics.servers})
-    for deleted in admin.delete_records([TopicPartition(topic, 0, 4)]).values():
-        deleted.result(30)
+    delete_head(topics.servers, topic, 0, before=4)
     options = {"subscribe": topic}
     assert topics.load(options).count() == 6
     from_start = options | {"startingOffsets": f'{{"{topic}":{{"0":2,"1":0}}}}'}
@@ -92,7 +88,7 @@ def test_a_compacted_topic_as_a_log_as_a_table_and_as_a_stream(
 ) -> None:
     broker = own_broker(*QUICKLY)
     topics = Topics(spark, broker.address)
-    make_compacted(broker, "t")
+    make_compacted(broker.address, broker.log_dir, "t")
     produce(broker.address, "t", [(b"k%02d" % key, None) for key in range(25)])
     assert topics.load({"subscribe": "t"}, "offset long").count() < 600
     latest = [(b"k%02d" % key, b"29" * 20) for key in range(25, 50)]
