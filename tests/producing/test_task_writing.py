@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 
 import pyarrow as pa
 
-from lamina.errors import KafkaError, TopicAuthorizationFailed, TransactionalIdAuthorizationFailed
+from lamina.errors import KafkaError, NetworkError, TopicAuthorizationFailed, TransactionalIdAuthorizationFailed
 from lamina.producing.batch_ending import abort, commit
 from lamina.producing.decisions import BatchName, Slot
 from lamina.producing.errors import DeliveryFailed, WriteError
@@ -129,6 +129,35 @@ def test_a_record_that_is_too_large_is_told_with_its_partition_and_kafkas_error(
     sentence = rf"^{topic}-0: 1 record could not be written: .*MESSAGE_TOO_LARGE"
     with pytest.raises(DeliveryFailed, match=sentence):
         write_at_least_once(settings(broker.address, topic), [rows(["x" * 3_000_000])], now_ms)
+
+
+def test_a_broker_that_is_not_there_is_one_sentence() -> None:
+    sink = settings("127.0.0.1:1", "t", default_api_timeout_ms="50")
+    with pytest.raises(NetworkError, match=r"^127\.0\.0\.1:1 cannot be reached .*tried in vain for 50 ms"):
+        write(sink, 0, [["never"]])
+
+
+def test_a_broker_that_dies_in_the_middle_is_told_and_nothing_of_the_batch_is_seen(
+    own_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = own_broker()
+    broker.keep_port()
+    create(broker.address, "t")
+    impatient = settings(broker.address, "t", delivery_timeout_ms="500", default_api_timeout_ms="500")
+
+    def dying() -> Iterator[pa.RecordBatch]:
+        for number in range(3):
+            if number == 1:
+                broker.kill()
+            yield rows([f"{number}" * 1000] * 5000)
+
+    with pytest.raises(DeliveryFailed, match=r"^t-0: .*records could not be written: .* \(NETWORK_EXCEPTION\)$"):
+        write_once(impatient, batch(impatient, 0), Slot(0, 0), dying(), now_ms)
+    broker.start()
+    assert seen(broker.address, "t") == []
+    sink = settings(broker.address, "t")
+    commit(sink, batch(sink, 0), [write_once(sink, batch(sink, 0), Slot(0, 1), [rows(["kept"])], now_ms)], now_ms)
+    until_seen(broker.address, "t", ["kept"])
 
 
 def test_a_timeout_that_the_brokers_do_not_allow_is_told_before_anything_is_written(
