@@ -48,7 +48,14 @@ def test_ten_thousand_batches_of_one_record(topics: Topics, topic: str) -> None:
     produce(topics.servers, topic, numbered(10_000), config={"batch.num.messages": 1, "linger.ms": 0})
     frame = topics.load({"subscribe": topic, "maxRecordsPerPartition": "2500"}, "offset long")
     assert frame.rdd.getNumPartitions() >= 4
-    assert frame.selectExpr("count(*)", "count(DISTINCT offset)", "sum(offset)").first() == (10_000, 10_000, 49_995_000)
+    by_bytes = topics.load({"subscribe": topic, "maxBytesPerPartition": "200k"}, "offset long")
+    assert by_bytes.rdd.getNumPartitions() >= 3
+    for one in (frame, by_bytes):
+        assert one.selectExpr("count(*)", "count(DISTINCT offset)", "sum(offset)").first() == (
+            10_000,
+            10_000,
+            49_995_000,
+        )
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
@@ -197,8 +204,9 @@ def test_a_corrupt_segment_is_told_and_a_query_fails(spark: SparkSession, own_br
     with segment.open("r+b") as file:
         file.seek(80)
         file.write(b"\xff")
-    with pytest.raises(PySparkException, match="CorruptMessage: t-0"):
-        Topics(spark, broker.address).load({"subscribe": "t"}).count()
+    for read_files, sentence in (("never", "t-0"), ("require", rf"{segment} is damaged at position 0, offset 0: ")):
+        with pytest.raises(PySparkException, match=f"CorruptMessage: {sentence}"):
+            Topics(spark, broker.address).load({"subscribe": "t", "readFiles": read_files}).count()
 
 
 def test_a_broker_that_is_not_there_is_told(spark: SparkSession) -> None:
