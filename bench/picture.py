@@ -24,6 +24,8 @@ COLUMN_WIDTH = (WIDTH - 2 * MARGIN - GUTTER * (COLUMNS - 1)) // COLUMNS
 LABEL_WIDTH, BAR_WIDTH = 190, 210
 BAR_HEIGHT, BLOCK_GAP, NAME_HEIGHT, HEADING_HEIGHT, SECTION_GAP = 16, 7, 22, 30, 14
 TITLE_SIZE, HEADING_SIZE, TEXT_SIZE = 24, 17, 14
+HEADING_LINE_HEIGHT = 22
+HEADING_CHARACTERS, LABEL_CHARACTERS = 80, 26
 FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 225, 19
 
 INK, PALE, LINE = "#1f2933", "#66727f", "#cbd2d9"
@@ -63,8 +65,12 @@ class Block:
     bars: tuple[Bar, ...]
 
     @property
+    def label_lines(self) -> list[str]:
+        return wrap(self.label, LABEL_CHARACTERS)
+
+    @property
     def height(self) -> int:
-        return BAR_HEIGHT * len(self.bars) + BLOCK_GAP
+        return BAR_HEIGHT * max(len(self.bars), len(self.label_lines)) + BLOCK_GAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,16 @@ class Section:
     figures: tuple[Named, ...]
 
     @property
+    def heading_lines(self) -> list[str]:
+        return wrap(self.heading, HEADING_CHARACTERS)
+
+    @property
+    def heading_height(self) -> int:
+        return HEADING_HEIGHT + HEADING_LINE_HEIGHT * (len(self.heading_lines) - 1)
+
+    @property
     def height(self) -> int:
-        return HEADING_HEIGHT + sum(figure.height for figure in self.figures) + SECTION_GAP
+        return self.heading_height + sum(figure.height for figure in self.figures) + SECTION_GAP
 
 
 # Layout
@@ -263,9 +277,10 @@ class _Canvas:
 
     def column(self, x: float, y: float, sections: Sequence[Section]) -> None:
         for section in sections:
-            self.text(x, y, section.heading, HEADING_SIZE)
-            self.draw.line((x, y + HEADING_HEIGHT - 7, x + COLUMN_WIDTH, y + HEADING_HEIGHT - 7), LINE, 1)
-            y += HEADING_HEIGHT
+            for number, text in enumerate(section.heading_lines):
+                self.text(x, y + HEADING_LINE_HEIGHT * number, text, HEADING_SIZE)
+            y += section.heading_height
+            self.draw.line((x, y - 7, x + COLUMN_WIDTH, y - 7), LINE, 1)
             for figure in section.figures:
                 self.text(x, y, figure.name, TEXT_SIZE)
                 y += NAME_HEIGHT
@@ -275,7 +290,7 @@ class _Canvas:
             y += SECTION_GAP
 
     def block(self, x: float, y: float, block: Block) -> None:
-        for line, text in enumerate(wrap(block.label, 26)):
+        for line, text in enumerate(block.label_lines):
             self.text(x + 12, y + line * BAR_HEIGHT, text, TEXT_SIZE, PALE)
         left = x + LABEL_WIDTH
         for bar in block.bars:

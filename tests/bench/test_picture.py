@@ -7,6 +7,11 @@ from PIL import Image, ImageFont
 
 from bench.picture import (
     BAR_HEIGHT,
+    COLUMN_WIDTH,
+    HEADING_CHARACTERS,
+    HEADING_HEIGHT,
+    HEADING_LINE_HEIGHT,
+    HEADING_SIZE,
     LEGEND_TEXT,
     WIDTH,
     Pattern,
@@ -107,6 +112,25 @@ def test_a_picture_is_as_tall_as_what_is_in_it(tmp_path: Path) -> None:
             assert image.width == WIDTH
             heights.append(image.height)
     assert heights[1] - heights[0] >= 4 * BAR_HEIGHT
+
+
+def test_a_long_heading_takes_lines_that_fit_into_its_column() -> None:
+    words = "Produce requests of one record: three Lamina brokers beside one Kafka broker"
+    (short,) = lay_out([result([1], [1], group="Memory")], [PAIR])
+    (long,) = lay_out([result([1], [1], group=f"{words}, {words}")], [PAIR])
+    assert " ".join(long.heading_lines) == f"{words}, {words}"
+    assert (short.heading_height, long.heading_height) == (HEADING_HEIGHT, HEADING_HEIGHT + HEADING_LINE_HEIGHT)
+    assert long.height == short.height + HEADING_LINE_HEIGHT
+    widest = ImageFont.load_default(HEADING_SIZE).getlength("n" * HEADING_CHARACTERS)
+    assert widest <= COLUMN_WIDTH
+
+
+def test_a_long_label_keeps_what_follows_below_it() -> None:
+    label = "each broker stopped and started, in sync before the next"
+    (section,) = lay_out([result([1], [1], variant=label)], [PAIR])
+    (block,) = section.figures[0].blocks
+    assert len(block.label_lines) == 3 > len(block.bars)
+    assert block.height >= BAR_HEIGHT * 3
 
 
 def test_brokers_are_told_apart_by_more_than_colour() -> None:
