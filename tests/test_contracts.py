@@ -38,6 +38,7 @@ FORBIDDEN = {
     "client": ("lamina.broker.parts", "confluent_kafka"),
     "http": ("lamina.store.values", "starlette"),
     "http-start": ("lamina.broker.admin.listening", "lamina.broker.admin.serving"),
+    "avro": ("lamina.schema_registry.avro_decoding", "fastavro"),
     "job": ("lamina.broker.parts", "lamina.cleaning.clean_log"),
     "schemas": ("lamina.wire.fields", "kio"),
     "peer": ("lamina.peer.routes", "random"),

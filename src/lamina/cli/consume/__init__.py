@@ -2,27 +2,33 @@
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from lamina.cli.consume.bounds import EARLIEST, LATEST, Bound, Kind, parse_bound, resolve
+from lamina.cli.consume.bounds import EARLIEST, Bound, parse_bound
+from lamina.cli.consume.ranges import ranges_of
 from lamina.cli.consume.record_format import Writer, writer_of
 from lamina.cli.consume.summary import summary_row, summary_text, why_nothing
 from lamina.cli.interruption import Interruption
 from lamina.cli.options.cluster import cluster_options
 from lamina.cli.options.names import checked_names, complete_group, topic_argument
 from lamina.cli.options.numbers import PARTITION_MAX, decimal, whole
+from lamina.cli.options.schema_registry import schema_registry_options
 from lamina.cli.outcome import FINE, INTERRUPTED, warn
 from lamina.cli.printing.progress import ProgressLine
 from lamina.cli.printing.tables import json_line
 from lamina.cli.printing.text import counted
-from lamina.client import topic as topics
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError, no_topic
+from lamina.client.errors import ClientError
 from lamina.client.group_reader import GroupReader
 from lamina.client.partition_range import PartitionRange
 from lamina.client.reader import Reader
 from lamina.clocks import SYSTEM_CLOCKS
+
+if TYPE_CHECKING:
+    from lamina.cli.consume.decoding import Decoding
+    from lamina.schema_registry.location import Location
 
 
 def _bound(_ctx: click.Context, _option: click.Parameter, text: str | None) -> Bound | None:
@@ -53,7 +59,8 @@ Examples:
   lamina consume orders --from -10 --json
   lamina consume orders --from -1h --to 2026-01-31T12:00 --partition 0
   lamina consume orders --count 5 | head -c 100
-  lamina consume orders -f --group billing""",
+  lamina consume orders -f --group billing
+  lamina consume orders --schema-registry http://localhost:8081""",
 )
 @topic_argument()
 @click.option("--follow", "-f", is_flag=True, help="At the end, wait for new records.")
@@ -125,9 +132,11 @@ Examples:
     metavar="SECONDS",
     help="Give up after so long without an answer from the cluster.  [default: 30]",
 )
+@schema_registry_options
 @cluster_options
 def command(
     cluster: Cluster,
+    registry: "Location | None",
     topic: str,
     follow: bool,
     from_: Bound | None,
@@ -157,12 +166,13 @@ def command(
         if from_ not in (None, EARLIEST):
             raise click.UsageError("--from-beginning is --from earliest: give one of them.")
         from_ = EARLIEST
+    decoding = None if registry is None else _decoding(registry, name)
     read_committed = isolation == "read_committed"
     if group is None and protocol is not None:
         raise click.UsageError("--group-protocol needs --group.")
     if group is not None and partitions:
         raise click.UsageError("Give --group or --partition, not both: a group assigns partitions itself.")
-    ranges = _ranges(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
+    ranges = ranges_of(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
     how = {"read_committed": read_committed, "follow": follow}
     if group is None:
         reader = Reader(cluster, topic, ranges, **how, silence_seconds=timeout_seconds)
@@ -180,6 +190,8 @@ def command(
     began = SYSTEM_CLOCKS.monotonic_seconds()
 
     def tell() -> None:
+        if decoding is not None:
+            decoding.tell()
         seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
         told = (
             json_line(summary_row(topic, reader.ranges, seconds))
@@ -190,7 +202,7 @@ def command(
 
     with Interruption() as interruption:
         try:
-            _print(reader, write, interruption, count)
+            _print(reader, write if decoding is None else decoding.writer(name, write), interruption, count)
         except ClientError:
             tell()
             raise
@@ -200,6 +212,14 @@ def command(
     if group is not None and name != "json" and count != 0 and not any(each.records for each in reader.ranges):
         warn(why_nothing(topic, group, reader.ranges))
     return FINE
+
+
+def _decoding(registry: "Location", format_: str) -> "Decoding":
+    from lamina.cli.consume.decoding import Decoding
+
+    if format_ == "raw":
+        raise click.UsageError("--format raw prints bare bytes, and --schema-registry decodes them: give one of them.")
+    return Decoding(registry)
 
 
 def _ends(ranges: list[PartitionRange]) -> dict[int, int] | None:
@@ -218,39 +238,3 @@ def _print(reader: Reader, write: Writer, is_stopped: Callable[[], bool], count:
             progress.show(lambda: counted(sum(each.records for each in reader.ranges), "record"))
     finally:
         progress.clear()
-
-
-def _ranges(
-    cluster: Cluster,
-    topic: str,
-    partitions: tuple[int, ...],
-    from_: Bound,
-    to: Bound | None,
-    follow: bool,
-    read_committed: bool,
-) -> list[PartitionRange]:
-    """Raises ClientError where the topic or a partition is not there."""
-    admin = cluster.admin()
-    found = topics.find(admin, topic)
-    if found is None:
-        raise no_topic(topic)
-    if unknown := set(partitions).difference(found.partitions):
-        raise ClientError(
-            f"topic {topic} has no partition {min(unknown)}; it has {len(found.partitions)}, counted from 0"
-        )
-    chosen = sorted(set(partitions)) or found.partitions
-    logs = topics.Offsets(admin, topic, chosen, read_committed=read_committed)
-    first, end = logs.first(), logs.end()
-    starts = resolve(from_, first, end, logs)
-    stops = None if follow and to is None else resolve(to or LATEST, first, end, logs)
-    ranges: list[PartitionRange] = []
-    for partition in chosen:
-        wanted = starts[partition]
-        if from_.kind is Kind.OFFSET and wanted < first[partition]:
-            warn(f"partition {partition} begins at offset {first[partition]}: earlier records are gone")
-        start = min(max(wanted, first[partition]), end[partition])
-        stop = None if stops is None else stops[partition]
-        if stop is not None and not follow:
-            stop = min(stop, end[partition])
-        ranges.append(PartitionRange(partition, start, None if stop is None else max(stop, start), wanted))
-    return ranges
