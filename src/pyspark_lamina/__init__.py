@@ -11,6 +11,8 @@ driver's Python; executors need it too. The words, defaults and errors are those
   of a partition as a task.
 - `writing`: a write that ends. `stream_writing`: each batch of a stream, once. `sink_options`: what a person may say of
   both. `tasks`: what a task knows of itself and tells the driver.
+- `functions`: ``from_registry`` for columns of keys and values, with `registry_decoding`, one Arrow array, and
+  `avro_columns`, Avro's types as Spark's.
 - `sentences`: errors as Spark shows them. `old_spark`: what a PySpark without limits of streams is told.
 
 Spark imports every such package before it knows which one is asked for: what reads and writes is imported when it is

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from lamina.arrow.errors import ReadError
 from lamina.errors import KafkaError
 from lamina.producing.errors import WriteError
+from lamina.schema_registry.errors import RegistryError
 
 _HIDES_STACK = "SPARK_HIDE_TRACEBACK"
 
@@ -19,6 +20,6 @@ _HIDES_STACK = "SPARK_HIDE_TRACEBACK"
 def in_one_sentence() -> Iterator[None]:
     try:
         yield
-    except (ReadError, WriteError, KafkaError):
+    except (ReadError, WriteError, RegistryError, KafkaError):
         os.environ[_HIDES_STACK] = "1"
         raise

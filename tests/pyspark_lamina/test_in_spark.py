@@ -15,10 +15,13 @@ from tests.arrow.topics import create, numbered, produce, transact
 from tests.broker.process import BrokerProcess
 from tests.pyspark_lamina.checkpoints import write_official_checkpoint
 from tests.pyspark_lamina.reading import Topics, rows
+from tests.pyspark_lamina.registry import values_are_decoded
 from tests.pyspark_lamina.session import spark_session
 from tests.pyspark_lamina.writing import topics_are_written, wrong_writes_are_told
+from tests.schema_registry.registry import avro, framed, serving
 
 GUIDE = Path(__file__).parents[2] / "docs/spark.md"
+PRICE = {"type": "record", "name": "Price", "fields": [{"name": "cents", "type": "long"}]}
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -48,6 +51,7 @@ def test_the_guides_run_and_what_is_wrong_is_told(own_broker: Callable[[], Broke
         _the_examples_of_the_guide_run(topics, tmp_path / "guide")
         _what_is_wrong_is_told_first_and_in_one_sentence(topics)
         wrong_writes_are_told(spark, broker.address, tmp_path)
+        values_are_decoded(topics)
 
 
 def _rows_have_kafkas_columns(topics: Topics) -> None:
@@ -156,13 +160,20 @@ def _the_examples_of_the_guide_run(topics: Topics, checkpoints: Path) -> None:
     create(topics.servers, "customers")
     produce(topics.servers, "orders", numbered(3))
     produce(topics.servers, "customers", [(b"ann", b"Rome"), (b"bob", b"Oslo"), (b"ann", b"Bern"), (b"bob", None)])
+    create(topics.servers, "prices")
     names = {"spark": topics.spark, "servers": topics.servers, "checkpoints": str(checkpoints)}
     printed = io.StringIO()
-    with redirect_stdout(printed):
+    with serving() as registry, redirect_stdout(printed):
+        number = registry.add(PRICE, subject="prices-value")
+        price = framed(number, avro(PRICE, {"cents": 1250}))
+        produce(topics.servers, "prices", [(b"a", price), (b"b", b"plain")])
+        names["registry"] = registry.url
         for example in EXAMPLE.findall(GUIDE.read_text()):
             exec(example, names)
     lines = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in printed.getvalue().splitlines() if "|" in line
     ]
     assert [line for line in lines if line[0] in ("ann", "bob")] == [["ann", "Bern"]]
-    assert lines[-1] == ["3"]
+    assert ["0", "1250"] in lines
+    assert ["1", "it begins with byte 112, not with a zero byte and the id of a schema"] in lines
+    assert ["3"] in lines

@@ -23,7 +23,7 @@ def test_it_holds_the_package_and_brings_lamina_of_the_same_version_and_no_spark
     sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/pyspark_lamina").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == sources
     assert told["Version"] == lamina.__version__
-    assert told.get_all("Requires-Dist") == [f"lamina[arrow]=={lamina.__version__}"]
+    assert told.get_all("Requires-Dist") == [f"lamina[arrow,registry]=={lamina.__version__}"]
 
 
 def test_the_source_is_found_without_importing_what_reads_and_writes() -> None:
