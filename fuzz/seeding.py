@@ -119,6 +119,7 @@ def all_seeds() -> Iterator[tuple[str, Seeds]]:
     yield "cleaning_passes", _cleaning_passes()
     yield "coordinator_records", _coordinator_records()
     yield "admin_http", _admin_http()
+    yield "registry_values", _registry_values()
 
 
 # The wire
@@ -455,6 +456,28 @@ def _admin_http() -> Seeds:
 def _http(method: str, path: str, body: bytes) -> bytes:
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _registry_values() -> Seeds:
+    record = (
+        b'{"type":"record","name":"R","fields":[{"name":"a","type":["null","string"]},{"name":"b","type":'
+        b'{"type":"array","items":{"type":"long","logicalType":"timestamp-millis"}}},{"name":"m","type":{"type":"map",'
+        b'"values":"double"}}]}'
+    )
+    other = (
+        b'{"type":"record","name":"R","fields":[{"name":"b","type":{"type":"array","items":"float"}},'
+        b'{"name":"c","type":"int","default":1}]}'
+    )
+    value = b"\x02\x02x\x04\x02\x04\x00\x02\x02k" + bytes(8) + b"\x00"
+    yield "record", record + b"\n" + value
+    yield "resolved", record + b"\t" + other + b"\n" + value
+    yield (
+        "recursive",
+        b'{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}\n' + b"\x02" * 9 + b"\0",
+    )
+    yield "nulls", b'{"type":"array","items":"null"}\n\x06\x00'
+    decimal = b'{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}'
+    yield "decimal", decimal + b"\n\x04\x01\x02"
 
 
 # Settings and the store

@@ -1,7 +1,9 @@
 """A schema registry is asked over real HTTP, a good one and bad ones."""
 
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,9 @@ from lamina.schema_registry.client import MAX_SCHEMA_BYTES, RegistryClient
 from lamina.schema_registry.errors import NotDecodable, RegistryError
 from lamina.schema_registry.location import Location, parse_location
 from tests.schema_registry.registry import Registry, pauses, serving
+
+CERTIFICATE = Path(__file__).parent / "loopback.pem"
+"""A key and a certificate for 127.0.0.1, signed by itself, for a hundred years."""
 
 
 @pytest.fixture
@@ -108,6 +113,16 @@ def test_a_schema_that_is_too_large_is_not_read_to_its_end(registry: Registry) -
         client_of(registry).by_id(3)
     with pytest.raises(RegistryError, match="subject s: its schema is larger"):
         client_of(registry).latest("s")
+
+
+def test_tls_by_an_authority_that_is_named() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    with serving(context) as registry:
+        registry.add("int")
+        assert client_of(registry, ssl_ca_location=str(CERTIFICATE)).by_id(1).text == '"int"'
+        with pytest.raises(RegistryError, match=r"does not answer \(.*certificate verify failed"):
+            client_of(registry, max_retries="0").by_id(1)
 
 
 def test_nobody_answers() -> None:
