@@ -197,9 +197,10 @@ peers-cleaner: venv
 
 # The cleaner on a real Spark cluster (a standalone master and two workers), and what is left when parts of Spark, or the
 # broker, are killed in the middle of a pass; topics of every kind in Spark's DataFrames, by format("lamina"), beside Spark's
-# own source; the examples of docs/spark.md and docs/spark-writing.md; and what is in a topic when a query that writes it is
-# killed KILLS times; topics over Spark Connect; the examples of docs/arrow.md with pandas, Polars and DuckDB. Needs Java 17+
-# and Maven; about fifteen minutes. These libraries, and what a client of Spark Connect needs, are fetched into build/.
+# own source; the examples of docs/spark.md and docs/spark-writing.md; values that Confluent's serializers wrote, with a real
+# schema registry; and what is in a topic when a query that writes it is killed KILLS times; topics over Spark Connect; the
+# examples of docs/arrow.md with pandas, Polars and DuckDB. Needs Java 17+ and Maven; about sixteen minutes. These libraries, and
+# what a client of Spark Connect needs, are fetched into build/; the registry and the serializers once, into ~/.cache/lamina.
 KILLS ?= 20
 
 peers-spark: venv build/dataframes/.ready
