@@ -1,6 +1,7 @@
 """``lamina consume --schema-registry`` on a real broker, with a registry over real HTTP."""
 
 import json
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,26 @@ def test_what_cannot_be_decoded_is_escaped_and_told_once(records: Records, topic
     )
     assert "offset 1: the value cannot be decoded: schema 1: it does not fit its schema" in notes[1]
     assert total == "lamina: 4 keys and values could not be decoded"
+
+
+def test_json_that_is_nested_at_the_edge_of_what_can_be_read(records: Records, topic: str, registry: Registry) -> None:
+    depths = [*range(850, 1000), 100_000]
+    send(records, topic, *((None, framed(2, b"[" * depth + b"]" * depth)) for depth in depths))
+    rows = records.rows(topic, "--schema-registry", registry.url)
+    encodings = [row["value_encoding"] for row in rows]
+    assert encodings == sorted(encodings, reverse=True)  # What is nested less deeply is decoded.
+    assert encodings[-1] == "base64"
+    assert "its JSON is nested too deeply" in records.consume(topic, "--json", "--schema-registry", registry.url).err
+
+
+def test_without_fastavro_the_line_for_pip_is_told(
+    records: Records, topic: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(records, topic, (None, framed(1, NOON)))
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    outcome = records.consume(topic, "--schema-registry", registry.url)
+    assert outcome.status == 1
+    assert "lamina: Avro needs fastavro, which is not installed: pip install 'lamina[registry]'" in outcome.err
 
 
 def test_logins_and_what_is_wrong(records: Records, topic: str, registry: Registry, tmp_path: Path) -> None:
