@@ -1,6 +1,7 @@
 """A client of Spark Connect in a process of its own: reads, streams and writes topics, and prints what it saw as JSON.
 
 Everything is told by its arguments. It knows of Lamina only the format's name: the package belongs to the server.
+At the end it imports ``from_registry``.
 """
 
 import json
@@ -24,6 +25,7 @@ def main(facts: dict[str, str]) -> None:
     _write(spark, servers)
     _write_stream(spark, facts)
     told["imported"] = [name for name in sys.modules if name.partition(".")[0] in ("lamina", "pyspark_lamina")]
+    told["decoded"] = _decoded(spark, facts)
     print(json.dumps(told), flush=True)
     spark.stop()
 
@@ -79,6 +81,16 @@ def _write_stream(spark: SparkSession, facts: dict[str, str]) -> None:
     writer = writer.option("topic", "copied").option("checkpointLocation", facts["write_checkpoint"])
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
+
+
+def _decoded(spark: SparkSession, facts: dict[str, str]) -> list[list[Any]]:
+    from pyspark_lamina.functions import from_registry
+
+    prices = (
+        spark.read.format("lamina").option("kafka.bootstrap.servers", facts["servers"]).option("subscribe", "prices")
+    )
+    decoded = from_registry("value", facts["registry"], subject="prices-value").alias("decoded")
+    return rows(prices.load().select(decoded).select("decoded.value.cents", "decoded.error"))
 
 
 if __name__ == "__main__":
