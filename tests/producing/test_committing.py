@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -79,7 +81,7 @@ def test_a_driver_that_crashes_at_any_step_leaves_what_the_next_one_finishes(bum
         for batch in (1, 2, 3):
             run_batch(brokers, BatchName(QUERY, batch))
         assert sorted(brokers.visible) == rows(4), f"step {step}"
-        assert not [known for known in brokers.ids.values() if known.rows is not None], "nothing stays open"
+        assert not brokers.unended
 
 
 @BUMPS
@@ -95,7 +97,7 @@ def test_what_a_batch_decided_is_finished_before_the_next_one(bumps: bool, is_do
         run_batch(brokers, BatchName(QUERY, 2))
         expected = [row for row in rows(3) if is_decided or row[0] != 1]
         assert sorted(brokers.visible) == expected, f"step {step}"
-        assert not [known for known in brokers.ids.values() if known.rows is not None], "nothing stays open"
+        assert not brokers.unended
 
 
 @BUMPS
@@ -136,6 +138,7 @@ def test_crashes_retries_and_late_attempts_leave_every_batch_once(bumps: bool, s
     brokers = Brokers(bumps)
     batch = 0
     late: list[Attempt] = []
+    losers: list[Attempt] = []
     skipped: set[int] = set()
     while batch < 8:
         name = BatchName(QUERY, batch)
@@ -158,6 +161,7 @@ def test_crashes_retries_and_late_attempts_leave_every_batch_once(bumps: bool, s
         if attempts and len(winners) < PARTITIONS:
             continue  # A task failed for good: the query is started again.
         written = list(winners.values())
+        losers += [one for one in attempts if one.has_joined and one.transaction not in written]
         crash_at = chance.randrange(60) if chance.random() < 0.5 else -1
         try:
             commit(ModelLedger(brokers, crash_at, is_done=chance.random() < 0.5), name, written, bumps=bumps)
@@ -174,6 +178,9 @@ def test_crashes_retries_and_late_attempts_leave_every_batch_once(bumps: bool, s
         chance.shuffle(late)
         while late and chance.random() < 0.5:
             wake(late.pop())
+        for one in losers:
+            if chance.random() < 0.5:
+                send_late(one)
     assert sorted(brokers.visible) == [row for row in rows(8) if row[0] not in skipped]
 
 
@@ -183,10 +190,34 @@ def abort(brokers: Brokers, name: BatchName, written: list[OpenTransaction]) -> 
 
 def wake(late: Attempt) -> None:
     """It writes now: into a transaction of its own, or nothing."""
-    try:
+    with suppress(InvalidProducerEpoch):
         late.write()
-    except InvalidProducerEpoch:
-        return
+
+
+@BUMPS
+@pytest.mark.parametrize("is_aborted", [False, True], ids=["committed", "aborted"])
+def test_what_a_loser_sends_late_is_never_seen_and_holds_nobody_up(bumps: bool, is_aborted: bool) -> None:
+    for step in range(1, 2 * steps_of_a_batch(bumps=bumps)):
+        brokers = Brokers(bumps)
+        run_batch(brokers, BatchName(QUERY, 0))
+        name = BatchName(QUERY, 1)
+        loser = brokers.attempt(name, 0)
+        assert loser is not None
+        loser.write()
+        ledger = ModelLedger(brokers, meanwhile={step: partial(send_late, loser)})
+        if is_aborted:
+            asyncio.run(abort_batch(ledger, name, [], bumps=bumps))
+        else:
+            commit(ledger, name, write(brokers, name), bumps=bumps)
+        for batch in (1, 2, 3):
+            run_batch(brokers, BatchName(QUERY, batch))
+        assert sorted(brokers.visible) == rows(4), f"step {step}"
+        assert not brokers.unended, f"step {step}"
+
+
+def send_late(one: Attempt) -> None:
+    with suppress(InvalidProducerEpoch):
+        one.produce()
 
 
 @BUMPS

@@ -185,6 +185,31 @@ def test_attempts_that_are_aborted_are_not_seen(broker: BrokerProcess, topic: st
     run(broker.address, scenario)
 
 
+@BUMPS
+@pytest.mark.parametrize("is_aborted", [False, True], ids=["committed", "aborted"])
+def test_a_loser_that_sends_late_is_refused_also_where_leaders_do_not_ask_for_its_transaction(
+    own_broker: Callable[..., BrokerProcess], bumps: bool, is_aborted: bool
+) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, "t")
+        query = Query(cluster, "t", "q", bumps=bumps)
+        loser = await query.attempt(0, 0, b"lost")
+        assert loser is not None
+        if is_aborted:
+            await abort_batch(query.ledger(), BatchName("q", 0), [], bumps=bumps)
+        else:
+            await query.commit(0, await query.write(0))
+        late = BatchProducer(cluster, BACKOFF, DeliveryLimits(), loser.transactional_id, joins_by_produce=bumps)
+        await late.send(batches("t", [b"late"], loser.producer, sequence=1))
+        with pytest.raises(DeliveryFailed, match="INVALID_PRODUCER_EPOCH"):
+            await late.flush()
+        for batch in range(1 - is_aborted, 3):
+            await query.commit(batch, await query.write(batch))
+        await until_seen(cluster, "t", values(3))
+
+    run(own_broker("--set", "transaction.partition.verification.enable=false").address, scenario)
+
+
 def test_a_transaction_that_another_ended_leaves_its_batch_undecided(broker: BrokerProcess, topic: str) -> None:
     async def scenario(cluster: ClusterClient) -> None:
         await create(cluster, topic)

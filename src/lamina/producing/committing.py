@@ -6,7 +6,8 @@ Owns the order of the steps, so that a crash between any two of them leaves what
 2. look what is open, then read what was decided; an older batch that is decided is finished first, and looked again;
 3. if this batch is undecided, check that its transactions are still open, and write the decision. Before it nothing is
    visible; after it, whoever comes finishes it, with this batch or with a later one;
-4. commit the transactions that were decided, abort the others that were open before the decision;
+4. commit the transactions that were decided, abort the others that were open before the decision, in a way that
+   refuses what their attempts still send;
 5. write that the batch has ended, with the ids for the next one in new epochs.
 
 A transaction of a later run is never aborted: what is aborted was open before a decision that no later run had fenced.
@@ -65,7 +66,7 @@ class Ledger(Protocol):
         """Whom its id has afterwards, if that is told. May be repeated. Raises `TransactionLost`."""
 
     async def renew(self, transactional_id: str) -> Producer:
-        """Its id in a new epoch."""
+        """Its id in a new epoch. What was open there is aborted."""
 
 
 async def commit_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTransaction], *, bumps: bool) -> None:
@@ -145,13 +146,21 @@ async def _refuse_dead(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
 async def _abort(
     ledger: Ledger, losers: Sequence[OpenTransaction], *, bumps: bool
 ) -> list[tuple[OpenTransaction, Producer | None]]:
-    """Those that could be aborted, with whom their ids have then. The others are tried again with the next batch."""
+    """Those that could be aborted, with whom their ids have then. The others are tried again with the next batch.
+
+    An attempt may still be sending. So the abort raises the epoch, and what comes later is refused: where `bumps`, an
+    end does that; elsewhere a new producer does, which also aborts what is open.
+    """
 
     async def abort(one: OpenTransaction) -> tuple[bool, Producer | None]:
         try:
-            return True, await ledger.end(one, is_commit=False, bumps=bumps)
+            if bumps:
+                return True, await ledger.end(one, is_commit=False, bumps=True)
+            if await ledger.is_open(one):
+                return True, await ledger.renew(one.transactional_id)
         except (KafkaError, TransactionLost):
-            return False, None
+            pass
+        return False, None
 
     done = await _each(losers, abort)
     return [(one, after) for one, (is_done, after) in zip(losers, done, strict=True) if is_done]

@@ -63,7 +63,7 @@ def write_once(
                     writer.write(one)
                 writer.flush()
         except BaseException:
-            _give_up(session, attempt.transaction, bumps=attempt.bumps)
+            _give_up(session, attempt.transaction, settings.producer.transaction_timeout_ms, bumps=attempt.bumps)
             raise
         return attempt
 
@@ -75,14 +75,16 @@ async def _open(settings: SinkSettings, session: Session, name: BatchName, slot:
     return Attempt(await open_attempt(ledger, settings.prefix, name, slot, uuid4().hex[:12]), bumps)
 
 
-def _give_up(session: Session, transaction: OpenTransaction, *, bumps: bool) -> None:
+def _give_up(session: Session, transaction: OpenTransaction, timeout_ms: int, *, bumps: bool) -> None:
     """Nobody who reads committed records need wait for its timeout.
 
-    Only where the end raises the epoch: elsewhere what is still on its way could come after the end, and stay open.
+    What is still on its way is refused, since the epoch is raised: where the end does not do that, a new producer does.
     """
-    if bumps:
-        with suppress(KafkaError, TransactionLost):
+    with suppress(KafkaError, TransactionLost):
+        if bumps:
             session.run(session.transactions.end(transaction, is_commit=False, bumps=True))
+        else:
+            session.run(session.transactions.begin(transaction.transactional_id, timeout_ms))
 
 
 def _with_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
