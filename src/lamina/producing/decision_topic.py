@@ -16,7 +16,7 @@ from lamina.errors import (
     DuplicateSequence,
     ErrorCode,
     InvalidProducerEpoch,
-    OffsetOutOfRange,
+    OffsetNotAvailable,
     OutOfOrderSequence,
     ProducerFenced,
     error_from_code,
@@ -48,6 +48,8 @@ _CONFIGS: Final = {
 _FIRST_STEP: Final = 256
 """Offsets: so far from the end the first search begins; each further one begins sixteen times as far."""
 _FETCH_BYTES: Final = 1024 * 1024
+_EMPTY_FETCHES: Final = 60
+"""In a row. A broker holds each of them back for half a second, unless something comes."""
 _RECORDS_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _PARTITION: Final = 0
 _DRIVER_SUFFIX: Final = "/driver"
@@ -127,12 +129,13 @@ class DecisionTopic:
         return found
 
     async def _records(self, begin: int, end: int) -> AsyncIterator[Record]:
-        offset = begin
+        """All of them, or an error: whoever misses a state takes an older one for the newest.
+
+        A leader that is new gives nothing from its high watermark on, which may lag behind what was listed as the end.
+        """
+        offset, in_vain = begin, 0
         while offset < end:
-            try:
-                fetched = await self._cluster.fetch(self.name, _PARTITION, offset, max_bytes=_FETCH_BYTES)
-            except OffsetOutOfRange:
-                return
+            fetched = await self._cluster.fetch(self.name, _PARTITION, offset, max_bytes=_FETCH_BYTES)
             next_offset = offset
             for position, header in walk(fetched.records):
                 next_offset = header.next_offset
@@ -140,8 +143,11 @@ class DecisionTopic:
                     for record in iterate_records(fetched.records, position, header, _RECORDS_LIMIT_BYTES):
                         if offset <= record.offset < end:
                             yield record
-            if next_offset == offset:
-                return
+            in_vain = in_vain + 1 if next_offset == offset else 0
+            if in_vain == _EMPTY_FETCHES:
+                raise OffsetNotAvailable(
+                    f"{self.name}-{_PARTITION} ends at offset {end}, but its leader gives nothing at offset {offset}"
+                )
             offset = next_offset
 
     # Writing
