@@ -4,13 +4,16 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from lamina.errors import CoordinatorNotAvailable, ErrorCode
 from lamina.peer.connection_pool import ConnectionPool
 from lamina.peer.connector import PlainConnector
 from lamina.peer.limits import Limits
 from lamina.peer.routes import Routes
 from lamina.peer.target import Controller, Coordinator, CoordinatorType
 from tests.peer.loops import SkippingLoop, run
-from tests.peer.scripted import FIND_COORDINATOR, METADATA, Facts, ScriptedBroker
+from tests.peer.scripted import API_VERSIONS, FIND_COORDINATOR, METADATA, Facts, ScriptedBroker, versions_facts
 
 SILENT = "silent"
 """The topic about which a broker says nothing, ever."""
@@ -33,6 +36,9 @@ class Broker(ScriptedBroker):
         return {"brokers": [self._endpoint], "controller_id": 1, "topics": topics}
 
     def _coordinator(self, request: Any) -> Facts:
+        if not hasattr(request, "coordinator_keys"):
+            assert (request.key_type, request.key) == (CoordinatorType.TRANSACTION, "t")
+            return self._endpoint
         return {"coordinators": [{"key": key, **self._endpoint} for key in request.coordinator_keys]}
 
     def routes(self) -> Routes:
@@ -47,6 +53,22 @@ def test_everybody_who_needs_the_same_metadata_waits_for_one_answer() -> None:
             assert {route.leader_epoch for route in found} == {5}
             await asyncio.gather(*(routes.connection_to(Controller()) for _ in range(20)))
             assert broker.keys() == [METADATA]
+            await routes.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("newest", [1, 3])
+def test_a_coordinator_is_found_where_brokers_answer_for_one_key_at_a_time(newest: int) -> None:
+    async def scenario(_: SkippingLoop) -> None:
+        async with Broker() as broker:
+            offered = versions_facts({METADATA: 7, FIND_COORDINATOR: newest})
+            broker.script[API_VERSIONS] = lambda _: {"api_keys": offered}
+            routes = broker.routes()
+            assert await routes.coordinator_id(Coordinator(CoordinatorType.TRANSACTION, "t")) == 1
+            broker.script[FIND_COORDINATOR] = lambda _: {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+            with pytest.raises(CoordinatorNotAvailable):
+                await routes.coordinator_id(Coordinator(CoordinatorType.TRANSACTION, "u"))
             await routes.close()
 
     run(scenario)

@@ -20,7 +20,8 @@ from lamina.wire.api_keys import FIND_COORDINATOR, METADATA
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 
 _METADATA_VERSIONS = range(7, 14)
-_FIND_COORDINATOR_VERSIONS = range(4, 7)
+_FIND_COORDINATOR_VERSIONS = range(1, 7)
+"""Below 4 one key at a time, and one coordinator in the response itself: as brokers before Kafka 3.0 have it."""
 
 
 class LeaderRoute(NamedTuple):
@@ -99,12 +100,18 @@ class Routes:
 
     async def _find_coordinator(self, of: Coordinator) -> int:
         connection = await self._to_any()
-        response = await connection.request(
-            MessageCall(FIND_COORDINATOR, _FIND_COORDINATOR_VERSIONS, key_type=int(of.type), coordinator_keys=[of.key])
+        call = MessageCall(
+            FIND_COORDINATOR,
+            _FIND_COORDINATOR_VERSIONS,
+            key_type=int(of.type),
+            key=of.key,
+            coordinator_keys=[of.key],
         )
-        if len(response.coordinators) != 1:
+        response = await connection.request(call)
+        coordinators = getattr(response, "coordinators", (response,))
+        if len(coordinators) != 1:
             raise MalformedResponse(f"{connection.address} did not name one coordinator")
-        (found,) = response.coordinators
+        (found,) = coordinators
         if found.error_code:
             raise error_from_code(found.error_code, found.error_message or f"{of.key} has no coordinator")
         broker_id = int(found.node_id)
