@@ -39,7 +39,14 @@ def batch_of_this_task(query: str | None) -> BatchName:
     told_query, batch = this_task().getLocalProperty(_QUERY), this_task().getLocalProperty(_BATCH)
     assert told_query is not None, "a task of a stream knows its query"
     assert batch is not None, "a task of a stream knows its batch"
-    return BatchName(query or told_query, int(batch))
+    return BatchName(query or told_query, int(batch), f"stream {told_query}")
+
+
+def writer_of_this_task(topic: str | None) -> str:
+    """Which of several writes that are no streams, as far as tasks can tell. `foreachBatch` does them for a stream."""
+    target = "topics of the column topic" if topic is None else f"topic {topic}"
+    stream = this_task().getLocalProperty(_QUERY)
+    return target if stream is None else f"{target} in stream {stream}"
 
 
 def attempts_told(messages: Iterable[WriterCommitMessage | None]) -> list[Attempt]:

@@ -16,7 +16,7 @@ from lamina.producing.errors import WriteError
 from lamina.producing.task_writing import write_at_least_once, write_once
 from pyspark_lamina.sentences import in_one_sentence
 from pyspark_lamina.sink_options import SinkOptions
-from pyspark_lamina.tasks import TaskWritten, attempts_told, slot_of_this_task
+from pyspark_lamina.tasks import TaskWritten, attempts_told, batch_told, slot_of_this_task, writer_of_this_task
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -36,13 +36,14 @@ class BatchWriter(DataSourceArrowWriter):
             if self._name is None:
                 write_at_least_once(self._settings, iterator, SYSTEM_CLOCKS.now_ms)
                 return TaskWritten()
-            attempt = write_once(self._settings, self._name, slot_of_this_task(), iterator, SYSTEM_CLOCKS.now_ms)
-            return TaskWritten(self._name, attempt)
+            name = self._name._replace(writer=writer_of_this_task(self._settings.topic))
+            attempt = write_once(self._settings, name, slot_of_this_task(), iterator, SYSTEM_CLOCKS.now_ms)
+            return TaskWritten(name, attempt)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self._name is not None:
+        if (name := batch_told(messages)) is not None:
             with in_one_sentence():
-                commit(self._settings, self._name, attempts_told(messages), SYSTEM_CLOCKS.now_ms)
+                commit(self._settings, name, attempts_told(messages), SYSTEM_CLOCKS.now_ms)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._name is not None:

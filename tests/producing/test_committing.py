@@ -1,6 +1,7 @@
 """A batch is seen once, whatever crashed at whichever step, and whoever comes late."""
 
 import asyncio
+import json
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -342,6 +343,35 @@ def test_a_decided_transaction_that_is_over_stops_the_query_with_a_sentence(bump
     assert sorted(brokers.visible) == [(0, 0), (0, 2)]
 
 
+@BUMPS
+def test_another_writer_under_the_same_name_is_refused(bumps: bool) -> None:
+    first, second = (BatchName(QUERY, 0, writer) for writer in ("topic a", "topic b"))
+    brokers = Brokers(bumps)
+    late = write(brokers, second)
+    run_batch(brokers, first)
+    told = (
+        "batch 0 of query query was written by another writer, topic a; this one is topic b. Give each of them a name "
+        "of its own with the option queryId"
+    )
+    for work in (lambda: write(brokers, second), lambda: commit(ModelLedger(brokers), second, late, bumps=bumps)):
+        with pytest.raises(WriteError, match=f"^{told}$"):
+            work()
+    run_batch(brokers, first)
+    run_batch(brokers, BatchName(QUERY, 1, "topic b"))
+    assert sorted(brokers.visible) == rows(2)
+    assert not brokers.unended
+
+
+def test_a_state_that_tells_no_writer_is_of_any() -> None:
+    brokers = Brokers(bumps=True)
+    run_batch(brokers, BatchName(QUERY, 0))
+    told = json.loads(brokers.states[-1])
+    del told["writer"]
+    brokers.states.append(json.dumps(told).encode())
+    run_batch(brokers, BatchName(QUERY, 0, "topic a"))
+    assert sorted(brokers.visible) == rows(1)
+
+
 def test_a_batch_before_the_newest_is_refused() -> None:
     brokers = Brokers(bumps=True)
     run_batch(brokers, BatchName(QUERY, 5))
@@ -353,7 +383,7 @@ def test_a_batch_before_the_newest_is_refused() -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     one = OpenTransaction("lamina-query-task-3.0-ab", Producer(7, 2))
-    state = QueryState(12, Status.DECIDED, (one,), True, TIMEOUT_MS, {"3.0": one}, 1_700_000_000_000)
+    state = QueryState(12, Status.DECIDED, (one,), True, TIMEOUT_MS, {"3.0": one}, 1_700_000_000_000, "topic a")
     assert decode_state(encode_state(state)) == state
 
 

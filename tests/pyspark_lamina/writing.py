@@ -91,6 +91,11 @@ def _a_named_write_is_done_once(writing: Writing) -> None:
     for _ in range(2):
         writing.save(frame, topic="named", queryId="named", batchId="1")
     writing.until_seen("named", list(range(100)))
+    create(writing.servers, "other", 1)
+    sentence = "batch 1 of query named was written by another writer, topic named; this one is topic other"
+    with pytest.raises(PythonException, match=sentence):
+        writing.save(frame, topic="other", queryId="named", batchId="1")
+    assert writing.values("other") == []
 
 
 def _a_stream_writes_each_batch_once(writing: Writing) -> None:

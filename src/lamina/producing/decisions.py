@@ -33,6 +33,8 @@ class BatchName(NamedTuple):
 
     query: str
     batch: int
+    writer: str = ""
+    """What tells it from others that come under the same name, for people; empty where that is not known."""
 
 
 class Slot(NamedTuple):
@@ -72,6 +74,8 @@ class QueryState:
     pool: Mapping[str, OpenTransaction] = field(default_factory=dict)
     """By slot: an id for the attempt in this slot of the next batch, with the producer that it has if it claims it."""
     pooled_at_ms: int = 0
+    writer: str = ""
+    """Who wrote the batch, as its name said."""
 
 
 class StateUnreadable(WriteError):
@@ -98,9 +102,9 @@ class UseNew(NamedTuple):
 def plan_attempt(
     state: QueryState | None, name: BatchName, slot: Slot, timeout_ms: int, now_ms: int
 ) -> WriteNothing | UsePooled | UseNew:
-    """Raises `WriteError` for a batch that is older than the newest."""
+    """Raises `WriteError` for a batch that is older than the newest, or is another writer's."""
     if state is not None:
-        _refuse_older(state, name)
+        _refuse_strange(state, name)
         if state.batch == name.batch:
             return WriteNothing()
         pooled = state.pool.get(str(slot))
@@ -123,15 +127,15 @@ def decide(
 ) -> QueryState:
     """The state in which the batch is decided: the given one, unchanged, where it was decided before.
 
-    Raises `WriteError` for a batch that is older than the newest.
+    Raises `WriteError` for a batch that is older than the newest, or is another writer's.
     """
     if state is not None:
-        _refuse_older(state, name)
+        _refuse_strange(state, name)
         if state.batch == name.batch:
             return state
         assert state.status is not Status.DECIDED, "it has to be finished first"
     pool = state.pool if state is not None and state.timeout_ms == timeout_ms else {}
-    return QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, pool)
+    return QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, pool, writer=name.writer)
 
 
 def lost(state: QueryState) -> QueryState:
@@ -156,12 +160,17 @@ def idle(decided: QueryState, used: Iterable[str]) -> dict[str, OpenTransaction]
     return {slot: one for slot, one in decided.pool.items() if one.transactional_id not in taken}
 
 
-def _refuse_older(state: QueryState, name: BatchName) -> None:
+def _refuse_strange(state: QueryState, name: BatchName) -> None:
     if name.batch < state.batch:
         raise WriteError(
             f"query {name.query} has written batch {state.batch} already and now comes with batch {name.batch}: its "
             "checkpoint was set back, or is a copy of another query's. Give this query a name of its own with the "
             "option queryId, or write with exactlyOnce=false"
+        )
+    if name.batch == state.batch and name.writer != state.writer and name.writer and state.writer:
+        raise WriteError(
+            f"batch {name.batch} of query {name.query} was written by another writer, {state.writer}; this one is "
+            f"{name.writer}. Give each of them a name of its own with the option queryId"
         )
 
 
@@ -208,6 +217,7 @@ def encode_state(state: QueryState) -> bytes:
             "transactions": [_flat(one) for one in state.transactions],
             "pooled_at_ms": state.pooled_at_ms,
             "pool": {slot: _flat(one) for slot, one in state.pool.items()},
+            "writer": state.writer,
         },
         separators=(",", ":"),
     ).encode()
@@ -228,6 +238,7 @@ def decode_state(data: bytes) -> QueryState:
             int(told["timeout_ms"]),
             {str(slot): _transaction(one) for slot, one in told["pool"].items()},
             int(told["pooled_at_ms"]),
+            str(told.get("writer", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateUnreadable(f"the decision topic holds what is no decision ({type(error).__name__})") from None
