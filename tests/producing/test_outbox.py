@@ -7,12 +7,14 @@ import pytest
 from lamina.errors import (
     DuplicateSequence,
     KafkaError,
+    MessageTooLarge,
     NetworkError,
     NotLeaderOrFollower,
     OutOfOrderSequence,
     TopicAuthorizationFailed,
 )
 from lamina.producing.outbox import WINDOW, Outbox, Outgoing
+from lamina.records.record import Record, build_batch
 
 DUE = 100.0
 
@@ -72,6 +74,23 @@ def test_what_passes_by_itself_is_raised_when_its_time_is_over() -> None:
     (batch,) = take_all(outbox)
     with pytest.raises(NotLeaderOrFollower):
         outbox.failed(batch, NotLeaderOrFollower("moved"), DUE)
+
+
+def test_what_is_too_large_goes_in_parts_unless_it_may_be_there_as_a_whole() -> None:
+    data = build_batch([Record(offset, 0, None, b"x") for offset in range(5)])
+    batch, outbox = Outgoing(data, 5, DUE), Outbox()
+    outbox.add(batch)
+    outbox.take()
+    outbox.failed(batch, NetworkError("no response"), 0.0)
+    assert outbox.split(limit_bytes=10) == 0
+    assert outbox.take() is batch
+    outbox.failed(batch, MessageTooLarge("so it is not there"), 0.0)
+    grown = outbox.split(limit_bytes=len(data))
+    parts = [outbox.take()]
+    outbox.acknowledged(parts[0])
+    parts += take_all(outbox)
+    assert [(one.records, one.due) for one in parts] == [(2, DUE), (3, DUE)]
+    assert sum(len(one.data) for one in parts) == len(data) + grown
 
 
 class Log:

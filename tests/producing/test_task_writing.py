@@ -45,6 +45,15 @@ def test_a_value_of_64_mebibytes_goes_where_the_topic_takes_it(broker: BrokerPro
     assert seen(broker.address, topic) == sorted(values)
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_batches_fit_a_topic_that_takes_small_ones_only(broker: BrokerProcess, topic: str, codec: str) -> None:
+    create(broker.address, topic, 2, config={"max.message.bytes": "5000"})
+    sink = settings(broker.address, topic, compression_type=codec)
+    values = [f"{number:0100}" for number in range(3_000)]
+    commit(sink, batch(sink, 0), write(sink, 0, [values[:2_000], values[2_000:]]), now_ms)
+    until_seen(broker.address, topic, values)
+
+
 def test_a_batch_that_is_done_already_is_not_written_again(broker: BrokerProcess, topic: str) -> None:
     sink = settings(broker.address, topic)
     name = batch(sink, 0)

@@ -3,6 +3,7 @@
 Owns their order. Up to `WINDOW` are in flight at a time, which is how many a broker remembers of a producer (KIP-98).
 When one fails in a way that passes by itself, nothing more is sent until all in flight have come back; then those that
 failed go again, in the order of their sequences. A broker that had appended one of them recognises it by its sequence.
+One of several records that is too large goes again in parts.
 Time is an argument, in seconds of a monotonic clock. Pure. Must not know brokers.
 """
 
@@ -12,12 +13,14 @@ from typing import Final
 
 from lamina.errors import ErrorCode, KafkaError
 from lamina.peer.retries import is_retriable
+from lamina.producing.splitting import halves
 from lamina.records.batch import Buffer
 
 WINDOW: Final = 5
 
 _ALREADY_THERE: Final = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 _PREDECESSOR_MISSING: Final = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+_TOO_LARGE: Final = ErrorCode.MESSAGE_TOO_LARGE
 _TRIED_AGAIN: Final = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CORRUPT_MESSAGE})
 """A leader says the first while the transaction before this one is being ended."""
 
@@ -68,6 +71,23 @@ class Outbox:
             return None
         return self._waiting[0]
 
+    def split(self, limit_bytes: int) -> int:
+        """Put parts in place of what is to be sent next, while it is that large. How many bytes they take beyond it.
+
+        What may be there already goes again as it was: by its sequences it is known, and its parts would not be.
+        """
+        grown = 0
+        while (batch := self.peek()) is not None and batch.records > 1 and len(batch.data) >= limit_bytes:
+            if batch.last_error is not None and batch.last_error.code != _TOO_LARGE:
+                break
+            self._waiting.popleft()
+            first, second = halves(batch.data)
+            middle = batch.records // 2
+            self._waiting.appendleft(Outgoing(second, batch.records - middle, batch.due))
+            self._waiting.appendleft(Outgoing(first, middle, batch.due))
+            grown += len(first) + len(second) - len(batch.data)
+        return grown
+
     def take(self) -> Outgoing:
         """What `peek` gave, as sent."""
         batch = self._waiting.popleft()
@@ -89,7 +109,8 @@ class Outbox:
             self.acknowledged(batch)
             return True
         is_behind = error.code == _PREDECESSOR_MISSING and self._in_flight[0] is not batch
-        if now >= batch.due or not (is_behind or is_retriable(error) or error.code in _TRIED_AGAIN):
+        is_several = error.code == _TOO_LARGE and batch.records > 1
+        if now >= batch.due or not (is_behind or is_several or is_retriable(error) or error.code in _TRIED_AGAIN):
             raise error
         batch.last_error = error
         self._came_back()

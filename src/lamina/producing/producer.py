@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from lamina.errors import KafkaError, LeaderNotAvailable, MalformedResponse, UnknownTopicOrPartition, error_from_code
+from lamina.errors import (
+    ErrorCode,
+    KafkaError,
+    LeaderNotAvailable,
+    MalformedResponse,
+    UnknownTopicOrPartition,
+    error_from_code,
+)
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.producing import ACKS_ALL, ProduceCall
 from lamina.peer.retries import Backoff
@@ -40,7 +47,7 @@ class Batch(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class DeliveryLimits:
     delivery_timeout_ms: int = 120_000
-    """``delivery.timeout.ms``: from the handing in of a batch to its acknowledgement."""
+    """``delivery.timeout.ms``: from when there is memory for a batch to its acknowledgement."""
     request_timeout_ms: int = 30_000
     max_request_bytes: int = 4 * 1024 * 1024
     """``max.request.size``: of all batches in one request, unless one alone is larger."""
@@ -73,6 +80,8 @@ class BatchProducer:
         """When a partition whose last attempt failed is tried again."""
         self._in_flight: dict[int, int] = {}
         """Requests, by leader."""
+        self._too_large: dict[str, int] = {}
+        """By topic, the bytes of the smallest batch that was refused for them."""
         self._held_bytes = 0
         self._failure: Exception | None = None
         self._changed = asyncio.Event()
@@ -85,9 +94,9 @@ class BatchProducer:
 
     async def send(self, batches: Iterable[Batch]) -> None:
         """Hand in batches, in the order of their sequences. Waits while too many bytes are held."""
-        due = self._loop.time() + self._limits.delivery_timeout_ms / 1000
         for batch in batches:
             await self._until(lambda: self._held_bytes < self._limits.buffer_bytes)
+            due = self._loop.time() + self._limits.delivery_timeout_ms / 1000
             key = (batch.topic, batch.partition)
             self._outboxes.setdefault(key, Outbox()).add(Outgoing(batch.data, batch.records, due))
             self._held_bytes += len(batch.data)
@@ -150,6 +159,8 @@ class BatchProducer:
         size = 0
         for key in keys:
             outbox = self._outboxes[key]
+            if key[0] in self._too_large:
+                self._held_bytes += outbox.split(self._too_large[key[0]])
             batch = outbox.peek()
             if batch is None or (chosen and size + len(batch.data) > self._limits.max_request_bytes):
                 continue
@@ -203,6 +214,9 @@ class BatchProducer:
             outbox.acknowledged(batch)
             self._held_bytes -= len(batch.data)
             return
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+            size = len(batch.data)
+            self._too_large[key[0]] = min(size, self._too_large.get(key[0], size))
         try:
             if outbox.failed(batch, error, self._loop.time()):
                 self._held_bytes -= len(batch.data)
