@@ -124,7 +124,6 @@ def transaction_described(response: Any) -> TransactionDescribed | None:
 
 
 def first_error(call: MessageCall, response: Any, sentence: str) -> KafkaError | None:
-    """The first error that stands anywhere in a response."""
-    for code in call.errors(response):
-        return error_from_code(code, sentence)
-    return None
+    """The first error that stands anywhere in a response: a reason, before what was not attempted because of it."""
+    codes = sorted(call.errors(response), key=lambda code: code == ErrorCode.OPERATION_NOT_ATTEMPTED)
+    return error_from_code(codes[0], sentence) if codes else None
