@@ -1,20 +1,86 @@
 """Which state of a query is found, while the log's leader changes and its high watermark lags behind."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from lamina.errors import KafkaError, OffsetNotAvailable, OffsetOutOfRange
+from lamina.errors import ErrorCode, KafkaError, OffsetNotAvailable, OffsetOutOfRange
 from lamina.peer.fetching import Fetched
 from lamina.peer.listing import EARLIEST, ListedOffset
 from lamina.producing.decision_topic import DecisionTopic
 from lamina.records.batch import stamp
 from lamina.records.record import Record, build_batch
+from tests.peer.clients import client
+from tests.peer.scripted import API_VERSIONS, METADATA, OFFERED, Facts, ScriptedBroker, versions_facts
 
 FOREVER = 10_000
+CREATE_TOPICS = 19
+
+
+class Controller(ScriptedBroker):
+    """Of so many brokers, for topics of so many replicas each."""
+
+    def __init__(self, brokers: int, replicas: Mapping[str, int]) -> None:
+        offered = {**OFFERED, CREATE_TOPICS: 7}
+        super().__init__(
+            {
+                API_VERSIONS: lambda _: {"api_keys": versions_facts(offered)},
+                METADATA: self._metadata,
+                CREATE_TOPICS: self._create,
+            }
+        )
+        self._brokers, self._replicas = range(1, brokers + 1), replicas
+        self.created: list[Any] = []
+
+    def _metadata(self, request: Any) -> Facts:
+        endpoint = {"host": self.address.host, "port": self.address.port}
+        return {
+            "brokers": [{"node_id": one, **endpoint} for one in self._brokers],
+            "controller_id": 1,
+            "topics": [self._topic(one.name) for one in request.topics],
+        }
+
+    def _topic(self, name: str) -> Facts:
+        if name not in self._replicas:
+            return {"name": name, "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        nodes = list(self._brokers)[: self._replicas[name]]
+        return {"name": name, "partitions": [{"leader_id": 1, "replica_nodes": nodes}]}
+
+    def _create(self, request: Any) -> Facts:
+        self.created += request.topics
+        return {"topics": [{"name": one.name} for one in request.topics]}
+
+    def serve(self, work: Callable[[DecisionTopic], Awaitable[None]]) -> None:
+        async def scenario() -> None:
+            async with self, client(str(self.address)) as cluster:
+                await work(DecisionTopic(cluster, "decisions"))
+
+        asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, 1, None), (2, 2, None), (3, 3, "2"), (9, 3, "2")])
+def test_the_topic_is_created_with_as_many_replicas_as_data_should_have(
+    brokers: int, replicas: int, in_sync: str | None
+) -> None:
+    controller = Controller(brokers, {})
+    controller.serve(lambda topic: topic.ensure())
+    (created,) = controller.created
+    configs = {one.name: one.value for one in created.configs}
+    assert (created.num_partitions, created.replication_factor) == (1, replicas)
+    assert (configs["cleanup.policy"], configs.get("min.insync.replicas")) == ("compact", in_sync)
+
+
+@pytest.mark.parametrize(("replicas", "is_told"), [(1, True), (2, True), (3, False)])
+def test_decisions_that_are_less_durable_than_rows_are_told(
+    replicas: int, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller = Controller(3, {"decisions": replicas, "orders": 3})
+    controller.serve(lambda topic: topic.warn_if_less_durable("orders"))
+    sentence = f"topic decisions has fewer replicas ({replicas}) than topic orders (3), whose rows it decides"
+    assert (sentence in caplog.text) == is_told
 
 
 @dataclass

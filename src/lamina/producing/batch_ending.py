@@ -4,6 +4,7 @@ Owns what the driver needs of a cluster for it. Must not know Spark.
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from lamina.producing.committing import abort_batch, commit_batch
@@ -17,7 +18,7 @@ from lamina.producing.task_writing import Attempt
 
 def commit(settings: SinkSettings, name: BatchName, attempts: Iterable[Attempt], now_ms: Callable[[], int]) -> None:
     """Raises `WriteError` or `KafkaError`; then the batch is to be committed again, by whoever comes next."""
-    _end(_commit_kept, settings, name, attempts, now_ms)
+    _end(partial(_commit_kept, settings.topic), settings, name, attempts, now_ms)
 
 
 def abort(settings: SinkSettings, name: BatchName, attempts: Iterable[Attempt], now_ms: Callable[[], int]) -> None:
@@ -26,9 +27,9 @@ def abort(settings: SinkSettings, name: BatchName, attempts: Iterable[Attempt], 
 
 
 async def _commit_kept(
-    ledger: QueryLedger, name: BatchName, written: Sequence[OpenTransaction], *, bumps: bool
+    topic: str | None, ledger: QueryLedger, name: BatchName, written: Sequence[OpenTransaction], *, bumps: bool
 ) -> None:
-    await ledger.refuse_forgetting()
+    await ledger.check_topic(topic)
     await commit_batch(ledger, name, written, bumps=bumps)
 
 

@@ -8,6 +8,7 @@ partition takes the first batch of an epoch once, and tells all who send one aft
 Must not know what a state means.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
@@ -33,8 +34,7 @@ from lamina.records.batch import Codec, walk
 from lamina.records.record import Record, build_batch, iterate_records
 from lamina.wire.api_keys import CREATE_TOPICS, DESCRIBE_CONFIGS
 
-_CREATE_VERSIONS: Final = range(5, 8)
-"""From 4 on, a replication factor of -1 is the broker's default."""
+_CREATE_VERSIONS: Final = range(2, 8)
 _CREATE_TIMEOUT_MS: Final = 30_000
 _DESCRIBE_VERSIONS: Final = range(1, 5)
 _TOPIC: Final = 2
@@ -45,6 +45,9 @@ _CONFIGS: Final = {
     "segment.ms": str(60 * 60 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
 }
+_REPLICAS: Final = 3
+"""Where there are as many brokers. Their default is made for no topic in particular, and is 1 in Kafka."""
+_CONFIGS_IF_REPLICATED: Final = {"min.insync.replicas": "2"}
 _FIRST_STEP: Final = 256
 """Offsets: so far from the end the first search begins; each further one begins sixteen times as far."""
 _FETCH_BYTES: Final = 1024 * 1024
@@ -55,6 +58,9 @@ _PARTITION: Final = 0
 _DRIVER_SUFFIX: Final = "/driver"
 _CLAIM_PREFIX: Final = "claim/"
 """No query's name has a slash in it."""
+
+
+logger = logging.getLogger(__name__)
 
 
 class DecisionTopic:
@@ -70,12 +76,14 @@ class DecisionTopic:
             return
         if told.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise error_from_code(told.error_code, f"the decision topic {self.name}")
+        replicas = min(_REPLICAS, len(response.brokers))
+        configs = _CONFIGS | (_CONFIGS_IF_REPLICATED if replicas == _REPLICAS else {})
         topic = {
             "name": self.name,
             "num_partitions": 1,
-            "replication_factor": -1,
+            "replication_factor": replicas,
             "assignments": [],
-            "configs": [{"name": name, "value": value} for name, value in _CONFIGS.items()],
+            "configs": [{"name": name, "value": value} for name, value in configs.items()],
         }
         call = MessageCall(
             CREATE_TOPICS, _CREATE_VERSIONS, topics=[topic], timeout=_CREATE_TIMEOUT_MS, validate_only=False
@@ -103,6 +111,23 @@ class DecisionTopic:
             raise WriteError(
                 f"topic {self.name} forgets decisions, because its {_POLICY} is {policies[0]}: set it to "
                 f"{_CONFIGS[_POLICY]}, or name another topic by the option decisionTopic"
+            )
+
+    async def warn_if_less_durable(self, topic: str) -> None:
+        """Than the rows of a topic: where decisions are lost, batches are written again."""
+        response = await self._cluster.request(AnyBroker(), metadata_call([self.name, topic]))
+        replicas = {
+            one.name: min((len(of.replica_nodes) for of in one.partitions), default=0) for one in response.topics
+        }
+        mine, theirs = replicas[self.name], replicas[topic]
+        if 0 < mine < theirs:
+            logger.warning(
+                "topic %s has fewer replicas (%d) than topic %s (%d), whose rows it decides: if it is lost, batches "
+                "are written twice. Give it as many, and set its min.insync.replicas to 2",
+                self.name,
+                mine,
+                topic,
+                theirs,
             )
 
     # Reading

@@ -46,9 +46,11 @@ class QueryLedger:
         """There is a topic for decisions."""
         await self._topic.ensure()
 
-    async def refuse_forgetting(self) -> None:
-        """It keeps them, as far as can be seen."""
+    async def check_topic(self, written: str | None) -> None:
+        """It keeps decisions, as far as can be seen, and no worse than the topic that is `written`, if there is one."""
         await self._topic.refuse_forgetting()
+        if written is not None:
+            await self._topic.warn_if_less_durable(written)
 
     async def fence(self) -> None:
         self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self.timeout_ms)
