@@ -159,6 +159,72 @@ def test_a_run_that_died_leaves_nothing_and_a_decided_batch_is_not_written_again
     run(broker.address, scenario)
 
 
+class Died(Exception):
+    """The driver."""
+
+
+def dying(ledger: QueryLedger, step: str, number: int, *, is_done: bool) -> QueryLedger:
+    """Its driver dies at a step when it takes it for the `number`-th time: before it, or when it is done."""
+    taken = 0
+    take = getattr(ledger, step)
+
+    async def take_or_die(*arguments: Any, **named: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        if taken > number or (taken == number and not is_done):
+            raise Died
+        result = await take(*arguments, **named)
+        if taken >= number:
+            raise Died
+        return result
+
+    setattr(ledger, step, take_or_die)
+    return ledger
+
+
+DEATHS = {
+    "before the decision": (("write", 1, False), [True, False]),
+    "after the decision": (("write", 1, True), [True, False]),
+    "one transaction ended": (("end", 1, True), [True, False]),
+    "both transactions ended": (("end", 2, True), [True, False]),
+    "the loser aborted by its end": (("end", 3, True), [True]),
+    "the loser aborted by a new epoch": (("renew", 1, True), [False]),
+    "before the end is written": (("write", 2, False), [True, False]),
+    "after the end is written": (("write", 2, True), [True, False]),
+    "before the new epochs are written": (("write", 3, False), [False]),
+}
+
+
+@pytest.mark.parametrize(
+    ("death", "bumps"),
+    [
+        pytest.param(death, bumps, id=f"{name}, {'bumping' if bumps else 'classic'}")
+        for name, (death, levels) in DEATHS.items()
+        for bumps in levels
+    ],
+)
+def test_a_driver_that_dies_at_a_step_leaves_what_the_next_run_finishes(
+    broker: BrokerProcess, topic: str, death: tuple[str, int, bool], bumps: bool
+) -> None:
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        first = Query(cluster, topic, f"q-{topic}", bumps=bumps)
+        await first.commit(0, await first.write(0))
+        await first.attempt(1, 2, b"lost")
+        written = await first.write(1)
+        step, number, is_done = death
+        ledger = dying(first.ledger(), step, number, is_done=is_done)
+        with pytest.raises(Died):
+            await commit_batch(ledger, BatchName(first.query, 1), written, bumps=bumps)
+        second = Query(cluster, topic, f"q-{topic}", bumps=bumps)
+        for batch in (1, 2):
+            await second.commit(batch, await second.write(batch))
+        await until_seen(cluster, topic, values(3))
+        assert not await second.ledger().open_transactions()
+
+    run(broker.address, scenario)
+
+
 @BUMPS
 def test_an_end_may_be_repeated(broker: BrokerProcess, topic: str, bumps: bool) -> None:
     async def scenario(cluster: ClusterClient) -> None:
