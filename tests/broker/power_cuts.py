@@ -1,5 +1,6 @@
 """A broker in process on a disk that remembers: its power is cut after any operation, and it starts on what is left."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -33,6 +34,49 @@ class AtOnce(Executor):
         return future
 
 
+class Interleaved(Executor):
+    """Does on the loop what threads would do, each piece in a turn that ``rng`` chooses.
+
+    So pieces of different pools overtake each other, and those of one pool too, unless it has one thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, rng: Random, count: int) -> None:
+        self._loop = loop
+        self._rng = rng
+        self._count = count
+        self._left: dict[int, Callable[[], None]] = {}
+        self._submitted = 0
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+
+        def carry_out() -> None:
+            try:
+                result = work(*args, **named)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._submitted += 1
+        self._left[self._submitted] = carry_out
+        turns = self._rng.randint(1, 60) if self._rng.random() < 0.3 else 0
+        self._loop.call_soon(self._wait, self._submitted, turns)
+        return future
+
+    def _wait(self, number: int, turns: int) -> None:
+        if turns:
+            self._loop.call_soon(self._wait, number, turns - 1)
+        elif number in self._left:
+            for one in [one for one in self._left if one < number and self._count == 1] + [number]:
+                self._left.pop(one)()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """What is left is done now, as threads do before they end."""
+        while self._left:
+            self._left.pop(min(self._left))()
+
+
 class PowerCutBroker(InProcessBroker):
     """Everything that it acknowledges is on disk; of the rest a power cut takes what it likes."""
 
@@ -57,10 +101,13 @@ class PowerCutBroker(InProcessBroker):
 
     def _prepare(self, parts: Parts) -> None:
         self._remember_metadata(parts)
-        for threads in (parts.threads, *parts.threads._separate):
-            threads._executor = AtOnce()
+        for threads, count in ((parts.threads, 4), *((one, 1) for one in parts.threads._separate)):
+            threads._executor = self._new_executor(count)
             # Also of those that open logs while the loop takes others over.
-            threads._new_executor = lambda _count, _name: AtOnce()
+            threads._new_executor = lambda count, _name: self._new_executor(count)
+
+    def _new_executor(self, count: int) -> Executor:
+        return AtOnce()
 
     def _ahead(self, clock: Callable[[], int]) -> Callable[[], int]:
         return lambda: clock() + self.passed_ms * 1_000_000

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lamina.log.directory import LogDirectory
 from lamina.log.files import read_file, write_new_file
+from lamina.log.flushing import flush
 from lamina.log.names import partition_directory
 from lamina.log.partition_log import PartitionLog
 from lamina.settings.log_config import LogConfig
@@ -32,29 +33,33 @@ def open_furthest(
     now_ms: int,
     producer_expiration_ms: int,
 ) -> Opened:
-    """Open the copy that reaches furthest. Raises :class:`StorageError` where one cannot be opened: it may be that."""
+    """Open the copy that reaches furthest, and flush it: the others may go.
+
+    Raises :class:`StorageError` where one cannot be opened, for it may be that, and where it cannot be flushed.
+    """
     opened: list[tuple[LogDirectory, PartitionLog]] = []
     try:
         opened.extend(
             (directory, directory.open_log(*partition, config, now_ms, producer_expiration_ms))
             for directory in directories
         )
+        directory, log = max(opened, key=lambda one: _reach(partition, *one))
+        # A killed process leaves what it wrote on no disk yet; of that another copy may have more there.
+        flush(log)
     except BaseException:
         for _, log in opened:
             log.close()
         raise
-
-    def reach(one: tuple[LogDirectory, PartitionLog]) -> tuple[int, int, int, bool, bool]:
-        directory, log = one
-        is_known = partition in directory.offset_checkpoints.recovery_points
-        is_moved = moved_from(directory, partition) is not None
-        return log.epochs.latest, log.log_end_offset, log.log_start_offset, is_moved, is_known
-
-    directory, log = max(opened, key=reach)
     for _, other in opened:
         if other is not log:
             other.close()
     return Opened(directory, log, [one for one, _ in opened if one is not directory])
+
+
+def _reach(partition: TopicPartition, directory: LogDirectory, log: PartitionLog) -> tuple[int, int, int, bool, bool]:
+    is_known = partition in directory.offset_checkpoints.recovery_points
+    is_moved = moved_from(directory, partition) is not None
+    return log.epochs.latest, log.log_end_offset, log.log_start_offset, is_moved, is_known
 
 
 def is_interrupted_move(partition: TopicPartition, one: LogDirectory, other: LogDirectory) -> bool:

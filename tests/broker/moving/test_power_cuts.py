@@ -1,6 +1,8 @@
 """Partitions that move between log directories while the power is cut, at any operation of the disk."""
 
 import os
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -9,7 +11,7 @@ import pytest
 
 from lamina.log.index_rebuild import IndexesLost
 from tests.broker.moving.two_directories import ALTER_REPLICA_LOG_DIRS
-from tests.broker.power_cuts import PowerCutBroker
+from tests.broker.power_cuts import Interleaved, PowerCutBroker
 
 pytestmark = pytest.mark.random
 
@@ -18,6 +20,13 @@ NAMES = ("one", "two")
 
 
 class TwoDirectories(PowerCutBroker):
+    def __init__(self, root: Path, settings: Mapping[str, str], rng: Random) -> None:
+        self._rng = rng
+        super().__init__(root, settings)
+
+    def _new_executor(self, count: int) -> Executor:
+        return Interleaved(self._loop, self._rng, count)
+
     def _place(self, path: Path) -> None:
         super()._place(path)
         self.paths = [str(path / "disk" / name) for name in NAMES]
@@ -57,10 +66,18 @@ class TwoDirectories(PowerCutBroker):
         return sum(os.path.isdir(f"{path}/t-0") for path in self.paths)
 
 
+def moment_of_cut(broker: TwoDirectories, before: int, rng: Random) -> int:
+    """How many operations there were when the power is cut: any number, often just after a change of a name."""
+    named = [number for number, op in enumerate(broker.disk.ops) if op.kind == "sync_dir" and number >= before]
+    if named and rng.random() < 0.5:
+        return rng.choice(named) + 1
+    return rng.randint(before, len(broker.disk.ops))
+
+
 @pytest.mark.parametrize("seed", STORIES)
 def test_after_a_power_cut_one_directory_has_all_that_was_acknowledged(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
-    broker = TwoDirectories(tmp_path, {"replica.fetch.max.bytes": "300", "log.segment.delete.delay.ms": "0"})
+    broker = TwoDirectories(tmp_path, {"replica.fetch.max.bytes": "300", "log.segment.delete.delay.ms": "0"}, rng)
     broker.create("t")
     end = 0
     for _ in range(3):
@@ -73,8 +90,8 @@ def test_after_a_power_cut_one_directory_has_all_that_was_acknowledged(tmp_path:
         before = len(broker.disk.ops)
         acknowledged = [(before, broker.end_offset)]
         broker.move()
-        while broker.parts.moves.under_way and rng.random() < 0.8:
-            if rng.random() < 0.3:
+        while broker.parts.moves.under_way and rng.random() < 0.99:
+            if rng.random() < 0.05:
                 broker.produce("t", 2)
                 acknowledged.append((len(broker.disk.ops), broker.end_offset))
             broker.turn()
@@ -82,7 +99,7 @@ def test_after_a_power_cut_one_directory_has_all_that_was_acknowledged(tmp_path:
             broker.finish_moves()
             broker.produce("t", 1)
             acknowledged.append((len(broker.disk.ops), broker.end_offset))
-        prefix = rng.randint(before, len(broker.disk.ops))
+        prefix = moment_of_cut(broker, before, rng)
         broker.cut_power(prefix, rng)
         end = max(offset for ops, offset in acknowledged if ops <= prefix)
         assert broker.end_offset >= end, f"{end} was acknowledged"

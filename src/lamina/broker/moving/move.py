@@ -2,9 +2,10 @@
 
 Owns the order of the steps. The copy is filled beside everything else that happens to the log, then flushed and named;
 what comes meanwhile is copied too, and in one turn of the loop in which both end alike the partition goes on in the
-copy. Nobody has to wait for that, and at every moment one of the two directories has all that was acknowledged. Only
-this task touches the copy: on the loop, or on a thread while it waits for that. The log is not cleaned meanwhile. Must
-not know who wants the move, nor what partitions there are.
+copy. Nobody has to wait for that. The old directory goes when the copy is flushed: at every moment one of the two has
+all that was acknowledged, and on disk as far as it was. Only this task touches the copy: on the loop, or on a thread
+while it waits for that. The log is not cleaned meanwhile. Must not know who wants the move, nor what partitions there
+are.
 """
 
 import asyncio
@@ -142,7 +143,10 @@ class Move:
             await self._discard()
         except KafkaError as error:
             self._close_copy()
-            if not (self._has_moved or self._has_failed()):
+            if self._has_moved:
+                logger.error("%s was moved, and its old log in %s stays: %s", self._name, self.source.path, error)
+                return True
+            if not self._has_failed():
                 logger.warning("the move of %s to %s is tried again: %s", self._name, self.target.path, error)
                 return False
             logger.error("%s is not moved to %s: %s", self._name, self.target.path, error)
@@ -177,7 +181,8 @@ class Move:
         await self._fill(copy)
         copy = await self._give_name(copy)
         await self._catch_up(copy)
-        self._go_on_in(copy)
+        flusher = self._go_on_in(copy)
+        await self._flush(copy, flusher)
         await self._remove_source()
 
     async def _open(self) -> PartitionLog:
@@ -315,7 +320,7 @@ class Move:
         await directories.checkpoint(target, target.collect_log_starts)
         await directories.checkpoint(target, target.collect_recovery_points)
 
-    def _go_on_in(self, copy: PartitionLog) -> None:
+    def _go_on_in(self, copy: PartitionLog) -> Flusher:
         """In one turn of the loop: whatever is done with the partition from now on is done in its new directory."""
         partition, directories = self.partition, self._parts.directories
         copy.take_place_of(partition.log)
@@ -325,6 +330,18 @@ class Move:
         partition.go_on_in(copy, flusher, directories.free_space[self.target.path])
         self.source.close_partition(*self.key, why=f"was moved to {self.target.path}")
         logger.info("%s was moved from %s to %s", copy.name, self.source.path, self.target.path)
+        return flusher
+
+    async def _flush(self, copy: PartitionLog, flusher: Flusher) -> None:
+        """What came last is safe in the old directory, perhaps there alone: before it goes it is safe in the copy."""
+        while True:
+            flushed: asyncio.Future[StorageError | None] = asyncio.get_running_loop().create_future()
+            flusher.flush_to(copy.log_end_offset, flushed.set_result)
+            if await flushed is None:
+                return
+            # It failed, or the log was cut below that, or no descriptor was left.
+            copy.require_online()
+            await asyncio.sleep(_AGAIN_MS / 1000)
 
     async def _remove_source(self) -> None:
         """The old directory first: as long as it is there, the mark says which of the two is the copy."""
