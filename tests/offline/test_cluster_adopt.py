@@ -220,6 +220,20 @@ def test_no_broker_starts_in_a_cluster_that_is_half_made(trial: Trial, tmp_path:
     assert refused > 2
 
 
+def test_no_other_broker_starts_before_the_first_one_is_a_member(trial: Trial, tmp_path: Path) -> None:
+    """The next run writes all of the metadata again: what others had written by then would be gone."""
+    given = {"lamina.data.dir": str(tmp_path / "two"), "zookeeper.connect": "zk", "node.id": "2"}
+    filled = 0
+    for copy in interruptions(trial):
+        under_way = founding(copy.zookeeper.connect())
+        if under_way is None:
+            continue
+        filled += under_way.is_filled
+        with pytest.raises(StartError, match="being made from `lamina cluster adopt` of broker 1"):
+            open_member_storage(resolve_broker(sets=given), copy.zookeeper.connect())
+    assert filled > 2
+
+
 def refusal(trial: Trial) -> str:
     with pytest.raises(ClusterAdoptionError) as refused:
         trial.adopt()

@@ -7,7 +7,8 @@ ZooKeeper, groups and transactions are in the logs. The order makes it safe to b
    may still be started as it was; the next run then writes what has changed too.
 2. ``cluster.properties`` is written: from now on the broker does not start without its cluster any more.
 3. ``metadata.db`` gets another name. It is kept: with it and without ``cluster.properties`` the broker is what it was.
-4. The mark in ZooKeeper goes: the broker starts as a member.
+4. The mark in ZooKeeper goes: the broker starts as a member, and so may others. None does before, for a run that was
+   interrupted writes the metadata anew.
 
 Must not open logs, nor know how it is shown.
 """
@@ -146,7 +147,9 @@ def _adopt(source: _Source, store: Store, is_dry_run: bool) -> ClusterAdoption:
     adoption = ClusterAdoption(source.data_directory, inheritance.image.cluster_id, source.node_id, inheritance.image)
     if is_dry_run:
         return adoption
-    claimed = founding.begin(store, Founding(adoption.cluster_id, source.founding_source, (source.node_id,)))
+    node_id = source.node_id
+    wanted = Founding(adoption.cluster_id, source.founding_source, (node_id,), founder=node_id)
+    claimed = founding.begin(store, wanted)
     if claimed.cluster_id != adoption.cluster_id:
         raise FoundingRefused(f"ZooKeeper holds cluster {claimed.cluster_id}, and this is {adoption.cluster_id}")
     founding.fill(store, inheritance)

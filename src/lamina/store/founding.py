@@ -1,8 +1,9 @@
 """A cluster that is founded from what was there before: a backup, or a broker that was a cluster by itself.
 
 Owns ``/lamina/founding``, which is there from the first write to the last: it says from what the cluster is founded,
-and which brokers still wait for their directories. Such a broker does not start, so nobody takes half of a cluster for
-a whole one, and who was interrupted goes on from there. Must not know where the metadata comes from, nor directories.
+and which brokers still wait for their directories. Such a broker does not start, nor does any before the founder has
+its own, so nobody takes half of a cluster for a whole one, and who was interrupted goes on from there. Must not know
+where the metadata comes from, nor directories.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,8 @@ class Founding:
     """Those whose directories are still to be laid down."""
     is_filled: bool = False
     """Whether all of the metadata is there."""
+    founder: int | None = None
+    """The broker whose directory all others wait for: until it has that, the metadata may be written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def check_may_start(store: Store, node_id: int) -> None:
     under_way = founding(store)
     if under_way is None:
         return
-    if not under_way.is_filled:
+    if not under_way.is_filled or under_way.founder in under_way.brokers:
         raise StoreError(f"this cluster is being made from {under_way.source}, and that has not ended: run it again")
     if node_id in under_way.brokers:
         raise StoreError(
@@ -195,6 +198,7 @@ def _dump(one: Founding) -> bytes:
             "source": one.source,
             "brokers": one.brokers,
             "filled": one.is_filled,
+            "founder": one.founder,
         }
     )
 
@@ -208,4 +212,5 @@ def _load(data: bytes) -> Founding:
         values.text(value["source"]),
         values.numbers(value["brokers"]),
         value["filled"] is True,
+        values.number(founder) if (founder := value.get("founder")) is not None else None,
     )
