@@ -37,7 +37,7 @@ def test_a_leader_that_is_killed_under_load_is_replaced_and_copies_when_it_is_ba
         producer.await_acked(300)
         producer.stop()
     verify(producer, read_all(brokers.bootstrap, topic, 3), consumer)
-    print(f"longest wait after a kill: {producer.longest_wait_seconds():.2f} s, of which the session {SESSION_MS} ms")
+    print(f"longest wait after a kill: {producer.longest_wait_seconds():.2f} s; the session lasts {SESSION_MS} ms")
 
 
 def test_all_that_is_acknowledged_is_there_after_all_were_killed_at_once(brokers: ThreeBrokers, topic: str) -> None:

@@ -115,6 +115,8 @@ def test_one_that_connects_again_is_not_looked_at(live: Live) -> None:
         await asyncio.sleep(2)
         assert not scene.looks
 
+    live(script)
+
 
 def test_one_whose_connections_end_again_and_again_is_looked_at_by_one(live: Live) -> None:
     async def script(scene: Scene) -> None:
@@ -124,8 +126,6 @@ def test_one_whose_connections_end_again_and_again_is_looked_at_by_one(live: Liv
             connection.end()
         await asyncio.sleep(0.5)
         assert len(scene.looks) == 1
-
-    live(script)
 
     live(script)
 
