@@ -44,6 +44,20 @@ class ProxiedBrokers(ThreeBrokers):
     def address(self, broker_id: int) -> str:
         return f"{HOST}:{self._ports[broker_id].clients_by_proxy}"
 
+    def kill(self, *broker_ids: int, is_refused: bool = False) -> None:
+        """``is_refused``: the proxy refuses who connects to them until they start again, as their machines would.
+
+        Else it takes connections and ends them, as if nobody could tell whether the brokers are gone.
+        """
+        super().kill(*broker_ids)
+        for broker_id in broker_ids if is_refused else ():
+            self._proxy.refuse(broker_name(broker_id))
+
+    def restart(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            self._proxy.accept(broker_name(broker_id))
+        super().restart(*broker_ids)
+
     def _program(self, broker_id: int) -> Sequence[str]:
         ports = self._ports_of(broker_id)
         own = self.cluster.state().brokers[broker_id].port

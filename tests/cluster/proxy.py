@@ -11,8 +11,9 @@ import asyncio
 import re
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
@@ -39,6 +40,26 @@ class _Piece(NamedTuple):
 _END = _Piece(b"")
 
 
+@dataclass
+class _Port:
+    receiver: Party
+    accepted: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+    number: int = 0
+    """0 before it has listened for the first time."""
+    server: asyncio.Server | None = None
+    """``None`` while it refuses who connects."""
+
+    async def listen(self) -> None:
+        if self.server is None:
+            self.server = await asyncio.start_server(self.accepted, HOST, self.number)
+            self.number = int(self.server.sockets[0].getsockname()[1])
+
+    def refuse(self) -> None:
+        if self.server is not None:
+            self.server.close()
+            self.server = None
+
+
 class Proxy:
     """As a context: its thread lives as long, and its connections end with it."""
 
@@ -46,7 +67,7 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._links = Links()
-        self._servers: list[asyncio.Server] = []
+        self._ports: list[_Port] = []
         self._connections: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> "Proxy":
@@ -117,16 +138,35 @@ class Proxy:
                 writer.transport.abort()
                 self._connections.discard(task)
 
-        async def listen() -> int:
-            server = await asyncio.start_server(accepted, HOST, 0)
-            self._servers.append(server)
-            return int(server.sockets[0].getsockname()[1])
+        port = _Port(receiver, accepted)
+        self._listen([port])
+        self._ports.append(port)
+        return port.number
 
-        return asyncio.run_coroutine_threadsafe(listen(), self._loop).result(_LINGER_SECONDS)
+    def refuse(self, receiver: Party) -> None:
+        """Whoever connects to a party is refused, as by a machine whose process is gone; what is connected stays so."""
+
+        def refuse() -> None:
+            for port in self._ports:
+                if port.receiver == receiver:
+                    port.refuse()
+
+        self._do(refuse)
+
+    def accept(self, receiver: Party) -> None:
+        """A party can be reached again through the same ports."""
+        self._listen([port for port in self._ports if port.receiver == receiver])
+
+    def _listen(self, ports: Iterable[_Port]) -> None:
+        async def listen() -> None:
+            for port in ports:
+                await port.listen()
+
+        asyncio.run_coroutine_threadsafe(listen(), self._loop).result(_LINGER_SECONDS)
 
     async def _end(self) -> None:
-        for server in self._servers:
-            server.close()
+        for port in self._ports:
+            port.refuse()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)

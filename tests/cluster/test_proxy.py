@@ -122,6 +122,21 @@ def test_who_is_reached_by_nobody_is_told_by_a_closed_connection(proxy: Proxy, s
             assert near.recv(1) == b""
 
 
+def test_a_party_that_is_refused_is_reached_again_through_the_same_port(proxy: Proxy, server: socket.socket) -> None:
+    port = proxy.open_port(ZOOKEEPER, server.getsockname()[1], sender=ONE)
+    with connected(port) as near, accepted(server) as far:
+        proxy.refuse(ZOOKEEPER)
+        with pytest.raises(ConnectionRefusedError):
+            connected(port)
+        near.sendall(b"question")
+        assert received(far, 8) == b"question"
+    proxy.accept(ZOOKEEPER)
+    proxy.accept(ZOOKEEPER)
+    with connected(port) as near, accepted(server) as far:
+        near.sendall(b"again")
+        assert received(far, 5) == b"again"
+
+
 def test_senders_are_known_by_the_client_ids_of_their_requests() -> None:
     assert sender_of(request("broker-12-follow")) == "broker-12"
     assert sender_of(request("broker-3")) == "broker-3"

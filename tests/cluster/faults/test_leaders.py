@@ -9,7 +9,13 @@ from confluent_kafka.admin import NewTopic
 from lamina.cluster.layout import broker_name
 from tests.cluster.faults.conftest import MARKS, NewTrial
 from tests.cluster.faults.raw_producer import NO_ERROR, RawProducer
-from tests.cluster.faults.trial import ELECTED_SECONDS, FULL_IN_SYNC_SECONDS, SESSION_MS, Trial
+from tests.cluster.faults.trial import (
+    ELECTED_SECONDS,
+    FULL_IN_SYNC_SECONDS,
+    SESSION_MS,
+    SOON_ELECTED_SECONDS,
+    Trial,
+)
 from tests.cluster.three_brokers import ALL, WAIT_SECONDS
 from tests.cluster.verifiable_consumer import read_all
 
@@ -29,11 +35,12 @@ def test_f1_a_leader_is_killed_five_times(new_trial: NewTrial) -> None:
     trial = new_trial()
     trial.create_topic("t", 3)
     with trial.load("t", 3) as load:
-        for _ in range(BOUNCES):
+        for number in range(BOUNCES):
             load.producer.await_acked(1000)
             killed = trial.watch.leader(T)
-            at_ms = trial.kill(killed)
-            trial.await_new_leader(T, killed)
+            is_refused = number % 2 == 0
+            at_ms = trial.kill(killed, is_refused=is_refused)
+            trial.await_new_leader(T, killed, SOON_ELECTED_SECONDS if is_refused else ELECTED_SECONDS)
             trial.await_resumed(load, 0, at_ms, ELECTED_SECONDS)
             trial.restart(killed)
             trial.await_in_sync("t", 3)

@@ -29,6 +29,8 @@ SETTINGS = {
 }
 """The session is what brokers have by default."""
 ELECTED_SECONDS = 10.0
+SOON_ELECTED_SECONDS = 3.0
+"""Where whoever connects to the broker before is refused: less than a session."""
 FULL_IN_SYNC_SECONDS = 60.0
 
 
@@ -117,11 +119,13 @@ class Trial:
 
     # What happens to brokers
 
-    def kill(self, *broker_ids: int) -> float:
-        """Returns when."""
+    def kill(self, *broker_ids: int, is_refused: bool | None = None) -> float:
+        """Returns when. Whether who connects to them is refused then is drawn, where it is not said."""
         at_ms = self.story.now_ms()
-        self.story.tell(f"SIGKILL to {_text(broker_ids)}")
-        self.brokers.kill(*broker_ids)
+        is_refused = self.random.random() < 0.5 if is_refused is None else is_refused
+        known = "is refused" if is_refused else "cannot tell that they are gone"
+        self.story.tell(f"SIGKILL to {_text(broker_ids)}; who connects there {known}")
+        self.brokers.kill(*broker_ids, is_refused=is_refused)
         return at_ms
 
     def restart(self, *broker_ids: int) -> None:
