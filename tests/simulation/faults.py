@@ -99,7 +99,7 @@ class Faults:
 
     async def _drop_connections(self, node: Node) -> None:
         self._story.tell("network", f"drops connections to {node.machine}")
-        self._network.end_connections(node.process, lambda: self._rng.random() < 0.6)
+        self._network.end_connections(node.process, lambda _: self._rng.random() < 0.6)
 
     async def _cut_link(self, node: Node) -> None:
         """One way."""

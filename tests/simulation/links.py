@@ -23,6 +23,8 @@ class Link:
         self._whole = asyncio.Event()
         self._whole.set()
         self._stalled: list[Pipe] = []
+        self.is_rejecting = False
+        """Whether a firewall refuses whoever connects; what is connected stays so."""
         self.delay_ms = self._usual_ms = USUAL_MS
 
     def place(self, usual_ms: tuple[float, float]) -> None:
@@ -38,6 +40,7 @@ class Link:
 
     def heal(self) -> None:
         self._whole.set()
+        self.is_rejecting = False
         self.delay_ms = self._usual_ms
         stalled, self._stalled = self._stalled, []
         for pipe in stalled:

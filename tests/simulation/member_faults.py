@@ -74,7 +74,13 @@ class MemberFaults:
             self._lose_ensemble,
             self._cut_all_power if cuts_all_power else self._kill_all,
         )
-        hunting = (hunts.hunt_leaders, hunts.replace_controller, hunts.return_twice, hunts.return_behind)
+        hunting: tuple[Trouble, ...] = (
+            hunts.hunt_leaders,
+            hunts.replace_controller,
+            hunts.return_twice,
+            hunts.return_behind,
+            self._take_for_dead,
+        )
         self._troubles |= self._drawn(*hunting)
         if rng.random() < 0.6:
             # Much of one hunt.
@@ -170,7 +176,7 @@ class MemberFaults:
         node = self._rng.choice(self._nodes)
         if node.is_up:
             self._story.tell("network", f"drops connections of {node.machine}")
-            self._network.end_connections(node.process, lambda: self._rng.random() < 0.6)
+            self._network.end_connections(node.process, lambda _: self._rng.random() < 0.6)
 
     async def _reject_connections(self) -> None:
         """Nobody can tell it from a machine whose broker is dead, and it may reach the others."""
@@ -182,6 +188,13 @@ class MemberFaults:
             await asyncio.sleep(self._rng.uniform(0.05, 1.6))
             self._story.tell("network", f"lets {node.machine} be reached again")
             self._network.accept(node.machine)
+
+    async def _take_for_dead(self) -> None:
+        """A live broker, mostly one that leads and is not the controller; others may be dead to it too."""
+        leaders = [self._watch.leader_of(key) for key in self._watch.partitions]
+        likely = [node for node in leaders if node is not None and not node.is_controller]
+        node = self._rng.choice(likely if likely and self._rng.random() < 0.7 else self._nodes)
+        await self._lives.live(node, self._lives.seem_dead)
 
     async def _isolate(self) -> None:
         """From all other brokers; perhaps from ZooKeeper too."""

@@ -217,3 +217,26 @@ class MemberLives:
         self._story.tell("network", f"{node.machine} and other brokers are together again")
         for link in links:
             link.heal()
+
+    async def seem_dead(self, node: MemberNode) -> None:
+        """Firewalls refuse the other brokers, which cannot tell that from a dead process; clients still reach it.
+
+        Its own connections to them are refused as well, or nobody answers: else it would connect again at once.
+        """
+        others = [other for other in self._nodes if other is not node]
+        into = [self._network.link(other.machine, node.machine) for other in others]
+        out = [self._network.link(node.machine, other.machine) for other in others]
+        is_refused = self._rng.random() < 0.5
+        self._story.tell("network", f"makes {node.machine} look dead to other brokers")
+        for link in into:
+            link.is_rejecting = True
+        for link in out:
+            link.is_rejecting = is_refused
+            if not is_refused:
+                link.cut()
+        processes = {other.process for other in others if other.is_up}
+        self._network.end_connections(node.process, lambda peer: peer in processes)
+        await asyncio.sleep(self._rng.uniform(0.2, 1.6))
+        self._story.tell("network", f"lets {node.machine} and other brokers reach each other again")
+        for link in (*into, *out):
+            link.heal()

@@ -76,10 +76,10 @@ class Network:
         """The connections that a process has taken."""
         return [one.served for one in self._connections.values() if one.server is process]
 
-    def end_connections(self, process: Process, is_chosen: Callable[[], bool] = lambda: True) -> None:
-        """Both ends learn of it, after some of what is on its way."""
+    def end_connections(self, process: Process, is_chosen: Callable[[Process], bool] = lambda _: True) -> None:
+        """Those with a process that is chosen: both ends learn of it, after some of what is on its way."""
         for number, one in list(self._connections.items()):
-            if process in (one.client, one.server) and is_chosen():
+            if process in (one.client, one.server) and is_chosen(one.server if one.client is process else one.client):
                 del self._connections[number]
                 one.to_server.give_up()
                 one.to_client.give_up()
@@ -109,7 +109,8 @@ class Network:
             await asyncio.Event().wait()
         listener = self._listeners.get(address)
         await self.link(address.host, machine).cross()
-        if listener is None or listener.process.is_dead or address.host in self._rejecting:
+        is_rejected = address.host in self._rejecting or self.link(machine, address.host).is_rejecting
+        if listener is None or listener.process.is_dead or is_rejected:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         return self._connected(machine, address, listener, Connection(address, client_id, limits))
 
