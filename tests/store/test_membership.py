@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from lamina.store.cluster_identity import CLUSTER_ID, cluster_id, generated_id
 from lamina.store.interface import (
     ClusterStore,
     Create,
+    Operation,
     OutcomeUnknown,
     SessionLost,
     Set,
@@ -256,6 +258,42 @@ def test_the_controller_takes_a_registration_away(ensemble: Ensemble) -> None:
     membership.unregister(2, epoch, tenure)
     other.try_register(registration("dir-2"))
     assert not other.was_unregistered()
+
+
+def test_a_broker_that_registers_again_meanwhile_keeps_its_new_registration(
+    ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entries of the new one have the versions that those of the old one had."""
+    store = ensemble.connect()
+    membership, other = registered(store, 1), registered(ensemble.connect(), 2)
+    tenure = membership.elect()
+    assert tenure is not None
+
+    def again() -> None:
+        other.try_register(registration("dir-2"))
+
+    happens_before_the_next_transaction(store, again, monkeypatch)
+    with pytest.raises(StoreConflict):
+        membership.remove_dead(2, membership.brokers()[2][1], tenure)
+    assert set(membership.brokers()) == {1, 2}
+    happens_before_the_next_transaction(store, again, monkeypatch)
+    assert not membership.unregister(2, membership.brokers()[2][1], tenure)
+    assert set(membership.brokers()) == {1, 2}
+    assert not other.was_unregistered()
+    assert membership.unregister(2, membership.brokers()[2][1], tenure)
+
+
+def happens_before_the_next_transaction(
+    store: ClusterStore, happens: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transact = store.transact
+
+    def overtaken(operations: Sequence[Operation]) -> None:
+        monkeypatch.setattr(store, "transact", transact)
+        happens()
+        transact(operations)
+
+    monkeypatch.setattr(store, "transact", overtaken)
 
 
 def test_only_the_controller_in_office_takes_registrations_away(ensemble: Ensemble) -> None:

@@ -39,6 +39,8 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 LAST_REGISTRATIONS = "/lamina/registrations"
 """By broker an entry that stays, made anew together with each registration: its zxid is the epoch of the last one."""
+REGISTRATION_COUNTS = "/lamina/registration-counts"
+"""By broker an entry that stays, and changes with each registration: two of those can have the same versions."""
 _FOUND_DEAD = b"found dead"
 """The value of such an entry when another broker took the registration away, because the process was gone."""
 
@@ -110,10 +112,12 @@ class Membership:
         Raises :class:`IdTaken` where another broker has the id, :class:`StoreError` in a Kafka cluster, and
         :class:`WrongCluster` in an ensemble that counts its transactions anew.
         """
-        for above in (BROKER_IDS, LAST_REGISTRATIONS):
+        for above in (BROKER_IDS, LAST_REGISTRATIONS, REGISTRATION_COUNTS):
             create_path(self._store, above)
         self._check_is_not_kafka()
         path, value = f"{BROKER_IDS}/{self._node_id}", registrations.dump(registration)
+        count_path = f"{REGISTRATION_COUNTS}/{self._node_id}"
+        count = self._store.get(count_path)
         found = self._store.get(path)
         operations: list[Operation] = [Create(path, value, is_ephemeral=True)]
         if found is not None:
@@ -124,6 +128,7 @@ class Membership:
         if last is not None:
             operations.append(Delete(self._last_path, last.version))
         operations.append(Create(self._last_path, b""))
+        operations.append(Create(count_path, b"") if count is None else Set(count_path, b"", count.version))
         try:
             self._store.transact(operations)
         except OutcomeUnknown as error:
@@ -179,15 +184,34 @@ class Membership:
         is_gone = found is None and not was_taken_for_dead
         return session_id != 0 and is_gone and self._store.session_id == session_id
 
-    def unregister(self, broker_id: int, broker_epoch: int, tenure: Tenure) -> None:
-        """Take a broker's registration away; nothing if it has another one by now.
+    def unregister(self, broker_id: int, broker_epoch: int, tenure: Tenure) -> bool:
+        """Take a broker's registration away. False if it has another one by now, which stays.
 
         Raises :class:`StoreConflict` if this broker is not the active controller any more.
         """
         path = f"{BROKER_IDS}/{broker_id}"
+        same = self._same_registration(broker_id)
         found = self._store.get(path)
-        if found is not None and found.created_zxid == broker_epoch:
-            self._store.transact([Check(CONTROLLER_EPOCH, tenure.epoch_version), Delete(path, found.version)])
+        if found is None or found.created_zxid != broker_epoch:
+            return found is None
+        try:
+            self._store.transact(
+                [Check(CONTROLLER_EPOCH, tenure.epoch_version), *same, Delete(path, found.version)],
+            )
+        except StoreConflict:
+            if self._controller_epoch()[1] != tenure.epoch_version:
+                raise
+            return False
+        return True
+
+    def _same_registration(self, broker_id: int) -> list[Operation]:
+        """What holds while a broker has not registered again since; to be asked before its registration is read.
+
+        Nothing where a version of Lamina has registered it that did not count.
+        """
+        path = f"{REGISTRATION_COUNTS}/{broker_id}"
+        count = self._store.get(path)
+        return [] if count is None else [Check(path, count.version)]
 
     def remove_dead(self, broker_id: int, broker_epoch: int, tenure: Tenure | None) -> bool:
         """Take away what the session of a dead process still holds; whether it was there.
@@ -196,10 +220,10 @@ class Membership:
         its znode. Raises :class:`StoreConflict` where somebody was faster.
         """
         path, last_path = f"{BROKER_IDS}/{broker_id}", f"{LAST_REGISTRATIONS}/{broker_id}"
+        operations = self._same_registration(broker_id)
         found, last, controller = (self._store.get(one) for one in (path, last_path, CONTROLLER))
         if found is None or last is None or found.created_zxid != broker_epoch:
             return False
-        operations: list[Operation] = []
         if tenure is not None:
             operations.append(Check(CONTROLLER_EPOCH, tenure.epoch_version))
         elif controller is not None and controller.owner == found.owner:

@@ -1,10 +1,12 @@
 """UnregisterBroker (R73): the cluster goes on without a broker, and a broker without registration stops."""
 
+import asyncio
+
 import pytest
 
 from lamina.errors import ErrorCode
 from lamina.store.interface import Delete, StoreAway
-from lamina.store.membership import BROKER_IDS
+from lamina.store.membership import BROKER_IDS, Membership, Tenure
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
 
@@ -114,4 +116,36 @@ def test_a_controller_that_cannot_write_hands_the_request_to_the_next(
     epoch = members.up[1].image.controller_epoch
     assert unregister(members, 2, 3) == ErrorCode.NONE
     assert members.controller().image.controller_epoch > epoch
+    members.run_until(lambda: members.up[3].is_unregistered)
+
+
+def test_one_that_registers_again_meanwhile_is_taken_out_all_the_same(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registration = members.up[3].member._registration
+    assert registration is not None
+    members.kill(3, session_ends=False)
+    membership, again = members.up[1].member._membership, Membership(members.zookeeper.connect(), 3)
+    take_away = membership.unregister
+
+    def overtaken(broker_id: int, broker_epoch: int, tenure: Tenure) -> bool:
+        monkeypatch.undo()
+        again.try_register(registration)
+        return take_away(broker_id, broker_epoch, tenure)
+
+    monkeypatch.setattr(membership, "unregister", overtaken)
+    assert unregister(members, 2, 3) == ErrorCode.NONE
+    assert set(membership.brokers()) == {1, 2}
+    assert again.was_unregistered()
+
+
+def test_what_has_begun_ends_also_when_nobody_waits_for_it(members: Members) -> None:
+    """Else a broker that leads nothing any more would stay."""
+
+    async def give_up() -> None:
+        asked = asyncio.get_running_loop().create_task(members.up[1].member.unregister_broker(3))
+        await members.up[1].member.wait_until(lambda image: image.brokers[3].is_draining)
+        asked.cancel()
+
+    members.finish(give_up())
     members.run_until(lambda: members.up[3].is_unregistered)

@@ -24,7 +24,7 @@ from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.controller.election import NO_FACTS, ElectionFacts, LogEnd
 from lamina.controller.in_sync import InSyncRequests
-from lamina.errors import InvalidRegistration, KafkaError, NetworkError, NotController
+from lamina.errors import InvalidRegistration, KafkaError, NetworkError, NotController, RequestTimedOut
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
 from lamina.store.interface import StoreAway, StoreError, UnsupportedLevel, WrongCluster
@@ -39,6 +39,7 @@ AskController = Callable[[int, FollowRequest], Awaitable[FollowResponse]]
 """Asks the controller's broker what ``Controller.follow`` answers, with the epoch of this broker's registration."""
 
 _RETRY_SECONDS = 0.25
+_UNREGISTER_TRIES = 8
 _EVERYWHERE_SECONDS = 1.0
 _RETURN_SECONDS = 1.0
 
@@ -204,16 +205,23 @@ class Member:
                 logger.warning("leaders are not brought back to their preferred replicas now: %s", error)
 
     async def unregister_broker(self, broker_id: int) -> None:
-        """Take a broker out of the cluster for good (R73). One that runs finds its registration gone, and stops."""
-        controller = self._active_controller()
-        epoch = await controller.release(broker_id)
-        if epoch is None:
-            return
-        try:
-            await self._thread.run(lambda: self._membership.unregister(broker_id, epoch, controller.tenure))
-        except StoreError as error:
-            controller.resign(str(error))
-            raise NotController(f"broker {broker_id} cannot be unregistered: {error}") from error
+        """Take a broker out of the cluster for good (R73). One that runs finds its registration gone, and stops.
+
+        What has begun goes on to its end: a broker that leads nothing any more is not to stay.
+        """
+        await self._tasks.finish(self._unregister(broker_id, self._active_controller()))
+
+    async def _unregister(self, broker_id: int, controller: Controller) -> None:
+        for _ in range(_UNREGISTER_TRIES):
+            epoch = await controller.release(broker_id)
+            if epoch is None:
+                return
+            if await self._take_registration(broker_id, epoch, controller):
+                break
+            # It has registered again, as its watch is about to tell.
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            raise RequestTimedOut(f"broker {broker_id} registers again and again: stop it first")
 
         def is_gone(image: Image) -> bool:
             broker = image.brokers.get(broker_id)
@@ -222,6 +230,13 @@ class Member:
         with suppress(TimeoutError):
             async with asyncio.timeout(_EVERYWHERE_SECONDS):
                 await self._following.wait_until(is_gone)
+
+    async def _take_registration(self, broker_id: int, epoch: int, controller: Controller) -> bool:
+        try:
+            return await self._thread.run(lambda: self._membership.unregister(broker_id, epoch, controller.tenure))
+        except StoreError as error:
+            controller.resign(str(error))
+            raise NotController(f"broker {broker_id} cannot be unregistered: {error}") from error
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: InSyncRequests
