@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lamina.broker.metadata import following
+from lamina.broker.metadata.controller import Controller
 from lamina.broker.requests.handlers import follow_metadata
 from lamina.errors import ErrorCode
 from lamina.peer.addresses import Address
@@ -126,6 +127,48 @@ def test_a_broker_that_reaches_nobody_itself_takes_nobody_out_of_office(
     members.run_for(2.0)
     assert members.controller().image.controller_epoch == epoch
     assert {one.member.is_controller for one in members.up.values() if one.id != 1} == {False}
+
+
+def hold_reports(members: Members, monkeypatch: pytest.MonkeyPatch, *, of: set[int], to: int) -> None:
+    """Of these brokers the next controller, which is to be broker ``to``, hears nothing."""
+    follow = Controller.follow
+
+    async def unheard(controller: Controller, broker_id: int, *asked: Any) -> Any:
+        if broker_id in of:
+            await asyncio.Event().wait()
+        return await follow(controller, broker_id, *asked)
+
+    monkeypatch.setattr(Controller, "follow", unheard)
+    for one in members.up.values():
+        if one.id != to:
+            monkeypatch.setattr(one.member._membership, "elect", lambda: None)
+
+
+def test_one_that_dies_before_it_has_reported_to_a_new_controller_is_found(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold_reports(members, monkeypatch, of={2}, to=3)
+    kill_process(members, 1)
+    members.run_until(lambda: members.up[3].member.is_controller)
+    members.run_for(1.5)
+    kill_process(members, 2)
+    members.run_until(lambda: members.leads(3, "t"))
+    assert members.state("t").isr == (3,)
+
+
+def test_a_new_controller_that_was_never_answered_removes_nobody(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Perhaps it reaches nobody: the others' addresses refuse it alone."""
+    members.start(4)
+    hold_reports(members, monkeypatch, of={2, 3}, to=4)
+    members.up[4].member.election.answered(-1)
+    epochs = {one: members.up[one].member.broker_epoch for one in (2, 3)}
+    members.refused |= {2, 3}
+    kill_process(members, 1)
+    members.run_until(lambda: members.up[4].member.is_controller)
+    members.run_for(1.5)
+    assert {one: members.up[one].member.broker_epoch for one in (2, 3)} == epochs
 
 
 def test_a_broker_that_is_busy_with_a_change_keeps_its_registration(

@@ -98,6 +98,8 @@ class Controller:
         self._registered: dict[int, Broker] = {}
         self._reports: dict[int, Report] = {}
         """The last one of each broker."""
+        self._awaited: frozenset[int] = frozenset()
+        """Brokers that served under the controller before: they ought to report, each in its registration then."""
         self._applied: dict[int, int] = {}
         """The version that each broker has applied."""
         self._heard_at: dict[int, float] = {}
@@ -185,10 +187,16 @@ class Controller:
         Returns those that have not reported yet.
         """
         self._note_registered(registered)
+        self._awaited = ready
         with suppress(TimeoutError):
             async with asyncio.timeout(_REPORTS_SECONDS), self._has_heard:
                 await self._has_heard.wait_for(lambda: ready <= self._reports.keys() or not self.is_active)
         return ready - self._reports.keys() if self.is_active else frozenset()
+
+    def watch_silent(self, broker_ids: frozenset[int]) -> None:
+        """They have not reported: one that is dead does not while it is registered."""
+        for broker_id in sorted(broker_ids):
+            self._silent.watch(broker_id)
 
     async def begin(self, registered: Mapping[int, Broker], ready: frozenset[int]) -> None:
         """Take over from the controller before, with who is registered now. Raises NOT_CONTROLLER if it cannot."""
@@ -268,12 +276,13 @@ class Controller:
             if broker_id not in registered or registered[broker_id].epoch != broker.epoch:
                 self._applied.pop(broker_id, None)
                 self._reports.pop(broker_id, None)
+                self._awaited -= {broker_id}
         self._registered = dict(registered)
 
     def _expected(self, broker_id: int) -> Broker | None:
-        """A broker that serves, by its last word, and so ought to follow."""
+        """A broker that serves, by its last word or by its registration, and so ought to follow."""
         report = self._reports.get(broker_id)
-        is_expected = report is not None and report.is_ready and not report.is_draining
+        is_expected = report.is_ready and not report.is_draining if report else broker_id in self._awaited
         return self._registered.get(broker_id) if is_expected else None
 
     def _wait_for_absent(self) -> None:

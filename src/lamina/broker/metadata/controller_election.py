@@ -78,6 +78,8 @@ class ControllerElection:
         """Of an election that was won, while the metadata could not be read yet: it is tried again without another."""
         self._is_stopping = False
         self._is_looking_at_controller = False
+        self._answered_epoch: int | None = None
+        """The epoch of this broker in which a controller has answered it."""
         self._tasks = Tasks(loop)
 
     async def check_cluster(self) -> None:
@@ -166,12 +168,13 @@ class ControllerElection:
     async def _hear(self, controller: Controller, registered: Registered, timeout_ms: int) -> Registered:
         """Wait until all have reported that served under the controller before. Returns who is registered then.
 
-        One that is dead does not report while it is registered, and may have lost what it would be elected for.
+        One that is dead does not report while it is registered, and may have lost what it would be elected for. It is
+        looked at only if another controller has answered this broker: else this one may be what reaches nobody.
         """
         deadline = self._loop.time() + timeout_ms * GHOST_TIMEOUTS / 1000
         silent = await controller.hear(_brokers(registered), _ready(registered))
-        for broker_id in silent & registered.keys():
-            self._tasks.begin(self._remove_if_dead(_brokers(registered)[broker_id], controller.tenure))
+        if self._node_id in registered and registered[self._node_id][1] == self._answered_epoch:
+            controller.watch_silent(silent)
         while silent and self._loop.time() < deadline:
             registered = await self._thread.run(self._membership.brokers)
             silent = await controller.hear(_brokers(registered), _ready(registered))
@@ -181,6 +184,10 @@ class ControllerElection:
 
     # Dead brokers
 
+    def answered(self, broker_epoch: int) -> None:
+        """A controller has answered this broker, which is registered with that epoch: it reaches others."""
+        self._answered_epoch = broker_epoch
+
     def suspect(self, controller: Broker) -> None:
         """It does not answer any more: if its process is gone, another is to be elected before its session ends."""
         if controller == self.controller_broker and not self._is_looking_at_controller:
@@ -189,13 +196,10 @@ class ControllerElection:
 
     async def _look_at_controller(self, controller: Broker) -> None:
         try:
-            await self._remove_if_dead(controller, None)
+            if await is_dead(controller, self._is_refused):
+                await self._remove_dead(controller, None)
         finally:
             self._is_looking_at_controller = False
-
-    async def _remove_if_dead(self, broker: Broker, tenure: Tenure | None) -> None:
-        if await is_dead(broker, self._is_refused):
-            await self._remove_dead(broker, tenure)
 
     async def _remove_dead(self, broker: Broker, tenure: Tenure | None) -> None:
         """``tenure`` is that of this broker; without one the dead broker is the controller."""

@@ -256,9 +256,9 @@ class Member:
         """Ask the controller, wherever it is. Raises :class:`UnsupportedLevel` where it refuses this broker."""
         if self.controller is not None:
             return await self.controller.follow(self._node_id, self.broker_epoch, asked)
-        controller = self.election.controller_broker
+        controller, epoch = self.election.controller_broker, self.broker_epoch
         try:
-            answer = await self._ask_controller(self.broker_epoch, asked)
+            answer = await self._ask_controller(epoch, asked)
         except NetworkError:
             if controller is not None and controller == self._answered_by:
                 self.election.suspect(controller)
@@ -270,6 +270,7 @@ class Member:
                 raise UnsupportedLevel(str(error)) from error
             raise
         self._answered_by = controller
+        self.election.answered(epoch)
         return answer
 
     # Membership

@@ -67,9 +67,12 @@ class SilentBrokers:
             caller.when_gone(partial(self._gone, broker_id, caller.id))
 
     def _gone(self, broker_id: int, caller_id: int) -> None:
-        callers = self._callers[broker_id]
-        callers.discard(caller_id)
-        if not callers and broker_id not in self._watched and not self._is_closed:
+        self._callers[broker_id].discard(caller_id)
+        self.watch(broker_id)
+
+    def watch(self, broker_id: int) -> None:
+        """Look at a broker, now and then, as long as it ought to ask and has no connection for it."""
+        if not self._callers.get(broker_id) and broker_id not in self._watched and not self._is_closed:
             self._watched.add(broker_id)
             self._watches.begin(self._watch(broker_id))
 
@@ -83,7 +86,7 @@ class SilentBrokers:
 
     def _silent(self, broker_id: int) -> Broker | None:
         """A broker that ought to ask and has no connection for it."""
-        return None if self._callers[broker_id] else self._expected(broker_id)
+        return None if self._callers.get(broker_id) else self._expected(broker_id)
 
     def close(self) -> None:
         self._is_closed = True
