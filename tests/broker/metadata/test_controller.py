@@ -39,7 +39,12 @@ async def never_removed(broker: Broker) -> None:
     raise AssertionError(f"broker {broker.id} is alive")
 
 
-def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]], *, is_begun: bool = True) -> None:
+def run(
+    scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]],
+    *,
+    is_begun: bool = True,
+    unclean_wait_ms: int = 0,
+) -> None:
     async def main() -> None:
         store = MemoryZooKeeper().connect()
         tenure = registered(store, 1).elect()
@@ -49,7 +54,18 @@ def run(scenario: Callable[[Controller, ReplicationCounters], Awaitable[None]], 
         threads, counters = Threads(loop, SYSTEM_CLOCKS), ReplicationCounters()
         image, facts = metadata.load(), ElectionFacts()
         controller = Controller(
-            1, loop, tenure, image, metadata, threads, 0, facts, counters, never_refused, never_removed, lambda: None
+            1,
+            loop,
+            tenure,
+            image,
+            metadata,
+            threads,
+            unclean_wait_ms,
+            facts,
+            counters,
+            never_refused,
+            never_removed,
+            lambda: None,
         )
         try:
             if is_begun:
@@ -161,3 +177,47 @@ def test_what_a_broker_tells_again_of_an_unclean_stop_that_was_answered_counts_n
             assert not controller.facts.ends
 
     run(scenario)
+
+
+def test_what_elections_must_know_of_many_partitions_is_kept_up_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_on: dict[str, list[bool]] = {}
+    main = threading.current_thread()
+
+    def spy(owner: Any, name: str) -> None:
+        work = getattr(owner, name)
+
+        def spied(*given: Any) -> Any:
+            looked_on.setdefault(name, []).append(threading.current_thread() is main)
+            return work(*given)
+
+        monkeypatch.setattr(owner, name, spied)
+
+    for name in ("with_ends", "unresolved_in"):
+        spy(ElectionFacts, name)
+    spy(controller_shell, "elect_waiting")
+
+    async def scenario(controller: Controller, _: ReplicationCounters) -> None:
+        count = controller_shell._AT_ONCE + 1
+        await controller.brokers_registered({1: Broker(1, {}, None, 5)})
+        await controller.change(lambda image: create_topic(image, "t", topic_id(1), [(1, 2)] * count))
+        await controller.change(partial(without_leaders, count))
+        looked_on.clear()
+        ends = {("t", index): LogEnd(0, 7) for index in range(count)}
+        report = Report(is_ready=True, made=frozenset(ends), ends=ends)
+        await controller.follow(1, 5, FollowRequest(NOTHING_YET, NOTHING_YET, 0, report))
+        assert controller.facts.ends.keys() == ends.keys(), "broker 2, which is in sync too, is waited for"
+        topic = ConfigResource(ResourceType.TOPIC, "t")
+        await controller.change(lambda image: set_configs(image, topic, {"a": "1"}))
+        controller.resign("the test is over")
+
+    run(scenario, unclean_wait_ms=60_000)
+    assert {name: set(threads) for name, threads in looked_on.items()} == {
+        "with_ends": {False},
+        "unresolved_in": {False},
+        "elect_waiting": {False},
+    }
+
+
+def without_leaders(count: int, image: Image) -> Image:
+    led = {("t", index): image.partition("t", index) for index in range(count)}
+    return set_partitions(image, {key: replace(one, leader=-1, isr=(1, 2)) for key, one in led.items()})

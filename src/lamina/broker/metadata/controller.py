@@ -17,6 +17,7 @@ from lamina.broker.metadata.change_messages import encode_changes
 from lamina.broker.metadata.change_stream import ChangeStream
 from lamina.broker.metadata.change_telling import tell_changes
 from lamina.broker.metadata.follow_messages import LONGEST_WAIT_MS, FollowRequest, FollowResponse
+from lamina.broker.metadata.known_facts import KnownFacts
 from lamina.broker.metadata.metadata import Change
 from lamina.broker.metadata.report_changes import may_have_news, with_report
 from lamina.broker.metadata.reports import Report
@@ -29,7 +30,6 @@ from lamina.controller.brokers import (
     brokers_gone,
     elect_waiting,
     take_over,
-    waiting_partitions,
 )
 from lamina.controller.elect_leaders import balance_leaders
 from lamina.controller.election import ElectionFacts
@@ -84,8 +84,7 @@ class Controller:
         self._store = store
         self._store_thread = store_thread
         self._unclean_wait_seconds = unclean_wait_ms / 1000
-        self.facts = facts
-        """What elections must know and no image says."""
+        self._facts = KnownFacts(facts, store_thread)
         self._counters = counters
         self._on_resigned = on_resigned
         self._silent = SilentBrokers(is_refused, self._expected, remove_dead)
@@ -106,6 +105,11 @@ class Controller:
         """When each broker asked last, by the loop's time."""
         self._has_heard = asyncio.Condition()
         """Notified when a broker has reported, has applied a version, or is gone."""
+
+    @property
+    def facts(self) -> ElectionFacts:
+        """What elections must know and no image says."""
+        return self._facts.now
 
     @property
     def is_active(self) -> bool:
@@ -149,7 +153,7 @@ class Controller:
                 self._require_active()
             if new.configs is not old.configs:
                 # They may allow unclean elections (R46).
-                new = elect_waiting(new, self.facts)
+                new = await self._with_waiting_elected(new)
             if new is old or new == old:
                 return self.stream.version
             try:
@@ -162,9 +166,16 @@ class Controller:
             self._require_active()
             tell_changes(self._counters, changes)
             self.stream.append(new, line)
-            self.facts = self.facts.unresolved_in(new, self._arriving(new))
-            self._wait_for_absent()
+            self._wait_for(await self._facts.review(new, lambda: self._arriving(new)))
             return self.stream.version
+
+    async def _with_waiting_elected(self, image: Image) -> Image:
+        facts = self.facts
+        elected = self._decided(lambda image: elect_waiting(image, facts), image)
+        if isinstance(elected, Awaitable):
+            elected = await elected
+            self._require_active()
+        return elected
 
     def _write(self, old: Image, new: Image) -> tuple[Changes, bytes]:
         """On a thread; also encodes what the other brokers are told."""
@@ -285,9 +296,10 @@ class Controller:
         is_expected = report.is_ready and not report.is_draining if report else broker_id in self._awaited
         return self._registered.get(broker_id) if is_expected else None
 
-    def _wait_for_absent(self) -> None:
+    def _wait_for(self, waiting: frozenset[TopicPartition]) -> None:
         """Partitions of which no member stopped cleanly wait for the others, but not for ever."""
-        waiting = waiting_partitions(self.stream.image, self.facts)
+        if not self.is_active:
+            return
         if waiting - self._timed:
             self._waits.begin(self._stop_waiting_for(waiting - self._timed))
             self._timed |= waiting
@@ -295,7 +307,7 @@ class Controller:
     async def _stop_waiting_for(self, partitions: frozenset[TopicPartition]) -> None:
         await asyncio.sleep(self._unclean_wait_seconds)
         self._timed -= partitions
-        self.facts = replace(self.facts, overdue=self.facts.overdue | partitions)
+        self._facts.stop_waiting_for(partitions)
 
         def elected(image: Image) -> Image | Awaitable[Image]:
             facts = self.facts
@@ -343,15 +355,13 @@ class Controller:
         ``caller`` is the connection of a broker that asks from elsewhere.
         """
         self._require_active()
-        broker = self._registered.get(broker_id)
-        if broker is None or broker.epoch != broker_epoch:
-            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {broker_epoch}")
+        broker = self._require_registered(broker_id, broker_epoch)
         self._check_supports(broker)
         if caller is not None:
             self._silent.heard(broker_id, caller)
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
-        await self._hear(broker_id, asked.report, asked.version if is_mine else None)
+        await self._hear(broker, asked.report, asked.version if is_mine else None)
         await self._has_taken_over.wait()
         await self._take_report(broker, asked.report)
         if is_mine and asked.max_wait_ms > 0:
@@ -363,17 +373,29 @@ class Controller:
             raise NotController("the controller is about to stop")
         return FollowResponse(stream.controller_epoch, told.version, told.is_full, told.lines)
 
+    def _require_registered(self, broker_id: int, broker_epoch: int) -> Broker:
+        broker = self._registered.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {broker_epoch}")
+        return broker
+
     def _check_supports(self, broker: Broker) -> None:
         """Raise INVALID_REGISTRATION for a broker that could not read what is written at the finalized levels."""
         unsupported = why_unsupported(self.stream.image.features, broker.features)
         if unsupported is not None:
             raise InvalidRegistration(unsupported)
 
-    async def _hear(self, broker_id: int, report: Report, applied: int | None) -> None:
-        known = self._reports.get(broker_id)
-        if report.ends is not None and (known is None or not known.is_ready):
-            # Told with the first report that it is ready, when its logs are open; later only less of them.
-            self.facts = self.facts.with_ends(broker_id, report.ends)
+    async def _hear(self, broker: Broker, report: Report, applied: int | None) -> None:
+        broker_id = broker.id
+
+        def is_news() -> bool:
+            """Told with the first report that it is ready, when its logs are open; later only less of them."""
+            known = self._reports.get(broker_id)
+            self._require_registered(broker_id, broker.epoch)
+            return known is None or not known.is_ready
+
+        if report.ends is not None:
+            await self._facts.learn_ends(broker_id, report.ends, is_news)
         self._reports[broker_id] = report
         self._heard_at[broker_id] = self._loop.time()
         if applied is not None:
