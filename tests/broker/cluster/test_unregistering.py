@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from lamina.errors import ErrorCode
+from lamina.broker.metadata.controller import Controller
+from lamina.errors import ErrorCode, NotController
 from lamina.store.interface import Delete, StoreAway
 from lamina.store.membership import BROKER_IDS, Membership, Tenure
 from tests.broker.cluster.conftest import NewMembers
@@ -149,3 +150,22 @@ def test_what_has_begun_ends_also_when_nobody_waits_for_it(members: Members) -> 
 
     members.finish(give_up())
     members.run_until(lambda: members.up[3].is_unregistered)
+
+
+def test_a_controller_that_stops_meanwhile_says_that_it_is_none(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Controller, "release", never)
+    member = members.up[1].member
+
+    async def stopped_meanwhile() -> None:
+        asked = asyncio.get_running_loop().create_task(member.unregister_broker(3))
+        await asyncio.sleep(0)
+        await member.stop()
+        with pytest.raises(NotController, match="this broker stops"):
+            await asked
+
+    members.finish(stopped_meanwhile())

@@ -209,7 +209,13 @@ class Member:
 
         What has begun goes on to its end: a broker that leads nothing any more is not to stay.
         """
-        await self._tasks.finish(self._unregister(broker_id, self._active_controller()))
+        try:
+            await self._tasks.finish(self._unregister(broker_id, self._active_controller()))
+        except asyncio.CancelledError:
+            asked = asyncio.current_task()
+            if asked is None or asked.cancelling():
+                raise
+            raise NotController("this broker stops") from None
 
     async def _unregister(self, broker_id: int, controller: Controller) -> None:
         for _ in range(_UNREGISTER_TRIES):
