@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from lamina.cli.reassignment.plan_file import read_plan
 from lamina.cluster.broker_status import BrokerState
@@ -67,6 +68,28 @@ def test_replicas_and_leaders_are_spread_evenly(
     again = operate("rebalance", "--yes")
     assert (again.status, again.out) == (0, "")
     assert "spread evenly already" in again.err
+
+
+def test_a_throttle_of_somebody_else_is_not_removed_without_asking(
+    operate: Run, brokers: ThreeBrokers, topic: str
+) -> None:
+    """Also where only a topic has something of it left, and no broker has a rate."""
+    create(brokers, topic, (1, 2), (2, 3), (3, 1))
+    throttled = ConfigEntry("leader.replication.throttled.replicas", "*", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource("topic", topic, incremental_configs=[throttled])
+    brokers.admin.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
+    kept = {f"{topic} leader.replication.throttled.replicas": "*"}
+    left = operate("rebalance")
+    assert left.status == 0
+    assert f"the replication throttle of topic {topic} stays" in left.err
+    assert throttles(brokers, topic) == kept
+    create(brokers, other := f"{topic}-other", (1, 2), (1, 2), (1, 2))
+    moved = operate("rebalance", "--yes")
+    assert (moved.status, throttles(brokers, topic)) == (0, kept)
+    assert "this command has not set it" in moved.err
+    assert len(set(brokers.replicas(other))) > 1
+    assert "removed the throttle" in operate("rebalance", "--yes").err
+    assert throttles(brokers, topic) == {}
 
 
 def test_a_drained_broker_keeps_its_replicas_and_leads_nothing_until_leaders_are_evened_out(

@@ -5,7 +5,7 @@ cannot be told anything, and has nothing to copy. Must not know any command.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import Refused
@@ -18,6 +18,7 @@ LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.repl
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _TOPIC, _BROKER = "topic", "broker"
+_TOPICS_AT_A_TIME = 500
 
 
 def set_throttles(
@@ -31,35 +32,47 @@ def set_throttles(
         _alter(cluster, _BROKER, str(broker_id), {LEADER_RATE: rate, FOLLOWER_RATE: rate})
 
 
-def remove_throttles(cluster: Cluster, broker_ids: Iterable[int], topics: Collection[str]) -> bool:
-    """From these brokers and topics. Whether there were any."""
+class Throttles(NamedTuple):
+    """The names of the settings that are set, by broker and by topic."""
+
+    rates: dict[str, list[str]]
+    replicas: dict[str, list[str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.rates or self.replicas)
+
+
+def find_throttles(cluster: Cluster, broker_ids: Iterable[int], topics: Collection[str]) -> Throttles:
+    """Of these brokers and topics."""
     from confluent_kafka.admin import ConfigSource
 
     brokers = [_resource(_BROKER, str(one)) for one in sorted(broker_ids)]
-    rates = _set_on(cluster, brokers, (LEADER_RATE, FOLLOWER_RATE), ConfigSource.DYNAMIC_BROKER_CONFIG)
-    replicas = _set_on(
-        cluster,
-        [_resource(_TOPIC, topic) for topic in sorted(topics)],
-        (LEADERS, FOLLOWERS),
-        ConfigSource.DYNAMIC_TOPIC_CONFIG,
-    )
-    for kind, found in ((_BROKER, rates), (_TOPIC, replicas)):
-        for name, settings in found.items():
+    rates: dict[str, list[str]] = {}
+    for one in brokers:
+        # librdkafka takes one broker at a time.
+        rates |= _set_on(cluster, [one], (LEADER_RATE, FOLLOWER_RATE), ConfigSource.DYNAMIC_BROKER_CONFIG)
+    named = [_resource(_TOPIC, topic) for topic in sorted(topics)]
+    replicas: dict[str, list[str]] = {}
+    for start in range(0, len(named), _TOPICS_AT_A_TIME):
+        some = named[start : start + _TOPICS_AT_A_TIME]
+        replicas |= _set_on(cluster, some, (LEADERS, FOLLOWERS), ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    return Throttles(rates, replicas)
+
+
+def remove_throttles(cluster: Cluster, found: Throttles) -> None:
+    for kind, by_name in ((_BROKER, found.rates), (_TOPIC, found.replicas)):
+        for name, settings in by_name.items():
             _alter(cluster, kind, name, dict.fromkeys(settings))
-    return bool(rates or replicas)
 
 
 def _set_on(
     cluster: Cluster, resources: "Sequence[ConfigResource]", settings: Collection[str], own: "ConfigSource"
 ) -> dict[str, list[str]]:
-    """Which of these settings are set on each resource itself; without those that have none, and topics that are gone.
-
-    Each is asked on its own: librdkafka takes one broker at a time.
-    """
+    """Which of these settings are set on each resource itself, without resources that have none or are gone."""
     from confluent_kafka.admin import ConfigSource
 
     found: dict[str, list[str]] = {}
-    for resource, future in [(one, cluster.admin().describe_configs([one])[one]) for one in resources]:
+    for resource, future in cluster.admin().describe_configs(list(resources)).items():
         try:
             entries = cluster.answer(future)
         except Refused as error:

@@ -14,7 +14,7 @@ from lamina.cli.confirmation import confirm, yes_option
 from lamina.cli.options.cluster import as_json_option, cluster_options, with_parameters
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, Attempts, warn
 from lamina.cli.printing.text import bytes_text, counted
-from lamina.cli.reassignment.execution import begin, elect_preferred, remove_every_throttle, throttle_option
+from lamina.cli.reassignment.execution import begin, elect_preferred, find_every_throttle, throttle_option
 from lamina.cli.reassignment.following import COMPLETE, find_settled_states, follow, look
 from lamina.cli.reassignment.plan_file import save
 from lamina.cli.reassignment.showing import (
@@ -25,14 +25,18 @@ from lamina.cli.reassignment.showing import (
     sum_text,
     warn_of_racks,
 )
+from lamina.cli.usage import NotConfirmed
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.client.layout import Layout, find_sizes
 from lamina.client.reassignments import UnderWay, moves_under_way, targets
+from lamina.client.throttles import Throttles, remove_throttles
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.planning.copying import leader_sizes
 from lamina.planning.moves import Assignments, Move, Replicas, moves_between
 from lamina.topic_partition import TopicPartition
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +117,7 @@ def carry_out(
     if options.dry_run:
         return FINE
     if not (moves or before or to_elect):
-        # An earlier run may have begun what is complete by now, and not waited for it.
-        _remove_throttle(cluster, situation.layout)
+        _end_without_moves(cluster, situation.layout, options)
         return FINE
     if moves or to_elect:
         confirm(question, options.yes)
@@ -130,7 +133,9 @@ def carry_out(
     except (KeyboardInterrupt, click.Abort):
         warn(f"the cluster goes on; run `{again}` again to follow it to its end")
         return INTERRUPTED
-    status = _end(cluster, {one.key: one.after for one in followed}, plan, elect, attempts, options)
+    wanted = {one.key: one.after for one in followed}
+    may_be_own = options.throttle is not None or bool(before)
+    status = _end(cluster, wanted, plan, elect, attempts, options, throttle_may_be_own=may_be_own)
     if progress is not None:
         took = SYSTEM_CLOCKS.monotonic_seconds() - began
         copied = f", {bytes_text(progress.copied_bytes)} copied" if progress.total_bytes else ""
@@ -138,9 +143,36 @@ def carry_out(
     return status
 
 
-def _remove_throttle(cluster: Cluster, layout: Layout) -> None:
-    if remove_every_throttle(cluster, layout):
+def _end_without_moves(cluster: Cluster, layout: Layout, options: Options) -> None:
+    """An earlier run may have begun what is complete by now, and not waited for it: its throttle may be left."""
+    found = find_every_throttle(cluster, layout)
+    if not found:
+        return
+    if options.throttle is None:
+        try:
+            confirm(
+                f"Remove the replication throttle of {_owners_text(found)}, perhaps of an earlier run?", options.yes
+            )
+        except NotConfirmed:
+            warn(f"the replication throttle of {_owners_text(found)} stays: to remove it, run this with --yes")
+            return
+    remove_throttles(cluster, found)
+    warn("removed the throttle")
+
+
+def _end_throttle(cluster: Cluster, layout: Layout, *, may_be_own: bool) -> None:
+    found = find_every_throttle(cluster, layout)
+    if found and may_be_own:
+        remove_throttles(cluster, found)
         warn("removed the throttle")
+    elif found:
+        warn(f"the replication throttle of {_owners_text(found)} stays: this command has not set it")
+
+
+def _owners_text(found: Throttles) -> str:
+    owners = [*(f"broker {one}" for one in found.rates), *(f"topic {one}" for one in found.replicas)]
+    others = f" and {counted(len(owners) - _SHOWN, 'other')}" if len(owners) > _SHOWN else ""
+    return ", ".join(owners[:_SHOWN]) + others
 
 
 def _check_leaders(situation: Situation, moves: Sequence[Move]) -> None:
@@ -173,12 +205,17 @@ def _end(
     elect: Callable[[Layout, Assignments], Collection[TopicPartition]],
     attempts: Attempts,
     options: Options,
+    *,
+    throttle_may_be_own: bool,
 ) -> int:
-    """What belongs to the end of a plan: leaders, throttles, and whether all is as it should be."""
+    """What belongs to the end of a plan: leaders, throttles, and whether all is as it should be.
+
+    A throttle may be this plan's own where this run has set one, or an earlier run began what was under way.
+    """
     states, layout, under_way = find_settled_states(cluster, wanted)
     elect_preferred(cluster, elect(layout, plan), attempts)
     if not under_way:
-        _remove_throttle(cluster, layout)
+        _end_throttle(cluster, layout, may_be_own=throttle_may_be_own)
     replicas = {key: one.replicas for key, one in layout.partitions.items()}
     if options.as_json:
         print_states(states, wanted, replicas, as_json=True)

@@ -14,7 +14,7 @@ from lamina.client.cluster import Cluster
 from lamina.client.elections import NOT_NEEDED, elect_leaders
 from lamina.client.layout import Layout
 from lamina.client.reassignments import UnderWay, alter_reassignments, moves_under_way
-from lamina.client.throttles import remove_throttles, set_throttles
+from lamina.client.throttles import Throttles, find_throttles, remove_throttles, set_throttles
 from lamina.planning.moves import Move
 from lamina.planning.throttled_replicas import throttled_brokers, throttled_replicas
 from lamina.topic_partition import TopicPartition
@@ -72,12 +72,11 @@ def elect_preferred(cluster: Cluster, keys: Iterable[TopicPartition], attempts: 
 
 def remove_throttle(cluster: Cluster, layout: Layout, topics: Iterable[str]) -> bool:
     """From all brokers that are there, as Kafka's tool does, and from these topics. Whether there was one."""
-    return remove_throttles(cluster, layout.racks, set(topics))
+    found = find_throttles(cluster, layout.racks, set(topics))
+    remove_throttles(cluster, found)
+    return bool(found)
 
 
-def remove_every_throttle(cluster: Cluster, layout: Layout) -> bool:
-    """From all topics too, where brokers have one: some may have been complete before. Whether there was one."""
-    if not remove_throttles(cluster, layout.racks, ()):
-        return False
-    remove_throttles(cluster, (), {topic for topic, _ in layout.partitions})
-    return True
+def find_every_throttle(cluster: Cluster, layout: Layout) -> Throttles:
+    """Of all topics too: some may have been complete before, and the brokers that had a rate may be gone."""
+    return find_throttles(cluster, layout.racks, {topic for topic, _ in layout.partitions})
