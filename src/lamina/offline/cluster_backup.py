@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from lamina import __version__
 from lamina.clocks import SYSTEM_CLOCKS
-from lamina.errors import KafkaError, OffsetOutOfRange
+from lamina.errors import KafkaError, OffsetOutOfRange, RequestTimedOut
 from lamina.image.features import SUPPORTED, why_unsupported
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -212,7 +212,7 @@ class _Taking:
                 return
             empty = 0 if log.next_offset > before else empty + 1
             if empty == _EMPTY_TRIES:
-                raise BackupError(f"{partition_directory(*log.key)}: its leader sends nothing from {before} on")
+                raise RequestTimedOut(f"its leader sends nothing from offset {before} on")
 
     # Transactions
 
