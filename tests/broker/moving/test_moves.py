@@ -1,5 +1,6 @@
 """Partitions that move from one log directory to another, while everything else goes on (R70)."""
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from lamina.broker.moving.moves import Moves
 from lamina.errors import ErrorCode
+from lamina.log.directory import LogDirectory
 from lamina.log.identity import read_topic_id
 from lamina.log.names import parse_future_directory
 from lamina.settings.resolve import resolve_broker
@@ -264,6 +266,24 @@ def test_a_disk_that_fails_under_the_copy_leaves_the_partition_where_it_is(
     assert two.here is here
     two.produce()
     assert two.begin(there.path) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_disk_that_fails_under_the_old_log_leaves_that_and_the_partition_has_moved(
+    two: TwoDirectories, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    two.produce(4)
+    before, here, there = two.values(), two.here, two.elsewhere
+
+    def broken(directory: LogDirectory, *_: object) -> None:
+        raise directory.fail(OSError(errno.EIO, "Input/output error"))
+
+    monkeypatch.setattr(LogDirectory, "rename_deleted", broken)
+    two.begin_and_hold()
+    two.finish()
+    assert two.here is there
+    assert two.values() == before
+    told = [one for one in caplog.messages if "move" in one and here.path in one]
+    assert f"{two.partition.log.name} was moved, and its old log in {here.path} stays" in told[-1]
 
 
 def test_the_rate_can_be_set_while_the_broker_runs(two: TwoDirectories) -> None:
