@@ -11,7 +11,7 @@ from lamina.errors import CorruptMessage
 from lamina.log.partition_log import PartitionLog
 from tests.log.building import LogBuilder, a_log, batches_of, truncate_log
 
-STORIES = range(max(int(os.environ.get("LAMINA_STORIES", "10")), 1))
+STORIES = range(10 * max(int(os.environ.get("LAMINA_STORIES", "10")), 1))
 
 
 class Copying:
@@ -104,6 +104,28 @@ def test_whatever_happens_to_the_log_the_copy_ends_as_it_does(tmp_path: Path, se
                 log.roll(copying.source.now_ms)
     copying.finish()
     assert not copying.target.reopen(clean=False, recovery_point=0).truncated_bytes, "it is sound"
+
+
+def test_an_empty_copy_lacks_nothing_of_a_log_that_begins_anew_below_it(tmp_path: Path) -> None:
+    copying = Copying(tmp_path)
+    truncate_log(copying.log, 10, copying.source.now_ms, fully=True)
+    copying.step()
+    truncate_log(copying.log, 5, copying.source.now_ms, fully=True)
+    copying.source.append_batches(8)
+    copying.finish()
+
+
+def test_a_copy_that_ends_where_another_log_begins_inside_a_batch_begins_anew(tmp_path: Path) -> None:
+    """Nothing in it is a part of that log, whose first batch begins within the copy."""
+    copying = Copying(tmp_path)
+    copying.source.append(b"a=1", b"b=1", b"c=1", epoch=1)
+    while copying.step():
+        pass
+    truncate_log(copying.log, 0, copying.source.now_ms)
+    for _ in range(2):
+        copying.source.append(b"a=2", b"b=2", epoch=2)
+    copying.log.advance_log_start(3)
+    copying.finish()
 
 
 def test_what_was_cut_while_it_was_read_is_not_copied(tmp_path: Path) -> None:

@@ -43,14 +43,20 @@ def is_empty(copy: PartitionLog) -> bool:
 
 
 def find_cut(copy: PartitionLog, log: PartitionLog) -> Cut | None:
-    """How much of a copy goes after the log was cut; ``None`` where nothing does. To be asked again after a cut."""
+    """How much of a copy goes after the log was cut; ``None`` where nothing does. To be asked again after a cut.
+
+    What is left of it reaches into the log, or is nothing: then it begins where the log does, which may begin anew
+    below the place where an empty copy was.
+    """
     if is_empty(copy):
-        is_inside = log.log_start_offset <= copy.log_end_offset <= log.log_end_offset
-        return None if is_inside else Cut(log.log_start_offset, is_whole=True)
+        is_at_start = copy.log_end_offset == log.log_start_offset
+        return None if is_at_start else Cut(log.log_start_offset, is_whole=True)
     end = log.epochs.end_of(copy.epochs.latest, log.log_end_offset)
     if end.start_offset < 0:
         return Cut(log.log_start_offset, is_whole=True)
     offset = truncation_offset(copy, log.log_start_offset, end)
+    if offset <= log.log_start_offset:
+        return Cut(log.log_start_offset, is_whole=True)
     return Cut(offset, is_whole=False) if offset < copy.log_end_offset else None
 
 
