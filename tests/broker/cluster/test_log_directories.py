@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from lamina.log.directory import LogDirectory
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
 
-ALTER_REPLICA_LOG_DIRS = 34
+FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, ALTER_REPLICA_LOG_DIRS = 1, 2, 23, 34
 ALL = (1, 2, 3)
 TOPICS = ("t", "u")
 LOG = "00000000000000000000.log"
@@ -74,6 +75,29 @@ def test_a_directory_that_fails_takes_only_its_partitions_offline_and_others_lea
     assert members.state("u").leader == 3
     assert in_sync(members, "u") == {1, 2, 3}
     assert members.produce(3, "u") == ErrorCode.NONE
+
+
+def test_readers_are_told_that_another_broker_leads_as_soon_as_one_does(members: Members) -> None:
+    """Some clients look for it on NOT_LEADER_OR_FOLLOWER alone: told of a storage error, they would ask here on."""
+    fail(members, "t")
+    assert errors_of_reads(members, 3, "t") == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    assert errors_of_reads(members, 3, "u") == {ErrorCode.NONE}
+
+
+def errors_of_reads(members: Members, node_id: int, topic: str) -> set[int]:
+    """Of all requests by which consumers read."""
+
+    def ask(api_key: int, api_version: int, **partition: int) -> Any:
+        asked = {"name": topic, "topic": topic, "partitions": [partition]}
+        return members.ask(node_id, api_key, api_version, topics=[asked]).topics[0].partitions[0].error_code
+
+    fetched = {"topic": topic, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}
+    fetch = members.ask(node_id, FETCH, 12, topics=[fetched], session_epoch=-1, max_bytes=1000)
+    return {
+        fetch.responses[0].partitions[0].error_code,
+        ask(LIST_OFFSETS, 7, partition_index=0, timestamp=-1),
+        ask(OFFSET_FOR_LEADER_EPOCH, 4, partition=0, leader_epoch=0),
+    }
 
 
 @pytest.mark.parametrize("is_empty", [False, True])

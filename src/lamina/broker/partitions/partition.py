@@ -575,6 +575,15 @@ class Partition:
         if self.log.failure is not None:
             raise StorageError(self.log.failure)
 
+    def check_served_here(self) -> None:
+        """Before consumers and replicas read. A log that has failed is a storage error, until others lead.
+
+        Then it is NOT_LEADER_OR_FOLLOWER: on that alone some clients, such as aiokafka, ask at once who leads.
+        """
+        if self.log.failure is not None:
+            self.require_leader()
+            raise StorageError(self.log.failure)
+
     # Waiting
 
     @property

@@ -379,7 +379,7 @@ class Fetch:
             partition = self._partitions.get(topic, index)
             if topic_id is not None and topic_id != partition.topic_id:
                 raise InconsistentTopicId(f"{partition.log.name} has another topic id")
-            partition.check_online()
+            partition.check_served_here()
             partition.check_epoch(asked.current_leader_epoch)
             is_replica = message.replica_id >= 0
             if is_replica:

@@ -28,7 +28,7 @@ _INODE_BITS = 2**63 - 1
 
 async def handle(partitions: Partitions, leases: ReadLeases, node_id: int, request: Request, message: Any) -> Any:
     partition = partitions.get(message.topic, message.partition)
-    partition.check_online()
+    partition.check_served_here()
     partition.check_epoch(message.current_leader_epoch)
     if message.topic_id not in (None, _NO_ID, partition.topic_id):
         raise InconsistentTopicId(f"{partition.log.name} is of topic id {partition.topic_id}, not {message.topic_id}")

@@ -124,7 +124,7 @@ def _partition(partitions: Partitions, message: Any, topic: str, asked: Any, dup
     if (topic, index) in duplicates:
         raise InvalidRequest(f"{topic}-{index} is asked for more than once")
     partition = partitions.get(topic, index)
-    partition.check_online()
+    partition.check_served_here()
     partition.check_epoch(getattr(asked, "current_leader_epoch", -1))
     if message.replica_id != _DEBUGGING:
         partition.require_leader()
@@ -201,7 +201,7 @@ async def _run(
                     continue
                 if partitions.get(partition.topic, partition.index) is not partition:
                     raise UnknownTopicOrPartition(f"{partition.log.name} was replaced by another of its name")
-                partition.check_online()
+                partition.check_served_here()
                 step = search.send(found)
         except StopIteration as end:
             result: TimestampedOffset | None = end.value

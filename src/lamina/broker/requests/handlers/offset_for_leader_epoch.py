@@ -41,7 +41,7 @@ def _partition(partitions: Partitions, shape: Shape, topic: str, asked: Any) -> 
     end, error_code = _UNKNOWN, ErrorCode.NONE
     try:
         partition = partitions.get(topic, asked.partition)
-        partition.check_online()
+        partition.check_served_here()
         partition.check_epoch(asked.current_leader_epoch)
         partition.require_leader()
         end = partition.log.epochs.end_of(asked.leader_epoch, partition.log.log_end_offset)
