@@ -58,6 +58,10 @@ class ProxiedBrokers(ThreeBrokers):
             self._proxy.accept(broker_name(broker_id))
         super().restart(*broker_ids)
 
+    def log_dirs(self, broker_id: int) -> list[Path]:
+        own = self.own_settings.get(broker_id, {}).get("log.dirs")
+        return super().log_dirs(broker_id) if own is None else [Path(one) for one in own.split(",")]
+
     def _program(self, broker_id: int) -> Sequence[str]:
         ports = self._ports_of(broker_id)
         own = self.cluster.state().brokers[broker_id].port

@@ -170,6 +170,10 @@ class ThreeBrokers:
         self.cluster.kill()
         eventually(lambda: not self.cluster.is_running())
 
+    def stop(self, broker_id: int) -> None:
+        """With SIGTERM; it stays away until it is started."""
+        self.cluster.stop_broker(broker_id)
+
     def restart(self, *broker_ids: int) -> None:
         """With SIGTERM, where it runs."""
         for broker_id in broker_ids:
@@ -209,9 +213,13 @@ class ThreeBrokers:
     def data(self, broker_id: int) -> Path:
         return self.cluster.layout.data(broker_name(broker_id))
 
+    def log_dirs(self, broker_id: int) -> list[Path]:
+        return [self.data(broker_id) / "logs"]
+
     def replica(self, broker_id: int, topic: str, partition: int = 0) -> Path:
         """The directory of a replica."""
-        return self.data(broker_id) / "logs" / f"{topic}-{partition}"
+        first, *others = (log_dir / f"{topic}-{partition}" for log_dir in self.log_dirs(broker_id))
+        return next((one for one in others if one.is_dir()), first)
 
     def records(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
         """All that a replica has, byte for byte."""

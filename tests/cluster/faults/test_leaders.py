@@ -41,7 +41,7 @@ def test_f1_a_leader_is_killed_five_times(new_trial: NewTrial) -> None:
             is_refused = number % 2 == 0
             at_ms = trial.kill(killed, is_refused=is_refused)
             trial.await_new_leader(T, killed, SOON_ELECTED_SECONDS if is_refused else ELECTED_SECONDS)
-            trial.await_resumed(load, 0, at_ms, ELECTED_SECONDS)
+            trial.await_resumed(load.producer, 0, at_ms, ELECTED_SECONDS)
             trial.restart(killed)
             trial.await_in_sync("t", 3)
 
@@ -122,7 +122,7 @@ def test_f3_a_leader_sleeps_and_wakes_up_as_a_zombie(new_trial: NewTrial) -> Non
                 producer.send()
         trial.await_new_leader(T, zombie)
         trial.heal()
-        trial.await_resumed(load, 0, paused_ms, 2 * ELECTED_SECONDS)
+        trial.await_resumed(load.producer, 0, paused_ms, 2 * ELECTED_SECONDS)
         trial.wait(PAUSED_SECONDS - (trial.story.now_ms() - paused_ms) / 1000)
         trial.resume(zombie)
         answers = [producer.answer() for producer in (late, late_all) for _ in range(10)]
@@ -177,7 +177,7 @@ def test_f5_a_leader_is_cut_off_from_all_but_clients(new_trial: NewTrial) -> Non
             trial.wait(CUT_SECONDS / 2)
             trial.heal()
             trial.await_in_sync("t", 1)
-        trial.await_resumed(load, 0, cut_ms, 2 * ELECTED_SECONDS)
+        trial.await_resumed(load.producer, 0, cut_ms, 2 * ELECTED_SECONDS)
         load.other_sends += one.sends + all_.sends
     assert_stopped(trial, one, cut_ms, SESSION_MS / 1000)
     assert_stopped(trial, all_, cut_ms, ON_THEIR_WAY_SECONDS)
@@ -216,7 +216,7 @@ def test_f5_a_leader_is_cut_off_and_still_reaches_zookeeper(new_trial: NewTrial,
             trial.heal()
             healed_ms = trial.story.now_ms()
             trial.await_in_sync("t", 1)
-            trial.await_resumed(load, 0, healed_ms, ELECTED_SECONDS)
+            trial.await_resumed(load.producer, 0, healed_ms, ELECTED_SECONDS)
         load.other_sends += all_.sends
     late = [send for send in all_.acked if cut_ms + ON_THEIR_WAY_SECONDS * 1000 < send.ended_ms < healed_ms]
     assert late == [], f"{late[0].value!r} was acknowledged at {late[0].ended_ms:.0f} ms, after the cut"

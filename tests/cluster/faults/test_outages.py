@@ -38,7 +38,7 @@ def test_f6_two_of_three_brokers_are_killed(new_trial: NewTrial) -> None:
         trial.restart(*others)
         back_ms = trial.story.now_ms()
         trial.await_in_sync("t", 1, ALL, FULL_IN_SYNC_SECONDS)
-        trial.await_resumed(load, 0, back_ms)
+        trial.await_resumed(load.producer, 0, back_ms)
     trial.brokers.assert_replicas_are_equal("t")
 
 
@@ -59,7 +59,7 @@ def test_f7_all_brokers_are_killed_at_once_and_files_are_torn(new_trial: NewTria
             ends = {broker_id: log_bytes(trial, broker_id) for broker_id in ALL}
             trial.restart(*order)
             trial.await_in_sync("t", 2)
-            trial.await_resumed(load, 0, at_ms, 60)
+            trial.await_resumed(load.producer, 0, at_ms, 60)
             shorter = {one: (ends[one], log_bytes(trial, one)) for one in ALL if log_bytes(trial, one) < ends[one]}
             assert shorter == {}, f"logs became shorter, of broker: (before, after) bytes {shorter}"
     for partition in range(2):

@@ -9,7 +9,7 @@ from lamina.clocks import pause
 from lamina.cluster.layout import ZOOKEEPER, broker_name
 from lamina.log.files import Disk
 from lamina.log.verify.directory import prepare, verify
-from lamina.log.verify.findings import Severity
+from lamina.log.verify.findings import Finding, Severity
 from tests.cluster import links
 from tests.cluster.faults.kafka_clients import KafkaConsumer, KafkaProducer
 from tests.cluster.faults.load import Load
@@ -19,6 +19,7 @@ from tests.cluster.proxied_brokers import ProxiedBrokers
 from tests.cluster.proxy import Proxy
 from tests.cluster.three_brokers import ALL
 from tests.cluster.verifiable_consumer import VerifiableConsumer
+from tests.cluster.verifiable_producer import VerifiableProducer
 from tests.history.events import Partition
 
 SESSION_MS = 6000
@@ -74,11 +75,18 @@ class Trial:
     def _verify_logs(self) -> None:
         """As `lamina verify` does, when all brokers have stopped."""
         for broker_id in ALL:
-            disk = Disk()
-            verification = prepare(disk, str(self.brokers.data(broker_id) / "logs"), lambda _: False)
-            verify(disk, verification, lambda _: None)
-            found = [str(one) for one in verification.findings.kept if one.severity is Severity.ERROR]
+            found = self.damage(broker_id)
             assert found == [], f"broker {broker_id}: {found}"
+
+    def damage(self, broker_id: int) -> list[Finding]:
+        """What `lamina verify` calls an error in the logs of a broker that does not run."""
+        disk = Disk()
+        found: list[Finding] = []
+        for log_dir in self.brokers.log_dirs(broker_id):
+            verification = prepare(disk, str(log_dir), lambda _: False)
+            verify(disk, verification, lambda _: None)
+            found += [one for one in verification.findings.kept if one.severity is Severity.ERROR]
+        return found
 
     # Topics and load
 
@@ -128,6 +136,10 @@ class Trial:
         self.brokers.kill(*broker_ids, is_refused=is_refused)
         return at_ms
 
+    def stop(self, broker_id: int) -> None:
+        self.story.tell(f"SIGTERM to broker {broker_id}")
+        self.brokers.stop(broker_id)
+
     def restart(self, *broker_ids: int) -> None:
         self.story.tell(f"starting {_text(broker_ids)}")
         self.brokers.restart(*broker_ids)
@@ -175,15 +187,17 @@ class Trial:
             lambda: [str(self.watch.states[key]) for key in keys],
         )
 
-    def await_resumed(self, load: Load, partition: int, since_ms: float, seconds: float = ELECTED_SECONDS) -> None:
+    def await_resumed(
+        self, producer: VerifiableProducer, partition: int, since_ms: float, seconds: float = ELECTED_SECONDS
+    ) -> None:
         """A record that was sent after a moment is acknowledged, so soon after that moment."""
         self.story.within(
             seconds + 60,
             f"partition {partition} takes records again",
-            lambda: load.producer.resumed_ms(partition, since_ms) is not None,
-            lambda: load.producer.errors,
+            lambda: producer.resumed_ms(partition, since_ms) is not None,
+            lambda: producer.errors,
         )
-        resumed_ms = load.producer.resumed_ms(partition, since_ms)
+        resumed_ms = producer.resumed_ms(partition, since_ms)
         assert resumed_ms is not None
         took = (resumed_ms - since_ms) / 1000
         self.story.tell(f"the first of them was acknowledged {took:.1f} s after it was hurt")
