@@ -50,7 +50,8 @@ faults: venv
 		--hypothesis-profile faults -m "(random or hypothesis or long) and not kafka and not spark and not faults_cluster"
 
 # Three real brokers and a ZooKeeper behind a proxy that cuts and delays their links, RUNS times: kills, pauses, partitions,
-# cleaning meanwhile; what clients saw is checked. Histories and logs are kept in build/faults-cluster. Needs Java 17+.
+# disks in trouble, cleaning meanwhile; what clients saw is checked. Histories and logs are kept in build/faults-cluster. Needs
+# Java 17+ and Maven; for disks in trouble root's right to mount, and mkfs.ext4.
 RUNS ?= 1
 
 faults-cluster: venv
