@@ -30,6 +30,17 @@ def test_r31_a_batch_with_another_crc_is_refused_and_what_is_behind_it_too() -> 
         list(checked_pieces(torn, 0))
 
 
+def test_a_batch_with_another_offset_is_not_given_before_the_next_one_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No CRC covers the base offset."""
+    sent = batches(0, 0, 0, 0)
+    sent[1] = sent[1].replace((1).to_bytes(8), (65).to_bytes(8), 1)
+    monkeypatch.setattr(replicated, "PIECE_BATCHES", 1)
+    pieces = checked_pieces(b"".join(sent), 0)
+    assert next(pieces) == sent[0]
+    with pytest.raises(CorruptMessage, match="offset 2 comes after offset 65"):
+        next(pieces)
+
+
 def test_many_batches_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = b"".join(batches(*([0] * 7)))
     monkeypatch.setattr(replicated, "PIECE_BATCHES", 3)

@@ -18,6 +18,7 @@ from lamina.errors import ErrorCode, StorageError
 from lamina.log import offset_checkpoints
 from lamina.log.flushing import Flush, close_cleanly, flush
 from lamina.log.partition_log import PartitionLog
+from lamina.records.batch import walk
 from lamina.wire.fetch_response import DivergingEpoch
 from tests.broker.replication.following_broker import (
     BROKER_EPOCH,
@@ -516,6 +517,32 @@ def test_r31_corrupt_records_are_not_appended_and_are_fetched_again(tmp_path: Pa
         follower = broker.follow(partition)
         await broker.until(lambda: follower.has_waited_for("CRC"))
         assert partition.log.log_end_offset == 0
+        broker.leader.spoil = None
+        await broker.caught_up(partition)
+        same_files(partition, builder)
+
+    run(tmp_path, scenario)
+
+
+def test_r31_a_batch_whose_offset_flipped_on_the_leaders_disk_is_not_appended(tmp_path: Path) -> None:
+    """No CRC covers a base offset. Behind the leader's end it would be cut, and fetched again at once, for ever."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        builder = broker.lead()
+        builder.append_batches(8)
+
+        def flipped(records: bytes) -> bytes:
+            spoiled = bytearray(records)
+            for position, header in walk(records):
+                if header.base_offset == 2:
+                    spoiled[position + 7] ^= 0x40
+            return bytes(spoiled)
+
+        broker.leader.spoil = flipped
+        partition = broker.replica()
+        follower = broker.follow(partition)
+        await broker.until(lambda: follower.has_waited_for("offset 3 comes after offset 66"))
+        assert partition.log.log_end_offset <= 2
         broker.leader.spoil = None
         await broker.caught_up(partition)
         same_files(partition, builder)
