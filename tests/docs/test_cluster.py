@@ -12,6 +12,7 @@ from lamina.settings.listeners import admin_listeners, advertised_listeners, lis
 from lamina.settings.lists import BROKER_SETTINGS, TOPIC_SETTINGS
 from lamina.settings.properties import load
 from lamina.settings.resolve import resolve_broker
+from tests.spec import faults
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/cluster.md").read_text()
@@ -52,3 +53,19 @@ def test_every_file_that_is_linked_exists() -> None:
     linked = re.findall(r"\]\(([^)#]+)", DOCUMENT)
     assert len(linked) > 4
     assert all((ROOT / "docs" / path).exists() for path in linked)
+
+
+def test_every_test_and_every_target_that_is_named_exists() -> None:
+    section = DOCUMENT.split("## What we tested")[1].split("\n## ")[0]
+    files = set(re.findall(r"tests/[\w/]+\.py", section))
+    assert len(files) > 8
+    assert all((ROOT / path).is_file() for path in files)
+    targets = set(re.findall(r"`make ([a-z-]+)", section))
+    assert len(targets) > 6
+    known = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets <= set(known)
+
+
+def test_every_fault_has_a_row() -> None:
+    section = DOCUMENT.split("## What we tested")[1].split("\n## ")[0]
+    assert {int(number) for number in re.findall(r"^\| F(\d+):", section, re.MULTILINE)} == faults()
