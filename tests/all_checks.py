@@ -24,6 +24,7 @@ CHECKS = (
     Check("check"),
     Check("test"),
     Check("faults", ("STORIES=60", "TRANSACTIONS=4000")),
+    Check("faults-cluster", ("ACKED=6000", "LOOP_SECONDS=60")),
     Check("simulate", ("SEEDS=400",)),
     Check("planted"),
     Check("fuzz", ("FUZZ_SECONDS=10",)),
