@@ -1,6 +1,7 @@
 """A query over what there is when it is planned: ``spark.read``.
 
-Owns the plan of a DataFrame: Spark asks for it once, when the DataFrame is first used, and keeps it. Filters are not
+Owns the plan of a DataFrame: Spark asks for it once, when the DataFrame is first used, and keeps it. A table whose end
+nobody named goes on to where its partitions end when they are read. Filters are not
 pushed down: PySpark shares a reader among the uses of a DataFrame, and would apply the filter of one use to all.
 """
 
@@ -9,11 +10,12 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.errors import ReadError
 from pyspark_lamina.columns import Field
 from pyspark_lamina.lookup import Lookup
 from pyspark_lamina.options import SourceOptions
-from pyspark_lamina.planning import on_loss, ranges_within
+from pyspark_lamina.planning import on_loss, partitions_going_on, ranges_within
 from pyspark_lamina.ranges import as_tasks, read_rows
 from pyspark_lamina.sentences import in_one_sentence
 
@@ -45,4 +47,7 @@ def plan(lookup: Lookup, options: SourceOptions) -> list[InputPartition]:
     high_watermarks = lookup.high_watermarks(partitions)
     tell = on_loss(fails=options.fails_on_data_loss)
     ranges = ranges_within(starts, ends, log_starts, high_watermarks, tell)
-    return as_tasks(lookup.cut(ranges, options.bounds), topics, options, is_stream=False)
+    going_on = partitions_going_on(end_positions) if options.is_table else set()
+    # Also those that are empty now: what they hold when they are read is what counts.
+    ranges |= {where: OffsetRange(starts[where], starts[where]) for where in going_on - set(ranges)}
+    return as_tasks(lookup.cut(ranges, options.bounds), topics, options, is_stream=False, going_on=going_on)

@@ -5,12 +5,14 @@ caller's `OnLoss`; where that lets it pass, there is less to read. Pure. Must no
 cluster.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from math import ceil
 
+from lamina.arrow.cluster import Position
 from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.losses import Loss, OnLoss, fail, warn
+from lamina.peer.listing import LATEST
 from lamina.topic_partition import TopicPartition
 from pyspark_lamina.offsets import Offsets, name_of
 
@@ -41,6 +43,15 @@ def ranges_within(
         if start < end:
             found[where] = OffsetRange(start, end)
     return found
+
+
+def partitions_going_on(ends: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
+    """Those of a table for which no end was named.
+
+    The end of the plan would not do: a key that was changed beyond it may have been compacted away below it when the
+    task comes by, or the DataFrame is used again, and no broker tells.
+    """
+    return {where for where, position in ends.items() if position == LATEST}
 
 
 def initial_offsets(

@@ -3,7 +3,7 @@
 Owns nothing but the passing on: `lamina.arrow` reads. Must not know how ranges were planned, nor ask a cluster.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ def as_tasks(
     options: SourceOptions,
     *,
     is_stream: bool,
+    going_on: Collection[TopicPartition] = (),
 ) -> list[InputPartition]:
     strict = options.fails_on_data_loss
     return [
@@ -45,6 +46,7 @@ def as_tasks(
                 tolerates_loss=not strict,
                 poll_timeout_ms=options.poll_timeout_ms,
                 read_files=options.read_files,
+                goes_on=where in going_on,
             ),
             is_table=options.is_table,
             keeps_tombstones=is_stream,

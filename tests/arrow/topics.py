@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lamina.arrow.properties import ClientProperties, parse_properties
@@ -71,19 +71,39 @@ def transact(servers: str, topic: str, values: Iterable[bytes], *, commits: bool
         producer.abort_transaction(30)
 
 
+SMALL_SEGMENTS = {"cleanup.policy": "compact", "internal.segment.bytes": "20000"}
+
+
 def make_compacted(servers: str, log_dir: Path, topic: str) -> None:
     """1,500 records of 50 keys, of which fewer than 600 are left: at least the latest of each, offsets 1450 to 1499.
 
     For a broker that compacts quickly.
     """
-    create(servers, topic, config={"cleanup.policy": "compact", "internal.segment.bytes": "20000"})
+    create(servers, topic, config=SMALL_SEGMENTS)
     for number in range(30):
         produce(servers, topic, [(b"k%02d" % key, b"%d" % number * 20) for key in range(50)])
+    _await_compaction(log_dir, topic, 1000)
+
+
+def update_until_compacted(servers: str, log_dir: Path, topic: str, keys: Sequence[bytes]) -> None:
+    """Every record of these keys that a topic of `SMALL_SEGMENTS` holds now is compacted away; newer ones take over."""
+    produce(servers, topic, [(key, b"new") for key in keys])
+    watermarks = Consumer({"bootstrap.servers": servers, "group.id": "unused"})
+    try:
+        end = watermarks.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1]
+    finally:
+        watermarks.close()
+    for _ in range(20):
+        produce(servers, topic, [(key, b"newer" * 200) for key in keys])
+    _await_compaction(log_dir, topic, end - 1)
+
+
+def _await_compaction(log_dir: Path, topic: str, beyond: int) -> None:
     checkpoint = log_dir / "cleaner-offset-checkpoint"
 
     def is_compacted() -> bool:
         lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
-        return any(int(line.split()[-1]) > 1000 for line in lines if line.startswith(f"{topic} 0 "))
+        return any(int(line.split()[-1]) > beyond for line in lines if line.startswith(f"{topic} 0 "))
 
     eventually(is_compacted, seconds=120)
 

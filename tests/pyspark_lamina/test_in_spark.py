@@ -109,6 +109,10 @@ def _a_table_has_the_latest_of_each_key(topics: Topics) -> None:
     produce(topics.servers, "in-spark-table", [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", None), (None, b"4")])
     found = topics.load({"subscribe": "in-spark-table", "view": "table"}, "key binary, value binary, offset long")
     assert rows(found) == [(b"a", b"3", 2)]
+    produce(topics.servers, "in-spark-table", [(b"c", b"5")])
+    assert rows(found) == [(b"a", b"3", 2), (b"c", b"5", 5)]
+    named = {"subscribe": "in-spark-table", "view": "table", "endingOffsets": '{"in-spark-table":{"0":2}}'}
+    assert rows(topics.load(named, "key binary, value binary")) == [(b"a", b"1"), (b"b", b"2")]
 
 
 def _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics: Topics, checkpoint: Path) -> None:
@@ -133,7 +137,7 @@ def _a_stream_goes_on_from_a_checkpoint_of_sparks_own_source(topics: Topics, che
 def _a_stream_of_a_table_gives_changes(topics: Topics, checkpoint: Path) -> None:
     options = {"subscribe": "in-spark-table", "view": "table", "startingOffsets": "earliest"}
     batches, _ = topics.stream(options, checkpoint, "offset long, key binary, value binary")
-    assert batches == [[(2, b"a", b"3"), (3, b"b", None)]]
+    assert batches == [[(2, b"a", b"3"), (3, b"b", None), (5, b"c", b"5")]]
 
 
 def _what_is_wrong_is_told_first_and_in_one_sentence(topics: Topics) -> None:

@@ -8,7 +8,16 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.arrow.topics import create, delete, delete_head, make_compacted, numbered, produce, transact
+from tests.arrow.topics import (
+    create,
+    delete,
+    delete_head,
+    make_compacted,
+    numbered,
+    produce,
+    transact,
+    update_until_compacted,
+)
 from tests.broker.process import BrokerProcess
 from tests.broker.test_compaction import QUICKLY
 from tests.pyspark_lamina.reading import Topics, rows
@@ -101,6 +110,8 @@ def test_a_compacted_topic_as_a_log_as_a_table_and_as_a_stream(
     latest = [(b"k%02d" % key, b"29" * 20) for key in range(25, 50)]
     table = topics.load({"subscribe": "t", "view": "table"}, "key binary, value binary")
     assert rows(table.orderBy("key")) == latest
+    at_plan = topics.load({"subscribe": "t", "view": "table", "endingOffsets": '{"t":{"0":1525}}'}, "key binary")
+    assert at_plan.count() == 25
     options = {"subscribe": "t", "startingOffsets": "earliest", "maxRecordsPerTrigger": "100"}
     batches, _ = topics.stream(options, tmp_path / "log", "offset long, key binary, value binary")
     assert all(0 < len(batch) <= 100 for batch in batches)
@@ -109,6 +120,8 @@ def test_a_compacted_topic_as_a_log_as_a_table_and_as_a_stream(
     for batch in batches:
         played |= {key: value for _, key, value in batch}
     assert sorted((key, value) for key, value in played.items() if value is not None) == latest
+    update_until_compacted(broker.address, broker.log_dir, "t", [key for key, _ in latest])
+    assert table.count() == len(latest)
 
 
 def test_a_stream_that_is_started_again_and_again_reads_each_record_once(

@@ -20,9 +20,13 @@ class Loss(NamedTuple):
     """The first offset that is not read."""
     end: int | None = None
     """The first that is read again; unknown where the partition is gone."""
+    record_count: int | None = None
+    """Where single records between the two are lost, and not all."""
 
     @property
     def skipped(self) -> str:
+        if self.record_count is not None:
+            return f"skipped {self.record_count} records of {self.partition}"
         if self.end is None:
             return f"skipped {self.partition} from offset {self.start} on"
         if self.end == self.start:

@@ -53,6 +53,12 @@ class RangeToFetch:
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     """How long the partition may have nothing to give before its end."""
     read_files: ReadFiles = ReadFiles.NEVER
+    goes_on: bool = False
+    """Beyond ``end``, until one response has given all that the partition held when it was made.
+
+    Compaction takes away a record only where a later one of its key is in the log. So whoever reads on until then has
+    come by every key, whatever was compacted meanwhile.
+    """
 
     @property
     def name(self) -> str:
@@ -116,29 +122,38 @@ async def fetch_range(
     at, is_local, heard_at = asked.start, False, loop.time()
     try:
         await _check_topic_id(cluster, asked)
-        while at < asked.end:
+        while at < asked.end or asked.goes_on:
+            wait_ms = properties.fetch_max_wait_ms if at < asked.end else 0
             try:
                 fetched = await cluster.fetch(
                     asked.topic,
                     asked.partition,
                     at,
                     max_bytes=properties.fetch_max_bytes,
-                    max_wait_ms=properties.fetch_max_wait_ms,
+                    max_wait_ms=wait_ms,
                     min_bytes=properties.fetch_min_bytes,
                     isolation_level=properties.isolation_level,
                     topic_id=asked.topic_id,
                 )
             except OffsetOutOfRange:
                 await _check_topic_id(cluster, asked)
-                at = await _after_loss(cluster, asked, at)
+                found = await _after_loss(cluster, asked, at)
+                if found is None:
+                    return
+                at = found
                 continue
             next_offset = _next_offset(fetched, asked, at)
+            bound = fetched.last_stable_offset if properties.is_committed_only else fetched.high_watermark
+            is_all = next_offset >= max(asked.end, bound)
             if next_offset > at:
                 begun_at, at, is_local, heard_at = at, next_offset, False, loop.time()
                 aborted = [(one.producer_id, one.first_offset) for one in fetched.aborted_transactions]
                 yield Chunk(begun_at, fetched.records, aborted if properties.is_committed_only else None, asked.name)
+                if is_all:
+                    return
                 continue
-            bound = fetched.last_stable_offset if properties.is_committed_only else fetched.high_watermark
+            if is_all:
+                return
             if bound >= asked.end:
                 if is_local:
                     return  # The leader has nothing up to the end: it was compacted away.
@@ -151,7 +166,7 @@ async def fetch_range(
                     )
                 _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for", bound)
                 return
-            if properties.fetch_max_wait_ms == 0:
+            if wait_ms == 0:
                 await asyncio.sleep(properties.limits.retry_backoff_ms / 1000)
     except UnknownTopicOrPartition:
         _lost(asked, "does not exist any more", at)
@@ -189,14 +204,15 @@ async def _is_local(cluster: ClusterClient, asked: RangeToFetch, at: int) -> boo
     return 0 <= local_start <= at
 
 
-async def _after_loss(cluster: ClusterClient, asked: RangeToFetch, at: int) -> int:
-    """Where to go on; records before the log start, or beyond the end, are lost."""
+async def _after_loss(cluster: ClusterClient, asked: RangeToFetch, at: int) -> int | None:
+    """Where to go on, if anywhere; records before the log start, or beyond the end, are lost."""
     log_start = (await cluster.list_offset(asked.topic, asked.partition, EARLIEST)).offset
     if log_start > at:
-        _lost(asked, f"begins at offset {log_start}, and {at} was asked for", at, min(log_start, asked.end))
+        until = log_start if asked.goes_on else min(log_start, asked.end)
+        _lost(asked, f"begins at offset {log_start}, and {at} was asked for", at, until)
         return log_start
     _lost(asked, f"ends before offset {at}, which was asked for", at)
-    return asked.end
+    return None
 
 
 def _next_offset(fetched: Fetched, asked: RangeToFetch, at: int) -> int:

@@ -19,6 +19,7 @@ DEFAULT_BATCH_BYTES = 16 * 1024 * 1024
 _CONSTANT_TYPES = {"topic": pa.string(), "partition": pa.int32()}
 COLUMN_TYPES = {**TYPES, **_CONSTANT_TYPES}
 _CHEAPEST = "offset"
+_NO_END = 2**63 - 1
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
@@ -44,7 +45,7 @@ def read_range(
             chunk.records,
             columns=stored,
             start_offset=chunk.start,
-            end_offset=asked.end,
+            end_offset=_NO_END if asked.goes_on else asked.end,
             aborted=chunk.aborted,
             max_batch_bytes=max_batch_bytes,
             name=chunk.name,

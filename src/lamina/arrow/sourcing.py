@@ -26,7 +26,7 @@ _LOSS = (InconsistentTopicId, OffsetOutOfRange, UnknownTopicOrPartition)
 
 def read_chunks(properties: ClientProperties, asked: RangeToFetch) -> Iterator[Chunk]:
     """Each good until the next is asked for. Raises `DataLoss`, `ReadError` or `KafkaError`."""
-    if asked.start >= asked.end:
+    if asked.start >= asked.end and not asked.goes_on:
         return
     with LoopThread() as loop:
         cluster = loop.run(_open(properties))
@@ -34,7 +34,7 @@ def read_chunks(properties: ClientProperties, asked: RangeToFetch) -> Iterator[C
             at = asked.start
             if asked.read_files is not ReadFiles.NEVER:
                 at = yield from _from_files(loop, cluster, properties, asked)
-            if at < asked.end:
+            if at < asked.end or asked.goes_on:
                 yield from _fetched(loop, cluster, properties, replace(asked, start=at))
         finally:
             loop.run(cluster.__aexit__(None, None, None))
