@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
 from lamina.records.batch import Codec
-from lamina.records.codecs import DEFAULT_LEVELS, compress, decompress, has_linked_lz4_blocks
+from lamina.records.codecs import DEFAULT_LEVELS, compress, decompress, decompress_in_pieces, has_linked_lz4_blocks
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -34,6 +34,19 @@ data = st.binary(max_size=300) | st.builds(
 def test_whatever_is_compressed_comes_back_within_exactly_its_size(codec: Codec, plain: bytes) -> None:
     packed = compress(codec, memoryview(plain))
     assert decompress(codec, memoryview(packed), len(plain)) == plain
+
+
+@given(st.sampled_from(Codec), data, st.integers(0, 9))
+def test_pieces_are_the_whole_and_refuse_what_the_whole_refuses(codec: Codec, plain: bytes, cut: int) -> None:
+    packed = bytes(compress(codec, plain))
+    packed = packed[: max(len(packed) - cut, 0)]
+    try:
+        whole = bytes(decompress(codec, packed, len(plain)))
+    except CorruptMessage:
+        with pytest.raises(CorruptMessage):
+            list(decompress_in_pieces(codec, packed))
+    else:
+        assert b"".join(decompress_in_pieces(codec, packed)) == whole
 
 
 @REAL_CODECS
@@ -147,6 +160,13 @@ def test_a_snappy_block_that_claims_4_gib_is_too_large_and_one_without_a_size_co
         decompress(Codec.SNAPPY, b"\xff\xff\xff\xff\x0f\x00a", 64 * MIB)
     with pytest.raises(CorruptMessage):
         decompress(Codec.SNAPPY, b"\xff\xff\xff\xff\xff\xff", 64 * MIB)
+    with pytest.raises(CorruptMessage, match="a snappy block of 7 bytes claims to hold 4294967295"):
+        list(decompress_in_pieces(Codec.SNAPPY, b"\xff\xff\xff\xff\x0f\x00a"))
+
+
+def test_the_densest_snappy_block_is_believed() -> None:
+    block = cramjam_block(bytes(MIB))
+    assert b"".join(decompress_in_pieces(Codec.SNAPPY, block)) == bytes(MIB)
 
 
 @pytest.mark.parametrize("length", ["ffffffff", "7fffffff", "00000009"])

@@ -1,20 +1,20 @@
 """Compress and decompress the records of a batch, never past a limit.
 
 Owns the codecs as Kafka's clients frame them. What a frame claims about its size is not believed: memory
-grows with the bytes that were really decoded, and stops at ``limit_bytes``. What is written is what Java's
-readers take: they are the strictest. Must not know batches or records.
+grows with the bytes that were really decoded, and stops at ``limit_bytes``, or at a piece. What is written is what
+Java's readers take: they are the strictest. Must not know batches or records.
 """
 
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import lz4.frame
 
 from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
 from lamina.records.batch import Buffer, Codec
-from lamina.records.snappy import compress_xerial, decompress_snappy
+from lamina.records.snappy import compress_xerial, decompress_snappy, decompress_snappy_blocks
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -91,6 +91,28 @@ def decompress(codec_id: int, data: Buffer, limit_bytes: int) -> Buffer:
         case Codec.ZSTD:
             return _decode_frames(zstd.ZstdDecompressor, data, limit_bytes, several=True, bound=_bound_zstd)
     raise UnsupportedCompression(f"no codec has id {codec_id}")
+
+
+def decompress_in_pieces(codec_id: int, data: Buffer) -> Iterator[Buffer]:
+    """The same without a limit, a small piece at a time, for whoever does not keep them.
+
+    Two things are no smaller than the data makes them: a snappy block, at most 22 times what it is stored in, which
+    librdkafka makes of a whole batch; and the window that a zstd frame needs, at most 128 MiB.
+    """
+    view = memoryview(data)
+    match codec_id:
+        case Codec.NONE:
+            yield view
+        case Codec.GZIP:
+            yield from (piece for _, piece in _pieces(_GzipMember, view, several=True))
+        case Codec.SNAPPY:
+            yield from decompress_snappy_blocks(view)
+        case Codec.LZ4:
+            yield from (piece for _, piece in _pieces(lz4.frame.LZ4FrameDecompressor, view, several=False))
+        case Codec.ZSTD:
+            yield from (piece for _, piece in _pieces(zstd.ZstdDecompressor, view, several=True))
+        case _:
+            raise UnsupportedCompression(f"no codec has id {codec_id}")
 
 
 def has_linked_lz4_blocks(data: Buffer) -> bool:
@@ -171,32 +193,41 @@ def _decode_frames(
     several: bool,
     bound: Callable[[memoryview, int], int] = _whole_limit,
 ) -> bytearray:
-    """One frame, or where ``several`` are one stream to Java all of them, and nothing else."""
     view = memoryview(data)
     out = bytearray()
-    position = 0
+    frame_at, bound_bytes = -1, limit_bytes
+    for position, piece in _pieces(new_frame, view, several=several):
+        if position != frame_at:
+            frame_at, bound_bytes = position, bound(view[position:], limit_bytes)
+        if len(out) + len(piece) > bound_bytes:
+            raise _too_large(limit_bytes)
+        out += piece
+    return out
+
+
+def _pieces(new_frame: Callable[[], _Frame], view: memoryview, *, several: bool) -> Iterator[tuple[int, bytes]]:
+    """What one frame holds, or where ``several`` are one stream to Java all of them, and nothing else.
+
+    With each piece, where its frame begins.
+    """
+    begin = 0
     try:
         for _ in range(_MOST_FRAMES if several else 1):
-            position = _decode_frame(new_frame(), view, position, out, bound(view[position:], limit_bytes))
-            if position == len(view):
-                return out
-        raise CorruptMessage(f"{len(view) - position} bytes follow the compressed records")
+            frame, position = new_frame(), begin
+            while not frame.eof:
+                fed = view[position : position + _PIECE_BYTES] if frame.needs_input else view[:0]
+                position += len(fed)
+                piece = frame.decompress(fed, _PIECE_BYTES)
+                if piece:
+                    yield begin, piece
+                elif not frame.eof and position == len(view):
+                    raise CorruptMessage("the compressed records are cut off")
+            begin = position - len(frame.unused_data or b"")
+            if begin == len(view):
+                return
+        raise CorruptMessage(f"{len(view) - begin} bytes follow the compressed records")
     except (zlib.error, zstd.ZstdError, RuntimeError) as error:
         raise CorruptMessage(f"the compressed records cannot be decoded: {error}") from None
-
-
-def _decode_frame(frame: _Frame, view: memoryview, position: int, out: bytearray, limit_bytes: int) -> int:
-    """Append what the frame at ``position`` holds to ``out``; the position after the frame."""
-    while not frame.eof:
-        piece = view[position : position + _PIECE_BYTES] if frame.needs_input else view[:0]
-        position += len(piece)
-        chunk = frame.decompress(piece, _PIECE_BYTES)
-        if len(out) + len(chunk) > limit_bytes:
-            raise _too_large(limit_bytes)
-        out += chunk
-        if not chunk and not frame.eof and position == len(view):
-            raise CorruptMessage("the compressed records are cut off")
-    return position - len(frame.unused_data or b"")
 
 
 def _too_large(limit_bytes: int) -> MessageTooLarge:

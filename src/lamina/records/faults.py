@@ -40,10 +40,18 @@ def describe_batch(buffer: Buffer, position: int, next_offset: int) -> str:
     return "the batch changed while it was read"
 
 
-def describe_records(records: Buffer, record_count: int) -> str:
-    """Why ``records`` is not what the header of a batch says, whose CRC is right."""
+def describe_records(records: Buffer, record_count: int, first: int = 0) -> str:
+    """Why ``records`` is not what the header of a batch says, whose CRC is right; the first one has index ``first``."""
     try:
-        walk_records(records, record_count, 0, needs_keys=False, earliest_ms=_EARLIEST_MS, latest_ms=_LATEST_MS)
+        walk_records(
+            records,
+            first + record_count,
+            0,
+            needs_keys=False,
+            earliest_ms=_EARLIEST_MS,
+            latest_ms=_LATEST_MS,
+            first_index=first,
+        )
     except CorruptMessage as error:
         return str(error)
     return "its records are not what the header counts"

@@ -16,6 +16,8 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + Struct(">ii").pack(1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _XERIAL_LENGTH = Struct(">i")
+_MOST_EXPANSION = 22
+"""The densest element of a block is a copy of 64 bytes in 3."""
 
 
 def compress_xerial(data: Buffer) -> bytearray:
@@ -38,11 +40,26 @@ def decompress_snappy(data: Buffer, limit_bytes: int) -> bytearray:
     target = memoryview(out)
     for block in _snappy_blocks(view):
         part, target = target[: _read_snappy_size(block)], target[_read_snappy_size(block) :]
-        try:
-            cramjam.snappy.decompress_raw_into(block, part)
-        except cramjam.DecompressionError as error:
-            raise CorruptMessage(f"the compressed records cannot be decoded: {error}") from None
+        _decode_into(block, part)
     return out
+
+
+def decompress_snappy_blocks(view: memoryview) -> Iterator[bytearray]:
+    """One after the other; a bare block is one. A claim that no block of its size can keep is not believed."""
+    for block in _snappy_blocks(view):
+        size_bytes = _read_snappy_size(block)
+        if size_bytes > _MOST_EXPANSION * len(block):
+            raise CorruptMessage(f"a snappy block of {len(block)} bytes claims to hold {size_bytes}")
+        part = bytearray(size_bytes)
+        _decode_into(block, memoryview(part))
+        yield part
+
+
+def _decode_into(block: memoryview, part: memoryview) -> None:
+    try:
+        cramjam.snappy.decompress_raw_into(block, part)
+    except cramjam.DecompressionError as error:
+        raise CorruptMessage(f"the compressed records cannot be decoded: {error}") from None
 
 
 def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:

@@ -18,13 +18,14 @@ pytest.importorskip("pyarrow")
 
 from lamina.errors import CorruptMessage
 from lamina.records.batch import HEADER_BYTES, Codec
-from lamina.records.columns import checking, filling, headers, reading
+from lamina.records.columns import checking, filling, headers, reading, windows
 from lamina.records.columns.arrow import MIN_BATCH_BYTES
 from lamina.records.columns.buffers import ColumnBuffers
 from lamina.records.columns.headers import Rows
 from lamina.records.columns.memory import Bytes
 from tests.examples import examples
 from tests.records.columns.test_arrow import logs, read, rows
+from tests.records.columns.test_windows import windows_of
 from tests.records.forgery import reseal, with_payload
 from tests.records.guarded import Array, GuardedMemory, interpreted
 from tests.records.test_kernel import payloads
@@ -38,6 +39,7 @@ def guarded() -> Iterator[None]:
     memory = GuardedMemory()
     fill = interpreted(memory, filling.fill_columns, filling)
     read_headers = interpreted(memory, headers.read_headers, headers)
+    count_whole = interpreted(memory, windows.count_whole, windows)
     new_array = ColumnBuffers._new_array
 
     def fill_guarded(data: Bytes, payload: Bytes, *others: Any) -> Any:
@@ -49,12 +51,17 @@ def guarded() -> Iterator[None]:
         memory.lend(data)
         return read_headers(data, position, due, False, most_bytes, rows)
 
+    def count_guarded(records: Bytes, most: int) -> Any:
+        memory.lend(records)
+        return count_whole(records, most)
+
     def new_array_guarded(self: ColumnBuffers, number: int) -> Array:
         return memory.lend(new_array(self, number))
 
     with (
         patch.object(filling, "fill_columns", fill_guarded),
         patch.object(reading, "read_headers", read_headers_guarded),
+        patch.object(windows, "count_whole", count_guarded),
         patch.object(ColumnBuffers, "_new_array", new_array_guarded),
         np.errstate(over="ignore"),
     ):
@@ -74,6 +81,15 @@ def test_reading_logs_accesses_nothing_else(data: bytearray, max_batch_bytes: in
     compiled = outcome(data, max_batch_bytes)
     with guarded():
         assert outcome(data, max_batch_bytes) == compiled
+
+
+@FEW
+@given(logs(), st.integers(1, 60))
+def test_reading_logs_in_windows_accesses_nothing_else(data: bytearray, window_bytes: int) -> None:
+    with windows_of(window_bytes):
+        compiled = outcome(data)
+        with guarded():
+            assert outcome(data) == compiled
 
 
 @FEW

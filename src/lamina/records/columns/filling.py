@@ -39,7 +39,9 @@ Fill = Callable[[Bytes, Bytes, Rows, Bytes, Counters, Counters, Counters, int, i
 DONE, FULL, MALFORMED = range(3)
 
 ROW, RECORD, RECORD_AT, NEXT_DELTA = range(4)
-"""Where filling goes on: a row, a record in it, its position, the least offset delta that it may have."""
+"""Where filling goes on: a row, a record in it, its position, the least offset delta that it may have.
+
+When all is done, that delta is of the record after the last row."""
 PLACE_COLUMNS = 4
 
 (
@@ -205,7 +207,7 @@ def _compile(stamp: int) -> Fill:
             last_delta = row[LAST_OFFSET] - base_offset
             end = row[PAYLOAD_END]
             index, position, next_delta = i64(0), row[PAYLOAD_START], i64(0)
-            if number == first and place[RECORD_AT] != 0:
+            if number == first:
                 index, position, next_delta = place[RECORD], place[RECORD_AT], place[NEXT_DELTA]
             place[ROW] = number
             if count * MIN_RECORD_BYTES > end - row[PAYLOAD_START]:
@@ -289,7 +291,7 @@ def _compile(stamp: int) -> Fill:
             if index == count and position != end:
                 status = i64(MALFORMED)
                 break
-            place[RECORD_AT] = 0
+            place[NEXT_DELTA] = next_delta
         tally[COUNT], tally[USED_BYTES] = made, used
         tally[KEYS_USED], tally[VALUES_USED] = keys_used, values_used
         return int(status)

@@ -1,7 +1,7 @@
 """From a buffer of record batches to columns, batch after batch.
 
-Owns which batches are left out, and how far decompressed records pile up: about a mebibyte beside what a single batch
-holds. Must not know where the bytes come from.
+Owns which batches are left out, and how far decompressed records pile up: about a mebibyte of small batches, a batch of
+a few, and of a larger one a window or its largest record. Must not know where the bytes come from.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ import numpy as np
 from lamina.errors import CorruptMessage, MessageTooLarge, UnsupportedCompression
 from lamina.records.aborted import AbortedTransactions
 from lamina.records.batch import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, Buffer, read_header
-from lamina.records.codecs import decompress
+from lamina.records.codecs import decompress, decompress_in_pieces
 from lamina.records.columns.buffers import ColumnBuffers, Filled
-from lamina.records.columns.filling import MALFORMED, PLACE_COLUMNS, ROW
+from lamina.records.columns.filling import MALFORMED, NEXT_DELTA, PLACE_COLUMNS, RECORD_AT, ROW, Counters
 from lamina.records.columns.headers import Rows, read_headers
 from lamina.records.columns.layout import (
     ATTRIBUTES,
@@ -28,6 +28,7 @@ from lamina.records.columns.layout import (
     RECORD_COUNT,
 )
 from lamina.records.columns.memory import Bytes
+from lamina.records.columns.windows import WINDOW_BYTES, record_windows
 from lamina.records.faults import damage, describe_batch, describe_records, is_cut_off
 from lamina.records.marker import ControlType, read_marker
 
@@ -35,9 +36,8 @@ _SLICE_BYTES = 2 * 1024 * 1024
 _SLICE_ROWS = 16 * 1024
 _JOINED_BYTES = 1024 * 1024
 """How much is decompressed before it is read, unless one batch is more."""
-
-MAX_DECOMPRESSED_BYTES = 2**31 - 1
-"""Of the records of one batch: Java's readers can hold no more either."""
+_WHOLE_BYTES = 8 * 1024 * 1024
+"""A batch that decompresses to more is read in windows."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -57,6 +57,17 @@ def end_of_batches(data: Buffer, due: int) -> tuple[int, int]:
         if count:
             due = int(rows[count - 1, LAST_OFFSET]) + 1
     return position, due
+
+
+class _Part(NamedTuple):
+    """Some batches, or some records of one, ready to be read."""
+
+    payload: Bytes
+    rows: Rows
+    skips: Bytes
+    place: Counters
+    first: int = 0
+    """The index of the first record in its batch."""
 
 
 class ColumnReader:
@@ -102,13 +113,12 @@ class ColumnReader:
 
     def _read_slice(self, rows: Rows) -> Iterator[Filled]:
         skips = self._skipped(rows)
-        for payload, part, skipped in self._payloads(rows, skips):
-            place = np.zeros(PLACE_COLUMNS, np.int64)
+        for part in self._parts(rows, skips):
             while status := self._buffers.fill(
-                self._data, payload, part, skipped, place, self._start_offset, self._end_offset
+                self._data, part.payload, part.rows, part.skips, part.place, self._start_offset, self._end_offset
             ):
                 if status == MALFORMED:
-                    raise self._malformed(part[place[ROW]], payload)
+                    raise self._malformed(part)
                 yield self._buffers.take()
 
     def _skipped(self, rows: Rows) -> Bytes:
@@ -136,7 +146,7 @@ class ColumnReader:
             self._aborted.end(producer_id)
         return True
 
-    def _payloads(self, rows: Rows, skips: Bytes) -> Iterator[tuple[Bytes, Rows, Bytes]]:
+    def _parts(self, rows: Rows, skips: Bytes) -> Iterator[_Part]:
         """Where the records of the batches lie, as their rows then say, for some batches at a time."""
         inflates = ((rows[:, ATTRIBUTES] & CODEC_MASK != 0) & (skips == 0)).tolist()
         begin = 0
@@ -145,34 +155,70 @@ class ColumnReader:
             if not inflates[begin]:
                 while end < len(rows) and not inflates[end]:
                     end += 1
-                yield self._data, rows[begin:end], skips[begin:end]
+                yield _part(self._data, rows[begin:end], skips[begin:end])
             else:
                 pieces: list[Bytes] = []
-                joined_bytes = 0
+                joined_bytes, is_large = 0, False
                 while end < len(rows) and inflates[end] and joined_bytes < _JOINED_BYTES:
-                    pieces.append(self._decompress(rows[end]))
+                    piece = self._decompress(rows[end])
+                    if is_large := piece is None:
+                        break
+                    pieces.append(piece)
                     rows[end, PAYLOAD_START] = joined_bytes
-                    joined_bytes += len(pieces[-1])
+                    joined_bytes += len(piece)
                     rows[end, PAYLOAD_END] = joined_bytes
                     end += 1
-                yield pieces[0] if len(pieces) == 1 else np.concatenate(pieces), rows[begin:end], skips[begin:end]
+                if pieces:
+                    joined = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+                    yield _part(joined, rows[begin:end], skips[begin:end])
+                if is_large:
+                    pieces.clear()
+                    yield from self._windows(rows[end])
+                    end += 1
             begin = end
 
-    def _decompress(self, row: Rows) -> Bytes:
-        piece = self._data[row[PAYLOAD_START] : row[PAYLOAD_END]]
-        if not row[RECORD_COUNT] and not len(piece):
-            return piece
+    def _decompress(self, row: Rows) -> Bytes | None:
+        """None where that is too much to have at once."""
+        stored = self._data[row[PAYLOAD_START] : row[PAYLOAD_END]]
+        if not row[RECORD_COUNT] and not len(stored):
+            return stored
         try:
-            plain = decompress(int(row[ATTRIBUTES]) & CODEC_MASK, piece.data, MAX_DECOMPRESSED_BYTES)
-        except (CorruptMessage, MessageTooLarge, UnsupportedCompression) as error:
+            plain = decompress(int(row[ATTRIBUTES]) & CODEC_MASK, stored.data, _WHOLE_BYTES)
+        except MessageTooLarge:
+            return None
+        except (CorruptMessage, UnsupportedCompression) as error:
             raise self._damage(int(row[POSITION]), int(row[BASE_OFFSET]), str(error)) from None
         return np.frombuffer(plain, np.uint8)
 
-    def _malformed(self, row: Rows, payload: Bytes) -> CorruptMessage:
-        records = payload[row[PAYLOAD_START] : row[PAYLOAD_END]].data
-        return self._damage(
-            int(row[POSITION]), int(row[BASE_OFFSET]), describe_records(records, int(row[RECORD_COUNT]))
-        )
+    def _windows(self, row: Rows) -> Iterator[_Part]:
+        """Of one batch; each good until the next."""
+        stored = self._data[row[PAYLOAD_START] : row[PAYLOAD_END]]
+        pieces = decompress_in_pieces(int(row[ATTRIBUTES]) & CODEC_MASK, stored.data)
+        next_delta = 0
+        try:
+            for window in record_windows(pieces, int(row[RECORD_COUNT]), WINDOW_BYTES):
+                rows = row[np.newaxis].copy()
+                rows[0, [PAYLOAD_START, PAYLOAD_END, RECORD_COUNT]] = 0, len(window.records), window.record_count
+                part = _part(window.records, rows, np.zeros(1, np.uint8), window.first)
+                part.place[NEXT_DELTA] = next_delta
+                yield part
+                next_delta = int(part.place[NEXT_DELTA])
+                if row[BASE_OFFSET] + next_delta >= self._end_offset:
+                    return
+        except CorruptMessage as error:
+            raise self._damage(int(row[POSITION]), int(row[BASE_OFFSET]), str(error)) from None
+
+    def _malformed(self, part: _Part) -> CorruptMessage:
+        row = part.rows[part.place[ROW]]
+        records = part.payload[row[PAYLOAD_START] : row[PAYLOAD_END]].data
+        reason = describe_records(records, int(row[RECORD_COUNT]), part.first)
+        return self._damage(int(row[POSITION]), int(row[BASE_OFFSET]), reason)
 
     def _damage(self, position: int, offset: int, reason: str) -> CorruptMessage:
         return CorruptMessage(damage(self._name, self.first_position + position, offset, reason))
+
+
+def _part(payload: Bytes, rows: Rows, skips: Bytes, first: int = 0) -> _Part:
+    place = np.zeros(PLACE_COLUMNS, np.int64)
+    place[RECORD_AT] = rows[0, PAYLOAD_START]
+    return _Part(payload, rows, skips, place, first)
