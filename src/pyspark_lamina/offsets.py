@@ -1,24 +1,48 @@
 """Offsets of partitions, and their JSON: ``{"orders": {"0": 23, "1": 40}}``, as Spark's own Kafka source writes them.
 
-Owns both directions, and that equal offsets are equal JSON: topics in the order of their names, partitions of their
-numbers. Pure. Must not know what the offsets are for.
+Ids of topics stand beside them, each as a topic without a partition, ``{"orders@3r2bQ…": {}}``: whoever reads offsets
+alone, as Spark's own source does, finds nothing there, and no topic has such a name. Owns both directions, and that
+equal offsets are equal JSON: topics in the order of their names, partitions of their numbers. Pure. Must not know what
+the offsets are for.
 """
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 from lamina.arrow.errors import ReadError
 from lamina.topic_partition import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
+TopicIds = Mapping[str, UUID | None]
+NO_IDS: TopicIds = {}
+
+_ID_MARK = "@"
 
 
-def to_json(offsets: Offsets) -> OffsetsJson:
+def to_json(offsets: Offsets, topic_ids: TopicIds = NO_IDS) -> OffsetsJson:
     told: OffsetsJson = {}
     for (topic, partition), offset in sorted(offsets.items()):
         told.setdefault(topic, {})[str(partition)] = offset
+    for topic in list(told):
+        topic_id = topic_ids.get(topic)
+        if topic_id is not None:
+            told[f"{topic}{_ID_MARK}{urlsafe_b64encode(topic_id.bytes).decode().rstrip('=')}"] = {}
     return told
+
+
+def topic_ids_in(given: Mapping[str, Any]) -> dict[str, UUID]:
+    """Of the topics of which the JSON tells ids: not that of Spark's own source."""
+    found = {}
+    for key in given:
+        topic, mark, text = key.partition(_ID_MARK)
+        with suppress(ValueError):
+            if mark:
+                found[topic] = UUID(bytes=urlsafe_b64decode(text + "=="))
+    return found
 
 
 def from_json(given: Mapping[str, Any]) -> dict[TopicPartition, int]:

@@ -1,10 +1,12 @@
 """How far a stream goes next: from the offsets that it has reached to those of its next micro-batch.
 
 Owns what a stream remembers while it runs: the topics' ids, who was first when a limit was shared, when the last batch
-began, and, for Trigger.AvailableNow, where the end is. What it has reached is the checkpoint's to remember, and an
-argument. Must not know Spark.
+began, and, for Trigger.AvailableNow, where the end is. What it has reached, and of which topics by their ids, is the
+checkpoint's to remember, and an argument; where that tells no ids, those that were seen since the start have to do.
+Must not know Spark.
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from lamina.arrow.cluster import Topic
@@ -15,7 +17,7 @@ from lamina.arrow.losses import Loss
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.topic_partition import TopicPartition
 from pyspark_lamina.lookup import Lookup
-from pyspark_lamina.offsets import Offsets, name_of
+from pyspark_lamina.offsets import NO_IDS, Offsets, TopicIds, name_of
 from pyspark_lamina.options import SourceOptions
 from pyspark_lamina.planning import (
     count_between,
@@ -36,7 +38,8 @@ class StreamProgress:
         self._lookup = lookup
         self._options = options
         self._clocks = clocks
-        self._topic_ids: dict[str, UUID | None] = {}
+        self.topic_ids: dict[str, UUID | None] = {}
+        """As they were seen last."""
         self._begun_anew: dict[TopicPartition, int] = {}
         """How far partitions had been read in an earlier life, where that loss is tolerated."""
         self._told: set[Loss] = set()
@@ -54,6 +57,7 @@ class StreamProgress:
         if missing := self._options.selection.missing(topics):
             raise ReadError(f"there is no {missing[0]}")
         partitions = self._options.selection.select(topics.values())
+        self._take_ids(topics)
         positions = self._options.start.positions(partitions)
         log_starts = self._lookup.starts(partitions)
         offsets = self._lookup.offsets(positions)
@@ -64,11 +68,11 @@ class StreamProgress:
         """From now on there is nothing beyond what is there now."""
         self._pinned = self._lookup.ends(self._options.selection.select(self._lookup.topics().values()))
 
-    def next(self, reached: Offsets, *, is_limited: bool) -> dict[TopicPartition, int]:
+    def next(self, reached: Offsets, reached_ids: TopicIds = NO_IDS, *, is_limited: bool) -> dict[TopicPartition, int]:
         """What was reached, where there is nothing to read yet."""
         self._take_note(reached)
         self._rest()
-        self.latest = self._find_latest(reached)
+        self.latest = self._find_latest(reached, reached_ids)
         starts = self._starts(reached, self.latest)
         end = self._limit(reached, starts) if is_limited else dict(self.latest)
         now_ms = self._clocks.monotonic_ms()
@@ -78,29 +82,37 @@ class StreamProgress:
             self._idle_since_ms, self._last_batch_ms = None, now_ms
         return end
 
-    def ranges(self, reached: Offsets, end: Offsets) -> dict[TopicPartition, OffsetRange]:
+    def ranges(
+        self, reached: Offsets, end: Offsets, reached_ids: TopicIds = NO_IDS, end_ids: TopicIds = NO_IDS
+    ) -> dict[TopicPartition, OffsetRange]:
         """Of a batch that begins now, or is done again after a failure."""
         topics = self._lookup.topics()
         there = {where: offset for where, offset in end.items() if _is_in(where, topics)}
-        for loss in losses_since({**dict.fromkeys(end, 0), **reached}, there, []):
+        made_again = _made_again(topics, end_ids)
+        for loss in losses_since({**dict.fromkeys(end, 0), **reached}, there, made_again):
             self._tell(loss)
+        # What a topic holds that was made after the batch was planned is for the next one.
+        there = {where: offset for where, offset in there.items() if where[0] not in made_again}
+        planned_anew = {name for name, one in end_ids.items() if reached_ids.get(name) not in (None, one)}
+        self._begun_anew.update((where, offset) for where, offset in reached.items() if where[0] in planned_anew)
         return ranges_between(self._starts(reached, there), there)
 
-    def _find_latest(self, reached: Offsets) -> dict[TopicPartition, int]:
+    def _find_latest(self, reached: Offsets, reached_ids: TopicIds) -> dict[TopicPartition, int]:
         topics = self._lookup.topics()
         latest = self._pinned
         if latest is None:
             latest = self._lookup.ends(self._options.selection.select(topics.values()))
-        made_again = [
-            topic.name for topic in topics.values() if self._topic_ids.get(topic.name) not in (None, topic.topic_id)
-        ]
+        made_again = _made_again(topics, {**self.topic_ids, **reached_ids})
         for loss in losses_since(reached, latest, made_again):
             self._tell(loss)
         if self._options.fails_on_data_loss and (missing := self._options.selection.missing(topics)):
             raise ReadError(f"there is no {missing[0]}")
         self._begun_anew.update((where, offset) for where, offset in reached.items() if where[0] in made_again)
-        self._topic_ids |= {topic.name: topic.topic_id for topic in topics.values()}
+        self._take_ids(topics)
         return latest
+
+    def _take_ids(self, topics: Mapping[str, Topic]) -> None:
+        self.topic_ids |= {topic.name: topic.topic_id for topic in topics.values()}
 
     def _starts(self, reached: Offsets, end: Offsets) -> dict[TopicPartition, int]:
         from_start = partitions_from_their_start(reached, end, self._begun_anew)
@@ -152,6 +164,10 @@ class StreamProgress:
             rested_ms = self._clocks.monotonic_ms() - self._idle_since_ms
             if rested_ms < _LEAST_INTERVAL_MS:
                 self._lookup.rest(_LEAST_INTERVAL_MS - rested_ms)
+
+
+def _made_again(topics: Mapping[str, Topic], known: TopicIds) -> list[str]:
+    return [topic.name for topic in topics.values() if known.get(topic.name) not in (None, topic.topic_id)]
 
 
 def _is_in(where: TopicPartition, topics: dict[str, Topic]) -> bool:

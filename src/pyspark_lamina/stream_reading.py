@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from pyspark_lamina.columns import Field, wanted_columns
 from pyspark_lamina.lookup import Lookup
-from pyspark_lamina.offsets import OffsetsJson, from_checkpoint, to_json
+from pyspark_lamina.offsets import OffsetsJson, from_checkpoint, to_json, topic_ids_in
 from pyspark_lamina.options import SourceOptions, parse_options
 from pyspark_lamina.ranges import as_tasks, read_rows
 from pyspark_lamina.sentences import in_one_sentence
@@ -46,7 +46,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> OffsetsJson:
         with in_one_sentence():
-            return to_json(self._on_driver.initial())
+            return to_json(self._on_driver.initial(), self._on_driver.topic_ids)
 
     def prepareForTriggerAvailableNow(self) -> None:
         with in_one_sentence():
@@ -55,9 +55,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with in_one_sentence():
             reached = from_checkpoint(start)
-            end = self._on_driver.next(reached, is_limited=not isinstance(limit, ReadAllAvailable))
+            is_limited = not isinstance(limit, ReadAllAvailable)
+            end = self._on_driver.next(reached, topic_ids_in(start), is_limited=is_limited)
         # Offsets are compared as text: a checkpoint may hold them in another order than ours.
-        return start if end == reached else to_json(end)
+        return start if end == reached else to_json(end, self._on_driver.topic_ids)
 
     def reportLatestOffset(self) -> OffsetsJson | None:
         latest = self._on_driver.latest
@@ -66,7 +67,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
         if self._planned[0] != (start, end):
             with in_one_sentence():
-                ranges = self._on_driver.ranges(from_checkpoint(start), from_checkpoint(end))
+                ranges = self._on_driver.ranges(
+                    from_checkpoint(start), from_checkpoint(end), topic_ids_in(start), topic_ids_in(end)
+                )
                 cut = self._cluster.cut(ranges, self._options.bounds)
                 tasks = as_tasks(cut, self._cluster.topics(), self._options, is_stream=True)
             self._planned = ((start, end), tasks)

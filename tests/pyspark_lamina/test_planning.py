@@ -1,12 +1,14 @@
 """Ranges, and what is lost between what was asked for and what there is."""
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.arrow.errors import DataLoss, ReadError
 from lamina.arrow.losses import Loss
-from pyspark_lamina.offsets import Offsets, from_checkpoint, to_json
+from pyspark_lamina.offsets import Offsets, from_checkpoint, to_json, topic_ids_in
 from pyspark_lamina.planning import (
     count_between,
     initial_offsets,
@@ -109,6 +111,11 @@ def test_offsets_are_the_json_of_sparks_own_source_and_equal_ones_are_equal_text
     told = to_json(offsets)
     assert str(told) == "{'a': {'9': 3, '10': 2}, 'b': {'0': 1}}"
     assert from_checkpoint(told) == offsets
+    ids = {"a": UUID(int=5), "b": None}
+    told = to_json(offsets, ids)
+    assert str(told) == "{'a': {'9': 3, '10': 2}, 'b': {'0': 1}, 'a@AAAAAAAAAAAAAAAAAAAABQ': {}}"
+    assert (from_checkpoint(told), topic_ids_in(told)) == (offsets, {"a": UUID(int=5)})
+    assert topic_ids_in({"a": {"0": 1}, "a@AA": {}}) == {}
     for wrong in ({"index": 5}, {"t": {"x": 1}}, {"t": {"0": "1"}}, {"t": {"-1": 1}}):
         with pytest.raises(ReadError, match=r"^the checkpoint holds no offsets of topics but "):
             from_checkpoint(wrong)

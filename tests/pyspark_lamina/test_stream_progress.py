@@ -1,9 +1,11 @@
 """How far a stream goes from batch to batch, on a real broker and without Spark."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -222,6 +224,38 @@ def test_a_topic_that_is_made_again_is_another_one(
     sentence = f"^data loss: {topic}-0 ends at offset 9, and the query has come to 12"
     with stream(broker, subscribe=topic) as restarted, pytest.raises(DataLoss, match=sentence):
         restarted.progress.next({(topic, 0): 12}, is_limited=True)
+
+
+def test_a_topic_that_is_made_again_while_the_query_is_stopped_is_told_by_the_id_in_the_checkpoint(
+    broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def make(records: int) -> dict[str, UUID | None]:
+        create(broker.address, topic)
+        produce(broker.address, topic, numbered(records))
+        with stream(broker, subscribe=topic) as running:
+            running.progress.initial()
+            return running.progress.topic_ids
+
+    old_ids = make(3)
+    start, reached = {(topic, 0): 1}, {(topic, 0): 3}
+    delete(broker.address, topic)
+    new_ids = make(9)
+    again = f"topic {topic} was deleted and made again (its topic id is another one)"
+    with stream(broker, subscribe=topic) as strict:
+        with pytest.raises(DataLoss, match=f"^data loss: {re.escape(again)}"):
+            strict.progress.next(reached, old_ids, is_limited=True)
+        # The batch that had been planned is done again.
+        with pytest.raises(DataLoss, match=f"^data loss: {re.escape(again)}"):
+            strict.progress.ranges(start, reached, old_ids, old_ids)
+    with stream(broker, subscribe=topic, failOnDataLoss="false") as tolerant:
+        assert tolerant.progress.ranges(start, reached, old_ids, old_ids) == {}
+        end = tolerant.progress.next(reached, old_ids, is_limited=True)
+        assert (end, tolerant.progress.topic_ids) == ({(topic, 0): 9}, new_ids)
+        assert tolerant.progress.ranges(reached, end, old_ids, new_ids) == {(topic, 0): (0, 9)}
+        assert tolerant.progress.next(end, new_ids, is_limited=True) == end
+    with stream(broker, subscribe=topic, failOnDataLoss="false") as restarted:
+        assert restarted.progress.ranges(reached, end, old_ids, new_ids) == {(topic, 0): (0, 9)}
+    assert caplog.messages == [f"data loss: {again}; skipped {topic}-0 from offset {at} on" for at in (1, 3)]
 
 
 def test_an_open_transaction_holds_committed_reads_back(broker: BrokerProcess, topic: str) -> None:
