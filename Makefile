@@ -107,7 +107,7 @@ schemas: venv
 
 # Pins everything again; needs uv on the PATH.
 lock:
-	uv pip compile pyproject.toml --extra cluster --extra registry --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
+	uv pip compile pyproject.toml --extra cluster --extra registry --extra security --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --quiet -o requirements.lock
 
 bench: bench-log bench-validate
 
