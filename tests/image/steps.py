@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from lamina.image import changes
 from lamina.image.image import NO_CONTROLLER, Broker, ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
+from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern
+from lamina.security.acls import ResourceType as AclResourceType
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
 from lamina.settings.listeners import Listener
 
 CLUSTER_ID = "sVIXKbHTQ5-L0XrbMqFPDg"
@@ -106,10 +110,43 @@ def _set_configs(image: Image, a: int, b: int) -> Image:
     return changes.set_configs(image, resources[a % len(resources)], configs)
 
 
+def _set_acls(image: Image, a: int, b: int) -> Image:
+    type_, kind = list(AclResourceType)[1 + a % 6], list(PatternType)[2 + b % 2]
+    rules = [
+        AccessRule(
+            ("User:alice", "User:CN=a/b,OU=ü")[n % 2], "*", list(Operation)[1 + (a + n) % 14], Permission(2 + n % 2)
+        )
+        for n in range(b % 4)
+    ]
+    return changes.set_acls(image, {ResourcePattern(type_, ("*", "a/b", ".", "ü%")[a % 4], kind): frozenset(rules)})
+
+
+def _set_credentials(image: Image, a: int, b: int) -> Image:
+    credential = ScramCredential(b"salt", bytes([b % 256]), b"\xff\x00", 4096 + b)
+    credentials = {mechanism: credential for mechanism in ScramMechanism if b % 3 >= mechanism}
+    return changes.set_scram_credentials(image, {("alice", "a/b", "<default>")[a % 3]: credentials})
+
+
+def _set_quotas(image: Image, a: int, b: int) -> Image:
+    entities: list[QuotaEntity] = [
+        (("user", "alice"),),
+        (("user", None),),
+        (("client-id", "a/b"), ("user", "alice")),
+        (("client-id", None), ("user", "<default>")),
+        (("client-id", None),),
+        (("ip", "127.0.0.1"),),
+    ]
+    quotas: dict[str, float] = [{}, {"producer_byte_rate": float(b)}, {"request_percentage": 0.5 + b}][b % 3]
+    return changes.set_quotas(image, {entities[a % len(entities)]: quotas})
+
+
 STEPS: dict[str, Callable[[Image, int, int], Image]] = {
     "create": _create,
     "adopt": _adopt,
     "set configs": _set_configs,
+    "set acls": _set_acls,
+    "set credentials": _set_credentials,
+    "set quotas": _set_quotas,
     "begin epochs": lambda image, a, b: changes.begin_leader_epochs(image, {(NAMES[a % len(NAMES)], 0): b}),
     "set feature": lambda image, a, b: changes.set_feature(image, f"feature{a % 2}", b % 3),
     "register": lambda image, a, b: changes.register_broker(image, broker(a % 3, b, [None, "r1"][b % 2])),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.errors import InvalidRequest, InvalidUpdateVersion
+from lamina.errors import InvalidRequest, InvalidUpdateVersion, UnsupportedVersion
 from lamina.image.changes import set_feature
 from lamina.image.features import (
     LAMINA_VERSION,
@@ -10,6 +10,7 @@ from lamina.image.features import (
     TRANSACTION_VERSION,
     FeatureUpdate,
     UpgradeType,
+    check_keeps_security,
     finalize_new,
     level_of,
     update_features,
@@ -18,7 +19,7 @@ from lamina.image.features import (
 from lamina.image.image import Broker, Features, Image
 
 OLDER = {TRANSACTION_VERSION: range(2)}
-NEWER = {LAMINA_VERSION: range(1, 3), TRANSACTION_VERSION: range(4)}
+NEWER = {LAMINA_VERSION: range(1, 4), TRANSACTION_VERSION: range(4)}
 
 
 def brokers(*supported: dict[str, range]) -> list[Broker]:
@@ -83,7 +84,7 @@ def test_a_level_is_set(current: int, level: int, upgrade_type: int) -> None:
         (TRANSACTION_VERSION, 2, UpgradeType.UNSAFE_DOWNGRADE, "it is at 1, and a downgrade cannot raise it"),
         (TRANSACTION_VERSION, 2, 0, "there is no upgrade type 0"),
         (TRANSACTION_VERSION, 2, 9, "there is no upgrade type 9"),
-        (LAMINA_VERSION, 2, 1, "supported are level 1$"),
+        (LAMINA_VERSION, 3, 1, "supported are levels 1 to 2$"),
         ("metadata.version", 7, 1, "this cluster has no such feature"),
         ("", 0, 1, "this cluster has no such feature"),
     ],
@@ -104,9 +105,9 @@ def test_a_level_waits_until_every_broker_supports_it() -> None:
 
 def test_a_feature_that_a_broker_does_not_know_waits_for_it() -> None:
     with pytest.raises(
-        InvalidUpdateVersion, match=r"lamina.version cannot be set to 2: broker 1 supports level 0, broker 3"
+        InvalidUpdateVersion, match=r"lamina.version cannot be set to 3: broker 1 supports level 0, broker 3"
     ):
-        upgraded(cluster(OLDER, NEWER, SUPPORTED), LAMINA_VERSION, 2)
+        upgraded(cluster(OLDER, NEWER, SUPPORTED), LAMINA_VERSION, 3)
 
 
 @pytest.mark.parametrize("upgrade_type", [UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE])
@@ -114,6 +115,18 @@ def test_our_own_formats_never_go_back(upgrade_type: UpgradeType) -> None:
     image = upgraded(cluster(NEWER, lamina_version=1), LAMINA_VERSION, 2)
     with pytest.raises(InvalidUpdateVersion, match="it is at 2, and what was written at that level stays"):
         update_features(image, [FeatureUpdate(LAMINA_VERSION, 1, upgrade_type)])
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_access_rules_users_and_quotas_wait_until_every_broker_keeps_them(level: int) -> None:
+    image = cluster(SUPPORTED)
+    if level:
+        image = set_feature(image, LAMINA_VERSION, level)
+    with pytest.raises(
+        UnsupportedVersion, match=f"need lamina.version at level 2, and it is at {level}: once every broker"
+    ):
+        check_keeps_security(image)
+    check_keeps_security(upgraded(image, LAMINA_VERSION, 2))
 
 
 def test_a_feature_is_named_once() -> None:

@@ -130,6 +130,10 @@ def test_a_newer_format_is_refused_with_a_sentence(store: SqliteStore) -> None:
         ("/brokers/0", b'{"endpoints":[{"name":"P","protocol":"P","host":"h","port":65536}],"rack":null}'),
         ("/brokers/0", b'{"endpoints":[{"hat":1}],"rack":null}'),
         ("/features", b'{"levels":{"f":"x"},"epoch":0}'),
+        ("/acls/2/3/t", b'[["User:a","*",3,4]]'),
+        ("/acls/9/3/t", b"[]"),
+        ("/scram/a", b'{"1":["!","","",1]}'),
+        ("/quotas/[]", b'{"k":1e999}'),
     ],
 )
 def test_a_value_that_cannot_be_read_is_named(store: SqliteStore, path: str, value: bytes) -> None:
@@ -138,7 +142,7 @@ def test_a_value_that_cannot_be_read_is_named(store: SqliteStore, path: str, val
     metadata.save(set_configs(image, ConfigResource(ResourceType.TOPIC, "t"), {"retention.ms": "1"}))
     found = store.get(path)
     store.transact([Create(path, value) if found is None else Set(path, value, found.version)])
-    with pytest.raises(StoreError, match=r"^/(topics/t|[a-z/0]+) in the metadata store cannot be read: "):
+    with pytest.raises(StoreError, match=r"^/[^ ]+ in the metadata store cannot be read: "):
         load(store)
 
 

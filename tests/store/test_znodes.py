@@ -14,13 +14,20 @@ from lamina.image.changes import (
     mark_made,
     register_broker,
     remove_topic,
+    set_acls,
     set_configs,
     set_controller,
     set_feature,
     set_partitions,
+    set_quotas,
+    set_scram_credentials,
 )
 from lamina.image.image import NO_CONTROLLER, ConfigResource, Image, ResourceType
 from lamina.image.topic import Partition
+from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern
+from lamina.security.acls import ResourceType as AclResourceType
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
 from lamina.store import interface
 from lamina.store.cluster_identity import cluster_id
 from lamina.store.interface import (
@@ -136,6 +143,44 @@ def test_only_a_leader_that_recovers_is_written_with_that_state(ensemble: Ensemb
     assert isinstance(state, dict)
     assert state["leader_recovery_state"] == 1
     assert load(controller.store).topics == controller.image.topics
+
+
+def test_access_rules_are_written_as_kafka_writes_them(ensemble: Ensemble) -> None:
+    controller = Controller(ensemble.connect())
+    allowed = AccessRule("User:alice", "*", Operation.DESCRIBE_CONFIGS, Permission.ALLOW)
+    denied = AccessRule("User:bob", "10.0.0.1", Operation.READ, Permission.DENY)
+    literal = ResourcePattern(AclResourceType.TOPIC, "t", PatternType.LITERAL)
+    prefixed = ResourcePattern(AclResourceType.TRANSACTIONAL_ID, "t", PatternType.PREFIXED)
+    controller.save(set_acls(controller.image, {literal: frozenset([denied, allowed]), prefixed: frozenset([allowed])}))
+    first = {"principal": "User:alice", "permissionType": "Allow", "operation": "DescribeConfigs", "host": "*"}
+    second = {"principal": "User:bob", "permissionType": "Deny", "operation": "Read", "host": "10.0.0.1"}
+    assert controller.value("/kafka-acl/Topic/t") == {"version": 1, "acls": [first, second]}
+    extended = controller.value("/kafka-acl-extended/prefixed/TransactionalId/t")
+    assert extended == {"version": 1, "acls": [first]}
+    controller.save(set_acls(controller.image, {literal: frozenset()}))
+    assert controller.store.children("/kafka-acl/Topic") == []
+    assert load(controller.store) == stored(controller.image)
+
+
+def test_quotas_and_scram_credentials_of_a_user_are_one_entry_as_kafka_has_them(ensemble: Ensemble) -> None:
+    controller = Controller(ensemble.connect())
+    alice: QuotaEntity = (("user", "alice"),)
+    both: QuotaEntity = (("client-id", None), ("user", "alice"))
+    credential = ScramCredential(b"s", b"k", b"v", 4096)
+    image = set_scram_credentials(controller.image, {"alice": {ScramMechanism.SHA_512: credential}})
+    controller.save(set_quotas(image, {alice: {"producer_byte_rate": 1024.0}, both: {"request_percentage": 12.5}}))
+    assert controller.value("/config/users/alice") == {
+        "version": 1,
+        "config": {
+            "producer_byte_rate": "1024.0",
+            "SCRAM-SHA-512": "salt=cw==,stored_key=aw==,server_key=dg==,iterations=4096",
+        },
+    }
+    nested = controller.value("/config/users/alice/clients/<default>")
+    assert nested == {"version": 1, "config": {"request_percentage": "12.5"}}
+    controller.save(set_scram_credentials(set_quotas(controller.image, {alice: {}}), {"alice": {}}))
+    assert controller.value("/config/users/alice") == {"version": 1, "config": {}}, "others are below it"
+    assert load(controller.store) == stored(controller.image)
 
 
 @pytest.mark.parametrize("name", ["g", ".", "..", "a/b", "ü %2F<default>", "x" * 300])

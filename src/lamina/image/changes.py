@@ -6,15 +6,19 @@ know why a change is made.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from lamina.image.image import Broker, ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Partition, Topic, new_partition
+from lamina.security.acls import AccessRule, ResourcePattern
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
 from lamina.topic_partition import TopicPartition
 
 K = TypeVar("K")
+C = TypeVar("C", bound=Collection[object])
 V = TypeVar("V")
 
 
@@ -131,6 +135,21 @@ def mark_made(image: Image, broker_id: int, partitions: Iterable[TopicPartition]
     return set_partitions(image, made)
 
 
+# Security: each replaces all that there is of what it names; nothing at all removes it
+
+
+def set_acls(image: Image, acls: Mapping[ResourcePattern, frozenset[AccessRule]]) -> Image:
+    return replace(image, acls=_with(image.acls, acls))
+
+
+def set_scram_credentials(image: Image, credentials: Mapping[str, Mapping[ScramMechanism, ScramCredential]]) -> Image:
+    return replace(image, scram_credentials=_with(image.scram_credentials, credentials))
+
+
+def set_quotas(image: Image, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Image:
+    return replace(image, quotas=_with(image.quotas, quotas))
+
+
 # Everything else
 
 
@@ -165,6 +184,10 @@ def _with_new_topic(image: Image, topic: Topic) -> Image:
 
 def _with_topics(image: Image, topics: Iterable[Topic]) -> Image:
     return replace(image, topics={**image.topics, **{topic.name: topic for topic in topics}})
+
+
+def _with(mapping: Mapping[K, C], replaced: Mapping[K, C]) -> Mapping[K, C]:
+    return {key: value for key, value in {**mapping, **replaced}.items() if value}
 
 
 def _without(mapping: Mapping[K, V], *keys: K) -> Mapping[K, V]:

@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from lamina.image.image import Broker, ConfigResource, Features, Image
 from lamina.image.topic import Partition, Topic
+from lamina.security.acls import AccessRule, ResourcePattern
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -58,6 +61,12 @@ class Changes:
     deletions: Mapping[bytes, tuple[int, ...] | None] = field(default_factory=dict)
     """Deleted topics by id, with the brokers that may still hold them; ``None`` where none does any more."""
     features: Features | None = None
+    acls: Mapping[ResourcePattern, frozenset[AccessRule]] = field(default_factory=dict)
+    """The rules that each pattern has now where they changed; it may have none."""
+    scram_credentials: Mapping[str, Mapping[ScramMechanism, ScramCredential]] = field(default_factory=dict)
+    """The credentials that each user has now where they changed; there may be none."""
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    """The quotas that each entity has now where they changed; there may be none."""
 
     def __bool__(self) -> bool:
         return self != _NO_CHANGES
@@ -105,6 +114,11 @@ def diff(old: Image, new: Image) -> Changes:
         controller_epoch=None if old.controller_epoch == new.controller_epoch else new.controller_epoch,
         deletions={topic_id: after for topic_id, (_, after) in _changed(old.deletions, new.deletions).items()},
         features=None if old.features == new.features else new.features,
+        acls={pattern: after or frozenset() for pattern, (_, after) in _changed(old.acls, new.acls).items()},
+        scram_credentials={
+            user: after or {} for user, (_, after) in _changed(old.scram_credentials, new.scram_credentials).items()
+        },
+        quotas={entity: after or {} for entity, (_, after) in _changed(old.quotas, new.quotas).items()},
     )
 
 

@@ -9,19 +9,22 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from lamina.errors import InvalidRequest, InvalidUpdateVersion
+from lamina.errors import InvalidRequest, InvalidUpdateVersion, UnsupportedVersion
 from lamina.image.changes import set_feature
 from lamina.image.image import Broker, Features, Image
 
 LAMINA_VERSION = "lamina.version"
 """Lamina's own formats: what brokers tell each other beside Kafka's messages, the znodes below ``/lamina``, the files
-beside the logs. 1: those of Lamina 0.1. It never goes down, because what was written stays."""
+beside the logs. 1: those of Lamina 0.1. 2: access rules, SCRAM users and quotas, which a broker at level 1 would pass
+over, and its metadata lose. It never goes down, because what was written stays."""
 TRANSACTION_VERSION = "transaction.version"
 """2: each transaction ends with an epoch of its own, and clients need not add partitions (KIP-890). 0 and 1: neither;
 1 lets the records of the coordinator's log grow."""
 
-SUPPORTED: dict[str, range] = {LAMINA_VERSION: range(1, 2), TRANSACTION_VERSION: range(3)}
+SUPPORTED: dict[str, range] = {LAMINA_VERSION: range(1, 3), TRANSACTION_VERSION: range(3)}
 """Levels by feature, of this version of Lamina."""
+SECURITY_LEVEL = 2
+"""Of ``lamina.version``: from here on every broker keeps access rules, SCRAM users and quotas, and obeys them."""
 _UNKNOWN = range(1)
 """Whoever does not know a feature supports that it is not finalized."""
 
@@ -42,6 +45,17 @@ class FeatureUpdate(NamedTuple):
 
 def level_of(image: Image, feature: str) -> int:
     return image.features.levels.get(feature, 0)
+
+
+def check_keeps_security(image: Image) -> None:
+    """Raise unless every broker of the cluster keeps access rules, SCRAM users and quotas."""
+    level = level_of(image, LAMINA_VERSION)
+    if level < SECURITY_LEVEL:
+        raise UnsupportedVersion(
+            f"access rules, SCRAM users and quotas need {LAMINA_VERSION} at level {SECURITY_LEVEL}, "
+            f"and it is at {level}: once every broker has this version, "
+            f"run `lamina features upgrade {LAMINA_VERSION}={SECURITY_LEVEL}`"
+        )
 
 
 def finalize_new(image: Image, brokers: Collection[Broker]) -> Image:

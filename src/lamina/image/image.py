@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from lamina.errors import UnknownTopicId, UnknownTopicOrPartition
 from lamina.image.topic import Partition, Topic
+from lamina.security.acls import AccessRule, ResourcePattern
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
 from lamina.settings.listeners import Listener
 from lamina.topic_partition import TopicPartition
 
@@ -73,6 +76,12 @@ class Image:
     features: Features = field(default_factory=Features)
     deletions: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
     """Ids of topics that are gone, with the brokers that were away and may still hold directories of them."""
+    acls: Mapping[ResourcePattern, frozenset[AccessRule]] = field(default_factory=dict)
+    """The access rules of each pattern that has any."""
+    scram_credentials: Mapping[str, Mapping[ScramMechanism, ScramCredential]] = field(default_factory=dict)
+    """By user; one without credentials is absent."""
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    """Values by Kafka's key; an entity without quotas is absent."""
 
     def topic(self, name: str) -> Topic:
         """The topic that clients know by this name; one that is being deleted is no longer known."""

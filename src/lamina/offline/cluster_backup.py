@@ -341,4 +341,7 @@ def _kept(image: Image, after: Image, deleted: frozenset[str], logs: Mapping[Top
         topic_names={topic.id: topic.name for topic in topics.values()},
         configs=configs,
         features=after.features,
+        acls=after.acls,
+        scram_credentials=after.scram_credentials,
+        quotas=after.quotas,
     )

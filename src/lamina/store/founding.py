@@ -180,6 +180,9 @@ def _newborn(image: Image) -> Image:
         configs=image.configs,
         features=image.features,
         deletions=image.deletions,
+        acls=image.acls,
+        scram_credentials=image.scram_credentials,
+        quotas=image.quotas,
     )
 
 

@@ -4,12 +4,15 @@ Owns the paths, the version of the format, and that the image in memory is never
 decide what changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lamina.image.diff import Changes, diff
 from lamina.image.image import NO_CONTROLLER, ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Topic
-from lamina.store import values
+from lamina.security.acls import AccessRule, ResourcePattern
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.store import security_values, values
 from lamina.store.entries import parsed
 from lamina.store.interface import Create, Delete, Operation, Set, Store, StoreError
 
@@ -27,6 +30,11 @@ CONFIGS = {
     ResourceType.BROKER: "/configs/brokers",
     ResourceType.GROUP: "/configs/groups",
 }
+ACLS = "/acls"
+"""Below it a type and a kind of pattern, by their numbers, and a name that may have slashes."""
+SCRAM_CREDENTIALS = "/scram"
+QUOTAS = "/quotas"
+"""Below it an entity as JSON."""
 ALL_BROKERS = "<default>"
 """Stands for the empty name, which no path can end with; Kafka writes the same."""
 
@@ -98,6 +106,18 @@ class MetadataStore:
             yield self._put(CONTROLLER, values.dump(changes.controller_id))
         if changes.features is not None:
             yield self._put(FEATURES, values.dump_features(changes.features))
+        yield from self._security_operations(changes)
+
+    def _security_operations(self, changes: Changes) -> Iterator[Operation]:
+        for (type_, name, pattern), rules in changes.acls.items():
+            path = f"{ACLS}/{int(type_)}/{int(pattern)}/{name}"
+            yield self._put(path, values.dump(security_values.rules_as_json(rules))) if rules else self._delete(path)
+        for user, credentials in changes.scram_credentials.items():
+            path, value = f"{SCRAM_CREDENTIALS}/{user}", security_values.credentials_as_json(credentials)
+            yield self._put(path, values.dump(value)) if value else self._delete(path)
+        for entity, quotas in changes.quotas.items():
+            path = f"{QUOTAS}/{values.dump(entity).decode()}"
+            yield self._put(path, values.dump(dict(quotas))) if quotas else self._delete(path)
 
     def _put(self, path: str, value: bytes) -> Operation:
         version = self._versions.get(path)
@@ -146,6 +166,14 @@ class MetadataStore:
                 if (configs := parsed(f"{path}/{name}", values.load_configs, value))
             },
             features=Features() if features is None else parsed(FEATURES, values.load_features, features),
+            acls=dict(parsed(f"{ACLS}/{name}", _load_acls, name, value) for name, value in self._below(ACLS).items()),
+            scram_credentials={
+                user: parsed(f"{SCRAM_CREDENTIALS}/{user}", _load_credentials, value)
+                for user, value in self._below(SCRAM_CREDENTIALS).items()
+            },
+            quotas=dict(
+                parsed(f"{QUOTAS}/{name}", _load_quotas, name, value) for name, value in self._below(QUOTAS).items()
+            ),
         )
 
     def _load_topics(self) -> dict[str, Topic]:
@@ -170,3 +198,18 @@ class MetadataStore:
         entries = self._store.below(path)
         self._versions |= {path: entry.version for path, entry in entries.items()}
         return {found[len(path) + 1 :]: entry.value for found, entry in entries.items()}
+
+
+def _load_acls(name: str, value: bytes) -> tuple[ResourcePattern, frozenset[AccessRule]]:
+    type_, pattern, resource_name = name.split("/", 2)
+    key = security_values.pattern_from_json(int(type_), resource_name, int(pattern))
+    return key, security_values.rules_from_json(values.load(value))
+
+
+def _load_credentials(value: bytes) -> Mapping[ScramMechanism, ScramCredential]:
+    return security_values.credentials_from_json(values.load(value))
+
+
+def _load_quotas(name: str, value: bytes) -> tuple[QuotaEntity, Mapping[str, float]]:
+    entity = security_values.entity_from_json(values.load(name.encode()))
+    return entity, security_values.quotas_from_json(values.load(value))

@@ -10,19 +10,24 @@ from dataclasses import dataclass
 from lamina.image.diff import Changes
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Partition, Topic
+from lamina.security.quotas import QuotaEntity
 from lamina.store import values
 from lamina.store.interface import Create, Delete, Operation, Set
 from lamina.store.znode_paths import (
     FEATURES,
+    acl_path,
     config_path,
     delete_topic_path,
     deletion_path,
     made_on_path,
+    parents_below_container,
     partition_path,
     partitions_path,
+    quota_path,
     state_path,
     topic_path,
 )
+from lamina.store.znode_security import dump_rules, user_configs
 from lamina.store.znode_values import NEW_EPOCH, dump_configs, dump_made_on, dump_state, dump_topic
 
 Group = list[Operation]
@@ -141,6 +146,26 @@ class ZnodeChanges:
             yield self._deletion(topic_id)
         if self.changes.features is not None:
             yield self._put(FEATURES, values.dump_features(self.changes.features))
+        yield from self._security()
+
+    def _security(self) -> Iterator[Group]:
+        for pattern, rules in self.changes.acls.items():
+            path = acl_path(pattern)
+            yield self._put_below(path, dump_rules(rules)) if rules else self._remove(path)
+        entities = dict.fromkeys(self.changes.quotas)
+        entities |= dict.fromkeys((("user", user),) for user in self.changes.scram_credentials)
+        for entity in entities:
+            yield self._entity(entity)
+
+    def _entity(self, entity: QuotaEntity) -> Group:
+        """Its quotas, and a user's credentials. An entry that others are below stays, and is empty."""
+        (kind, name), *others = entity
+        credentials = self.new.scram_credentials.get(name, {}) if kind == "user" and name and not others else {}
+        configs = user_configs(self.new.quotas.get(entity, {}), credentials)
+        path = quota_path(entity)
+        if configs or f"{path}/clients" in self.versions:
+            return self._put_below(path, dump_configs(configs))
+        return self._remove(path)
 
     def _config(self, resource: ConfigResource) -> Group:
         configs, path = self.new.configs_of(resource), config_path(resource)
@@ -153,6 +178,14 @@ class ZnodeChanges:
             return [Create(path, value)]
         self.versions[path] = version + 1
         return [Set(path, value, version)]
+
+    def _put_below(self, path: str, value: bytes) -> Group:
+        """With empty entries for those above it that are not there."""
+        group: Group = []
+        for above in parents_below_container(path):
+            if above not in self.versions:
+                group += self._put(above, b"")
+        return group + self._put(path, value)
 
     def _remove(self, path: str) -> Group:
         version = self.versions.pop(path, None)

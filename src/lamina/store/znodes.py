@@ -11,7 +11,10 @@ from dataclasses import replace
 from lamina.image.diff import Changes, diff
 from lamina.image.image import ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Topic
-from lamina.store import values, znode_values
+from lamina.security.acls import AccessRule, ResourcePattern
+from lamina.security.quotas import QuotaEntity
+from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.store import values, znode_security, znode_values
 from lamina.store.cluster_identity import stored_cluster_id
 from lamina.store.entries import create_path, parsed
 from lamina.store.interface import (
@@ -29,19 +32,29 @@ from lamina.store.interface import (
 from lamina.store.membership import CONTROLLER_EPOCH, Tenure
 from lamina.store.znode_changes import Group, ZnodeChanges
 from lamina.store.znode_paths import (
+    CLIENTS,
     CONFIGS,
     CONTAINERS,
     DELETIONS,
+    EXTENDED_ACLS,
     FEATURES,
+    IPS,
+    LITERAL_ACLS,
     TOPICS,
+    USERS,
+    acl_pattern,
     config_resource,
     delete_topic_path,
     made_on_path,
     partition_path,
     partitions_path,
+    quota_entity,
     state_path,
     topic_path,
 )
+
+Quotas = dict[QuotaEntity, dict[str, float]]
+ScramCredentials = dict[str, dict[ScramMechanism, ScramCredential]]
 
 
 class ControllerMoved(StoreError):
@@ -68,6 +81,7 @@ class ZnodeMetadata:
             create_path(self._store, path)
         self._versions = {}
         topics = self._load_topics()
+        quotas, credentials = self._load_quotas_and_credentials()
         image = Image(
             cluster_id,
             controller_epoch=self._load_controller_epoch(),
@@ -76,6 +90,9 @@ class ZnodeMetadata:
             configs=self._load_configs(topics),
             features=self._load_features(),
             deletions=self._load_deletions(),
+            acls=self._load_acls(),
+            scram_credentials=credentials,
+            quotas=quotas,
         )
         self._is_loaded = True
         return image
@@ -153,6 +170,34 @@ class ZnodeMetadata:
             parsed(path, znode_values.parse_id, path.rpartition("/")[2]): parsed(path, _load_brokers, entry.value)
             for path, entry in self._below(DELETIONS)
         }
+
+    def _load_acls(self) -> dict[ResourcePattern, frozenset[AccessRule]]:
+        loaded = {}
+        for above in (LITERAL_ACLS, EXTENDED_ACLS):
+            for path, entry in self._below(above):
+                pattern = parsed(path, acl_pattern, path)
+                if pattern is not None and (rules := parsed(path, znode_security.load_rules, entry.value)):
+                    loaded[pattern] = rules
+        return loaded
+
+    def _load_quotas_and_credentials(self) -> tuple[Quotas, ScramCredentials]:
+        """Kafka keeps both of a user in one entry."""
+        quotas: Quotas = {}
+        credentials: ScramCredentials = {}
+        for above in (USERS, CLIENTS, IPS):
+            for path, entry in self._below(above):
+                entity = parsed(path, quota_entity, path)
+                if entity is None or not entry.value:
+                    continue
+                configs = parsed(path, znode_values.load_configs, entry.value)
+                if found := parsed(path, znode_security.quotas_in, configs):
+                    quotas[entity] = found
+                (kind, user), *others = entity
+                if kind != "user" or user is None or others:
+                    continue
+                if keys := parsed(path, znode_security.credentials_in, configs):
+                    credentials[user] = keys
+        return quotas, credentials
 
     def features(self) -> Features:
         """Alone; nothing is to be written by them."""

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from lamina.image.changes import set_acls, set_quotas, set_scram_credentials
 from lamina.image.diff import Changes
 from lamina.image.image import Broker, ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Partition, Topic
 from lamina.settings.listeners import Listener
+from lamina.store import security_values
 from lamina.store.values import dump, load
 from lamina.topic_partition import TopicPartition
 
@@ -41,6 +43,15 @@ def encode_changes(changes: Changes) -> bytes:
         "controller": changes.controller_id,
         "controller_epoch": changes.controller_epoch,
         "features": None if changes.features is None else [dict(changes.features.levels), changes.features.epoch],
+        "acls": [
+            [pattern.type, pattern.name, pattern.pattern, security_values.rules_as_json(rules)]
+            for pattern, rules in changes.acls.items()
+        ],
+        "scram": [
+            [user, security_values.credentials_as_json(credentials)]
+            for user, credentials in changes.scram_credentials.items()
+        ],
+        "quotas": [[entity, dict(quotas)] for entity, quotas in changes.quotas.items()],
     }
     return dump({name: value for name, value in message.items() if value not in (None, [])})
 
@@ -83,7 +94,7 @@ def _patched(image: Image, message: dict[str, Any]) -> Image:
         if away is not None:
             deletions[bytes.fromhex(topic_id)] = tuple(away)
     features = message.get("features")
-    return replace(
+    after = replace(
         image,
         topics=topics,
         topic_names=topic_names,
@@ -94,6 +105,28 @@ def _patched(image: Image, message: dict[str, Any]) -> Image:
         controller_epoch=message.get("controller_epoch", image.controller_epoch),
         features=image.features if features is None else Features(*features),
     )
+    return _with_security(after, message)
+
+
+def _with_security(image: Image, message: dict[str, Any]) -> Image:
+    if "acls" in message:
+        image = set_acls(
+            image,
+            {
+                security_values.pattern_from_json(*pattern): security_values.rules_from_json(rules)
+                for *pattern, rules in message["acls"]
+            },
+        )
+    if "scram" in message:
+        users = {user: security_values.credentials_from_json(credentials) for user, credentials in message["scram"]}
+        image = set_scram_credentials(image, users)
+    if "quotas" in message:
+        quotas = {
+            security_values.entity_from_json(entity): security_values.quotas_from_json(values)
+            for entity, values in message["quotas"]
+        }
+        image = set_quotas(image, quotas)
+    return image
 
 
 def _by_topic(partitions: Iterable[Any]) -> dict[str, dict[int, Partition]]:

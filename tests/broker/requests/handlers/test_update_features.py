@@ -14,7 +14,7 @@ from tests.broker.in_process import InProcessBroker
 UPDATE_FEATURES, API_VERSIONS = 57, 18
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 NAME = "transaction.version"
-OLDER = {LAMINA_VERSION: range(1, 2), NAME: range(2)}
+OLDER = {LAMINA_VERSION: SUPPORTED[LAMINA_VERSION], NAME: range(2)}
 
 
 def shown(broker: InProcessBroker, version: int = 4) -> Any:
@@ -38,8 +38,8 @@ def update(broker: InProcessBroker, level: int, version: int = 2, feature: str =
 def test_a_new_cluster_has_the_highest_levels(broker: InProcessBroker) -> None:
     answer = shown(broker)
     supported = [(each.name, each.min_version, each.max_version) for each in answer.supported_features]
-    assert supported == [(LAMINA_VERSION, 1, 1), (NAME, 0, 2)]
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 2}
+    assert supported == [(LAMINA_VERSION, 1, 2), (NAME, 0, 2)]
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 2}
     assert answer.finalized_features_epoch >= 0
 
 
@@ -55,33 +55,33 @@ def test_a_data_directory_of_before_gets_the_features_at_its_next_start(broker: 
     broker.parts.loop.run_until_complete(forgetting)
     assert finalized(broker) == {}
     broker.restart()
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 2}
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 2}
 
 
 def test_a_level_is_changed_at_once_and_for_good(broker: InProcessBroker) -> None:
     epoch = shown(broker).finalized_features_epoch
     assert update(broker, 1, upgrade_type=SAFE_DOWNGRADE).error_code == 0
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 1}
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 1}
     assert shown(broker).finalized_features_epoch > epoch
     assert update(broker, 0, upgrade_type=UNSAFE_DOWNGRADE).error_code == 0
-    assert finalized(broker) == {LAMINA_VERSION: 1}
+    assert finalized(broker) == {LAMINA_VERSION: 2}
     broker.restart()
-    assert finalized(broker) == {LAMINA_VERSION: 1}
+    assert finalized(broker) == {LAMINA_VERSION: 2}
     assert update(broker, 2).error_code == 0
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 2}
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 2}
 
 
 def test_a_dry_run_changes_nothing(broker: InProcessBroker) -> None:
     assert update(broker, 1, upgrade_type=SAFE_DOWNGRADE, validate_only=True).error_code == 0
     assert update(broker, 1, validate_only=True).error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 2}
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 2}
 
 
 def test_version_0_allows_downgrades_by_a_flag(broker: InProcessBroker) -> None:
     assert update(broker, 1, version=0, allow_downgrade=False).error_code == ErrorCode.INVALID_UPDATE_VERSION
     answer = update(broker, 1, version=0, allow_downgrade=True)
     assert answer.error_code == 0
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 1}
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 1}
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -111,4 +111,4 @@ def test_an_older_version_does_not_start_on_what_a_newer_one_has_finalized(
         broker.start()
     monkeypatch.undo()
     broker.start()
-    assert finalized(broker) == {LAMINA_VERSION: 1, NAME: 2}
+    assert finalized(broker) == {LAMINA_VERSION: 2, NAME: 2}
