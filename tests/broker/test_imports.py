@@ -18,9 +18,12 @@ OF_MEMBERS = (
 
 OF_NOBODY = (
     "argparse",
+    "cryptography",
     "email",
     "importlib.metadata",
+    "jwt",
     "kio",
+    "lamina.tls",
     "numba",
     "numpy",
     "pyarrow",

@@ -116,7 +116,7 @@ def test_every_definition_has_a_sentence() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "listener.name.internal.ssl.keystore.location",
+        "listener.name.internal.ssl.engine.factory.class",
         "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config",
         "listener.name.client.sasl.enabled.mechanisms",
         "listener.name.client.principal.builder.class",

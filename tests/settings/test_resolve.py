@@ -188,12 +188,12 @@ def test_an_ignored_name_warns_once_with_the_reason() -> None:
     ("name", "text"),
     [
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
-        ("ssl.keystore.password", "hunter2"),
+        ("ssl.engine.factory.class", "example.Factory"),
         ("sasl.enabled.mechanisms", "PLAIN"),
         ("super.users", "User:admin"),
         ("security.inter.broker.protocol", "SSL"),
         ("zookeeper.ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),
-        ("listener.name.external.ssl.client.auth", "required"),
+        ("listener.name.external.ssl.engine.factory.class", "example.Factory"),
         ("remote.log.storage.system.enable", "true"),
         ("create.topic.policy.class.name", "example.Policy"),
         ("config.providers", "file"),
@@ -210,7 +210,7 @@ def test_a_refused_name_stops_and_its_value_is_not_shown(name: str, text: str) -
     ("name", "text"),
     [
         ("authorizer.class.name", ""),
-        ("ssl.client.auth", "none"),
+        ("ssl.engine.factory.class", ""),
         ("security.inter.broker.protocol", "PLAINTEXT"),
         ("zookeeper.ssl.cipher.suites", ""),
         ("connections.max.reauth.ms", " 0 "),

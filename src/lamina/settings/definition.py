@@ -32,6 +32,8 @@ class Update(Enum):
 
     READ_ONLY = "read-only"
     CLUSTER_WIDE = "cluster-wide"
+    PER_BROKER = "per-broker"
+    """For one listener of one broker."""
     PER_TOPIC = "per-topic"
     PER_GROUP = "per-group"
 

@@ -44,6 +44,7 @@ Within one of them a setting comes before those it falls back to, in the order g
 `--set log.retention.hours`.
 
 *read-only* settings need a restart. *cluster-wide* ones can change while a broker runs, for one broker or for all.
+*per-broker* ones can change for one listener of one broker: as `listener.name.NAME.ssl.keystore.location`.
 """
 IGNORED_ON_A_TOPIC = "Checked as in Kafka, kept and told by DescribeConfigs, without effect."
 REFUSED_ON_A_TOPIC = """\

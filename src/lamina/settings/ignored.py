@@ -41,6 +41,13 @@ BROKER_IGNORED = (
         _names("zookeeper.max.in.flight.requests zookeeper.clientCnxnSocket zookeeper.sync.time.ms"),
         ("zookeeper.metadata.migration.",),
     ),
+    Family(
+        "TLS is OpenSSL's, which chooses this itself",
+        _names("""
+            ssl.protocol ssl.provider ssl.keymanager.algorithm ssl.trustmanager.algorithm
+            ssl.secure.random.implementation
+        """),
+    ),
     Family("brokers have one listener for each other", _names("control.plane.listener.name")),
     Family(
         "one event loop does this work",

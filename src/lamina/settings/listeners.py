@@ -25,6 +25,7 @@ from lamina.settings.zookeeper import ZOOKEEPER_CONNECT
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 BUILT_PROTOCOLS = ("PLAINTEXT",)
+BUILT_BETWEEN_BROKERS = ("PLAINTEXT",)
 OWN_BROKER_LISTENER = "BROKERS"
 """The listener that a member of a cluster opens for brokers by itself, on a free port that it registers."""
 ANY_ADDRESSES = ("0.0.0.0", "::")
@@ -73,6 +74,12 @@ def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
         return (*opened, Listener(OWN_BROKER_LISTENER, "PLAINTEXT", opened[0].host, 0))
     if between_brokers is not None and between_brokers not in seen:
         raise SettingError(f"{INTER_BROKER_LISTENER_NAME.name} = {between_brokers}: must be one of those in listeners")
+    for listener in opened:
+        if listener.name == between_brokers and listener.protocol not in BUILT_BETWEEN_BROKERS:
+            raise SettingError(
+                f"listeners = {listener.name}: Lamina has no {listener.protocol} between brokers yet: "
+                f"name another one in {INTER_BROKER_LISTENER_NAME.name}"
+            )
     return opened
 
 

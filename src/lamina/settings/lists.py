@@ -21,6 +21,7 @@ from lamina.settings import (
     network,
     replication,
     spark,
+    ssl,
     topic,
     transactions,
     zookeeper,
@@ -34,15 +35,12 @@ F = TypeVar("F", Family, Refusal)
 # One listener's own copy of a setting; for SASL the mechanism's name stands before it.
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
-# Those that Kafka reads for one listener alone and that Lamina does too.
-_PER_LISTENER = frozenset({network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_CREATION_RATE.name})
-
-
 # The definition modules; a new one is added here and nowhere else.
 AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("The broker", broker),
     ("The cluster", zookeeper),
     ("Listeners and requests", network),
+    ("TLS", ssl),
     ("Replication", replication),
     ("Failover", cluster),
     ("Consumer groups", groups),
@@ -62,6 +60,12 @@ def _settings_with(scope: Scope) -> dict[str, Setting[Any]]:
     defined = (setting for _, module in AREAS for setting in settings_of(module))
     return {setting.name: setting for setting in defined if setting.scope is scope}
 
+
+# Those that Kafka reads for one listener alone and that Lamina does too.
+_PER_LISTENER = frozenset(
+    {network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_CREATION_RATE.name}
+    | {setting.name for setting in settings_of(ssl)}
+)
 
 BROKER_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.BROKER)
 TOPIC_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.TOPIC)

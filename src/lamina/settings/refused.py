@@ -28,14 +28,13 @@ class Refusal:
         return trimmed != "" and trimmed not in self.harmless
 
 
-_NO_TLS = "Lamina has no TLS yet, and leaving this out would open the broker"
 _NO_SASL = "Lamina has no SASL yet, and leaving this out would open the broker"
 _NO_ACLS = "Lamina has no authorisation yet, and leaving this out would open the broker"
 _NO_PLUGIN = "Lamina runs no Java classes, and the check that this one makes would be missing"
 
 BROKER_REFUSED = (
-    Refusal(_NO_TLS, frozenset({"ssl.client.auth"}), harmless=frozenset({"none"})),
-    Refusal(_NO_TLS, prefixes=("ssl.", "security.providers")),
+    Refusal("Lamina runs no Java classes, and TLS is OpenSSL's", frozenset({"ssl.engine.factory.class"})),
+    Refusal("Lamina runs no Java classes, and TLS is OpenSSL's", prefixes=("security.providers",)),
     Refusal("Lamina leaves this to Python's TLS, and leaving it out could weaken it", prefixes=("zookeeper.ssl.",)),
     Refusal(
         "Lamina has only plaintext between brokers",

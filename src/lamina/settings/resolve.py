@@ -22,6 +22,7 @@ from lamina.settings.lists import (
 )
 from lamina.settings.refused import sounds_like_security
 from lamina.settings.spark import check_spark_conf
+from lamina.settings.ssl_stores import check_listeners_ssl
 from lamina.settings.values import BrokerSettings, Layers, Source
 from lamina.settings.zookeeper_options import zookeeper_options
 
@@ -53,6 +54,7 @@ def resolve_broker(
     admin_listeners(settings)
     advertised_admin_listeners(settings)
     connection_limits(settings)
+    check_listeners_ssl(settings)
     cleaner_limits(settings)
     check_group_limits(settings)
     zookeeper_options(settings)
@@ -108,5 +110,9 @@ def check_given(name: str, text: str, source: Source) -> str | None:
 
 
 def _check_update(name: str, update: Update, source: Source) -> None:
-    if source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT) and update is Update.READ_ONLY:
+    if source not in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT):
+        return
+    if update is Update.READ_ONLY:
         raise SettingError(f"{name}: cannot change while the broker runs")
+    if update is Update.PER_BROKER and (source is Source.DYNAMIC_DEFAULT or name in BROKER_SETTINGS):
+        raise SettingError(f"{name}: can only change on one broker and for one listener, as listener.name.NAME.ssl...")

@@ -179,7 +179,8 @@ def _synonym(synonym: Synonym, hidden: bool) -> ConfigSynonym:
 
 def _unread(name: str, text: str, source: Source) -> ConfigEntry:
     """A name that Lamina does not read. An unknown one may hold a secret."""
-    hidden = broker_ignored(name) is None and listener_setting(name) is None
+    of_listener = listener_setting(name)
+    hidden = broker_ignored(name) is None if of_listener is None else of_listener.sensitive
     synonym = _synonym(Synonym(name, text, source), hidden)
     kind = ConfigType.UNKNOWN if hidden else ConfigType.STRING
     return ConfigEntry(name, synonym.value, synonym.source, kind, (synonym,), is_sensitive=hidden)
