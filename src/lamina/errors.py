@@ -44,6 +44,8 @@ class ErrorCode(IntEnum):
     TOPIC_AUTHORIZATION_FAILED = 29
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
+    UNSUPPORTED_SASL_MECHANISM = 33
+    ILLEGAL_SASL_STATE = 34
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
@@ -66,6 +68,7 @@ class ErrorCode(IntEnum):
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     LOG_DIR_NOT_FOUND = 57
+    SASL_AUTHENTICATION_FAILED = 58
     REASSIGNMENT_IN_PROGRESS = 60
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
@@ -576,6 +579,28 @@ class TopicAuthorizationFailed(KafkaError):
 
 class ResourceNotFound(KafkaError):
     code = ErrorCode.RESOURCE_NOT_FOUND
+
+
+class UnsupportedSaslMechanism(KafkaError):
+    """The listener has logins, and not by this mechanism."""
+
+    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+
+
+class IllegalSaslState(KafkaError):
+    """A step of a login where none is due: before or after it, or on a listener without logins."""
+
+    code = ErrorCode.ILLEGAL_SASL_STATE
+
+
+class SaslAuthenticationFailed(KafkaError):
+    """A login was refused, or a broker could not show that it knows the user."""
+
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+class SslAuthenticationFailed(KafkaError):
+    """One side of a TLS connection does not take the other for what it should be; the protocol has no code for it."""
 
 
 class ClusterAuthorizationFailed(KafkaError):

@@ -1,6 +1,7 @@
 """Brokers that say what a test tells them to, over real sockets: for clusters that do not exist yet."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -29,8 +30,10 @@ Answer = Callable[[Any], Facts | None]
 class ScriptedBroker:
     """Answers by `script`, API key by API key; ApiVersions by itself unless that is scripted."""
 
-    def __init__(self, script: Mapping[int, Answer] | None = None) -> None:
+    def __init__(self, script: Mapping[int, Answer] | None = None, context: ssl.SSLContext | None = None) -> None:
+        """With a ``context`` it speaks TLS."""
         self.script = dict(script or {})
+        self._context = context
         self.asked: list[tuple[int, Any]] = []
         """(API key, request) in order, ApiVersions left out."""
         self.connections = 0
@@ -38,7 +41,7 @@ class ScriptedBroker:
         self._arrived = asyncio.Condition()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
         return self
 
     async def __aexit__(

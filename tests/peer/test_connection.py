@@ -196,7 +196,7 @@ def test_a_broker_that_refuses_every_version_is_one_sentence() -> None:
         (b"", NetworkError, "ended the connection"),
         (b"\x00\x00\x00\x09abc", NetworkError, "ended the connection"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", MalformedResponse, "does not speak Kafka's protocol"),
-        (b"\x15\x03\x01\x00\x02\x02\x46", MalformedResponse, "does not speak Kafka's protocol"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", MalformedResponse, "it speaks TLS.*set security.protocol"),
         (b"\xff\xff\xff\xff", MalformedResponse, "does not speak Kafka's protocol"),
         (b"\x00\x00\x00\x05\x00\x00\x00\x00\x00", MalformedResponse, "ApiVersionsResponse"),
         (b"\x00\x00\x00\x06\x00\x00\x00\x05\x00\x00", MalformedResponse, "answered request 5 where 0 was due"),

@@ -12,14 +12,13 @@ from lamina.arrow.errors import ReadError
 from lamina.peer.addresses import Address, parse_bootstrap
 from lamina.peer.limits import Limits
 from lamina.peer.properties import MAX_INT, whole_number
+from lamina.peer.security_properties import SecurityProperties, SecurityPropertyError, parse_security
 from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 DEFAULT_CLIENT_ID = "lamina-arrow"
 
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-_PLAINTEXT = "PLAINTEXT"
-_SECURITY = ("ssl.", "sasl.")
 
 _MIB = 1024 * 1024
 
@@ -36,6 +35,7 @@ class ClientProperties:
     fetch_min_bytes: int = 1
     fetch_max_wait_ms: int = 500
     limits: Limits = field(default_factory=Limits)
+    security: SecurityProperties = field(default_factory=SecurityProperties)
 
     @property
     def is_committed_only(self) -> bool:
@@ -44,7 +44,10 @@ class ClientProperties:
 
 def parse_properties(given: Mapping[str, str]) -> ClientProperties:
     """Raises `ReadError`, with the property's name, for what cannot be honoured."""
-    _refuse_security(given)
+    try:
+        security = parse_security(given)
+    except SecurityPropertyError as error:
+        raise ReadError(str(error)) from None
     servers = given.get(BOOTSTRAP_SERVERS, "").strip()
     if not servers:
         raise ReadError(f"{BOOTSTRAP_SERVERS} is missing: name at least one broker as HOST:PORT")
@@ -75,16 +78,5 @@ def parse_properties(given: Mapping[str, str]) -> ClientProperties:
             # A batch may be larger than what was asked for: it comes whole, as the first of its response.
             max_response_bytes=MAX_INT,
         ),
+        security=security,
     )
-
-
-def _refuse_security(given: Mapping[str, str]) -> None:
-    """A connection that is less safe than it was meant to be is worse than none."""
-    protocol = given.get("security.protocol", _PLAINTEXT).strip().upper()
-    if protocol != _PLAINTEXT:
-        raise ReadError(f"security.protocol: {protocol} is not built yet; only {_PLAINTEXT} is")
-    for name in given:
-        if name.startswith(_SECURITY):
-            raise ReadError(
-                f"{name} has no meaning with security.protocol={_PLAINTEXT}; TLS and SASL are not built yet"
-            )

@@ -5,6 +5,8 @@
   bytes out. Pure.
 - `connection`: the same on a transport, with its time limits. `connector`: the one place that turns an address into
   an authenticated connection.
+- `security_properties`: what Kafka's client properties say of TLS and logins; pure. `tls`, `sasl`: connectors that do
+  it. `security`: which of them a client needs. `tls_failures`: what went wrong, in one sentence.
 - `view`: what Metadata and leader hints told about the cluster; `retries`: which errors pass by themselves, and how
   long to wait before the next attempt. Both pure. `target`: which broker a request is for, by its role.
 - `connection_pool`: those that are open, by address. `routes`: who has a role, and the connection there.

@@ -7,17 +7,29 @@ was made, nor any cluster.
 """
 
 import asyncio
+import ssl
 from collections import deque
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from lamina.errors import ErrorCode, KafkaError, MalformedResponse, NetworkError, RequestTimedOut, UnsupportedVersion
 from lamina.peer.addresses import Address
 from lamina.peer.call import Call
 from lamina.peer.exchange import Exchange
 from lamina.peer.limits import Limits
+from lamina.peer.tls_failures import why_tls_failed
 from lamina.peer.versions import ApiVersionsCall, OfferedVersions, next_attempt
 
 T = TypeVar("T")
+
+
+class Session(Protocol):
+    """What a login gave: who the connection is, for a time."""
+
+    @property
+    def is_current(self) -> bool: ...
+
+    async def renew(self) -> None:
+        """Returns when requests may be sent again. Raises `KafkaError` where the login is refused."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -35,6 +47,7 @@ class Connection(asyncio.BufferedProtocol):
         self._free = asyncio.Semaphore(limits.max_in_flight)
         self._timer: asyncio.TimerHandle | None = None
         self._failure: KafkaError | None = None
+        self._session: Session | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -43,7 +56,9 @@ class Connection(asyncio.BufferedProtocol):
     # Asking
 
     async def negotiate(self) -> None:
-        """Learn which versions the broker offers."""
+        """Learn which versions the broker offers, unless that is known."""
+        if self._offered is not None:
+            return
         call = ApiVersionsCall()
         response = await self.send(call, call.versions[-1])
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -63,9 +78,28 @@ class Connection(asyncio.BufferedProtocol):
         assert self._offered is not None, "negotiate comes first"
         return await self.send(call, self._offered.version_for(call))
 
+    def begin_session(self, session: Session) -> None:
+        """From now on requests are sent only while it is current."""
+        self._session = session
+
+    async def send_within_login(self, call: Call[T]) -> T:
+        """As `request`, for what a session is begun or renewed with."""
+        assert self._offered is not None, "negotiate comes first"
+        version = self._offered.version_for(call)
+        await self._free.acquire()
+        return await self._send(call, version)
+
     async def send(self, call: Call[T], version: int) -> T:
         """The response in a version that the caller knows to be offered."""
         await self._free.acquire()
+        while self._session is not None and not self._session.is_current:
+            self._free.release()
+            await self._session.renew()
+            await self._free.acquire()
+        return await self._send(call, version)
+
+    async def _send(self, call: Call[T], version: int) -> T:
+        """The response; one of the places for requests in flight is the caller's to have taken."""
         if self._failure is not None:
             self._free.release()
             raise _same(self._failure)
@@ -138,8 +172,20 @@ class Connection(asyncio.BufferedProtocol):
             self._free.release()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ssl.SSLError):
+            # A certificate that a broker does not take is told of after the handshake in TLS 1.3 (S17).
+            self._fail(why_tls_failed(self.address, exc))
+            return
         reason = f" ({exc})" if exc is not None else ""
-        self._fail(NetworkError(f"{self.address} ended the connection{reason}"))
+        self._fail(NetworkError(f"{self.address} ended the connection{reason}{self._advice()}"))
+
+    def _advice(self) -> str:
+        """What a listener with TLS or with a login does to a client without: it says nothing, and closes."""
+        if self._exchange.answered > 1:
+            return ""
+        if self._transport is not None and self._transport.get_extra_info("ssl_object") is not None:
+            return " before it served anything; if it wants a certificate or a login, set ssl.keystore.* or sasl.*"
+        return " before it served anything; if its listener has TLS or a login, set security.protocol"
 
 
 def _same(error: KafkaError) -> KafkaError:

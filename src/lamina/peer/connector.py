@@ -1,8 +1,7 @@
 """From an address to a connection that may be used: the one place that knows how.
 
-Owns the making of connections. Plain TCP is the one way that is built; TLS and SASL are other implementations of
-`Connector`, which wrap the transport or speak SaslHandshake and SaslAuthenticate over `Connection.send` before they
-return it. Must not know clusters.
+Owns the making of connections. Plain TCP is here; `tls` and `sasl` have other implementations of `Connector`, which
+wrap the transport or log in before they return it. Must not know clusters.
 """
 
 import asyncio

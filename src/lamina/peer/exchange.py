@@ -52,6 +52,11 @@ class Exchange:
         return len(self._in_flight)
 
     @property
+    def answered(self) -> int:
+        """How many requests have got their responses."""
+        return self._next_correlation_id - len(self._in_flight)
+
+    @property
     def next_due(self) -> float | None:
         """The earliest time at which a response is late."""
         return min((one.due for one in self._in_flight), default=None)

@@ -21,6 +21,8 @@ KEPT_FOR_FRAMES: Final = 16
 """So many smaller frames in a row, and the memory of the last large one goes back to the system."""
 
 _SIZE = Struct(">i")
+_TLS_ALERTS: Final = frozenset({0x15030100, 0x15030200, 0x15030300})
+"""What the first four bytes of a TLS alert say as a size: it is how a TLS listener refuses a plain request (S24)."""
 _CORRELATION_ID_BYTES: Final = 4
 _OURS: Final = 2
 """References to memory of which there is no view: from here, and for the time of the question."""
@@ -92,6 +94,8 @@ class IncomingFrames:
         return memoryview(self._large)[:size]
 
     def _checked(self, size: int) -> int:
+        if size in _TLS_ALERTS:
+            raise MalformedResponse("it speaks TLS, and this client does not; set security.protocol to SSL or SASL_SSL")
         if not _CORRELATION_ID_BYTES <= size <= self._max_frame_bytes:
             raise MalformedResponse("it does not speak Kafka's protocol")
         return size

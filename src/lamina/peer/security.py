@@ -1,0 +1,64 @@
+"""From a client's security properties to the connectors that honour them.
+
+Owns which connector a security protocol means. Certificates and keys are read once, here; a file that holds a token is
+read at each login. Must not know clusters, nor who connects.
+"""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+from lamina.peer.connector import Connector, PlainConnector
+from lamina.peer.sasl import Nonce, SaslConnector
+from lamina.peer.security_properties import SecurityProperties, SecurityPropertyError, TlsProperties
+from lamina.peer.tls import TlsConnector
+from lamina.settings.ssl import PEM
+from lamina.settings.ssl_stores import KeyStoreSource
+
+
+def connectors(properties: SecurityProperties, make_nonce: Nonce) -> Callable[[str], Connector]:
+    """Makes a connector for a client id. Raises `SecurityPropertyError` for what cannot be read."""
+    context = None if properties.tls is None else _context(properties.tls)
+
+    def connector_for(client_id: str) -> Connector:
+        connector = PlainConnector(client_id) if context is None else TlsConnector(client_id, context)
+        login = properties.login
+        return connector if login is None else SaslConnector(connector, login, make_nonce)
+
+    return connector_for
+
+
+def _context(properties: TlsProperties) -> ssl.SSLContext:
+    try:
+        from lamina.tls.contexts import client_context
+        from lamina.tls.stores import StoreError, read_key_store, read_trust_store
+    except ImportError:
+        raise SecurityPropertyError(
+            "security.protocol: TLS needs the extra security: pip install 'lamina[security]'"
+        ) from None
+
+    settings = properties.ssl
+    key_source = settings.key_store
+    if properties.certificate_file is not None and properties.key_file is not None:
+        key_source = KeyStoreSource(
+            PEM,
+            key=_text("ssl.key.location", properties.key_file),
+            certificate_chain=_text("ssl.certificate.location", properties.certificate_file),
+            key_password=properties.key_password,
+        )
+    try:
+        return client_context(
+            settings,
+            None if key_source is None else read_key_store(key_source),
+            None if settings.trust_store is None else read_trust_store(settings.trust_store),
+        )
+    except StoreError as error:
+        raise SecurityPropertyError(str(error)) from None
+
+
+def _text(name: str, location: str) -> str:
+    try:
+        return Path(location).read_text("latin-1")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no path"
+        raise SecurityPropertyError(f"{name} = {location}: cannot be read: {reason}") from None
