@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from lamina.broker.parts import Parts
 from lamina.broker.server import Server, Started
@@ -53,7 +53,7 @@ class BrokerInThread:
         """Do something on the broker's own loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS)
 
-    def start(self) -> "BrokerInThread":
+    def start(self) -> Self:
         self._thread.start()
         assert self._ready.wait(START_SECONDS), "the broker does not start"
         assert self.problem is None, self.problem

@@ -42,7 +42,17 @@ def test_a_controllers_listener_is_left_out_whatever_its_protocol() -> None:
     assert [listener.name for listener in listeners(settings)] == ["PLAINTEXT"]
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_brokers_speak_plaintext_to_each_other() -> None:
+    file = {
+        "zookeeper.connect": "127.0.0.1:2181",
+        "listeners": "PLAINTEXT://:9092,SSL://:9093",
+        "inter.broker.listener.name": "SSL",
+    }
+    with pytest.raises(SettingError, match="listeners = SSL: Lamina has no SSL between brokers yet"):
+        resolve_broker(file=file)
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_a_listener_that_should_be_secure_is_refused_by_name_and_by_map(protocol: str) -> None:
     with pytest.raises(SettingError, match=f"Lamina has no {protocol} yet and will not listen without it"):
         resolve_broker(file={"listeners": f"{protocol}://:9092"})

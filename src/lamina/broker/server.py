@@ -25,6 +25,7 @@ from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
+from lamina.broker.network.tls_listeners import TlsError, TlsListeners
 from lamina.broker.parts import Parts
 from lamina.broker.periodic_work import start_periodic_work
 from lamina.broker.requests.warming import warm
@@ -225,6 +226,7 @@ class Server:
             ConnectionQuota(limits, tuple(one.listener.name for one in bound)),
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
+            self._tls_listeners(parts),
         )
         undo.callback(listening.stop_accepting)
         listening.limit(limits)
@@ -239,6 +241,12 @@ class Server:
         prober = None if parts.member_parts is None else parts.member_parts.prober()
         timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)
         return _Shells(listening, admin, timers, loop_lag, prober)
+
+    def _tls_listeners(self, parts: Parts) -> TlsListeners:
+        try:
+            return TlsListeners(parts.metadata.settings, parts.clocks.now_ms)
+        except TlsError as error:
+            raise StartError(str(error)) from error
 
     def _for_brokers(self, parts: Parts, bound: list[Bound]) -> list[Bound]:
         """The listener between brokers; clients may use it too."""

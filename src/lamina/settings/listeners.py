@@ -24,7 +24,7 @@ from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import ZOOKEEPER_CONNECT
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-BUILT_PROTOCOLS = ("PLAINTEXT",)
+BUILT_PROTOCOLS = ("PLAINTEXT", "SSL")
 BUILT_BETWEEN_BROKERS = ("PLAINTEXT",)
 OWN_BROKER_LISTENER = "BROKERS"
 """The listener that a member of a cluster opens for brokers by itself, on a free port that it registers."""

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
-from lamina.broker.network.listening import RefusalLines
+from lamina.broker.network.refusal_lines import RefusalLines
 from lamina.settings.connection_limits import ConnectionLimits, ListenerLimits, connection_limits
 from lamina.settings.definition import SettingError
 from lamina.settings.resolve import resolve_broker

@@ -11,6 +11,7 @@ import pytest
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Listening, bind
+from lamina.broker.network.tls_listeners import TlsListeners
 from lamina.broker.requests.request import Client, Request, Response
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.settings.connection_limits import connection_limits
@@ -34,8 +35,10 @@ class Silent:
 def listening_on(
     loop: asyncio.AbstractEventLoop, settings: Mapping[str, str] | None = None, max_idle_ms: int = -1
 ) -> Listening:
-    quota = ConnectionQuota(connection_limits(resolve_broker(sets=settings or {})), ("X",))
-    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms)
+    given = resolve_broker(sets=settings or {})
+    quota = ConnectionQuota(connection_limits(given), ("X",))
+    tls = TlsListeners(given, SYSTEM_CLOCKS.now_ms)
+    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms, tls)
 
 
 @pytest.mark.parametrize("max_idle_ms", [0, 1])

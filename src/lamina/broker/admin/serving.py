@@ -21,7 +21,7 @@ from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
 from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
-from lamina.broker.network.listening import RefusalLines
+from lamina.broker.network.refusal_lines import RefusalLines
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
+from typing import Protocol
 
 from lamina.errors import StorageError
 from lamina.log.lease import Lease, ShortFile
@@ -21,6 +22,21 @@ _SENDFILE_BYTES = 64 * 1024
 _MAX_IOVECS = 64
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _IN_MEMORY = (bytes, bytearray, memoryview)
+
+
+class Channel(Protocol):
+    """The bytes of one client: the plain channel below, or the one that speaks TLS."""
+
+    @property
+    def outgoing(self) -> deque[Sized]: ...
+    @property
+    def receive_into(self) -> Callable[[memoryview], int]: ...
+    @property
+    def fileno(self) -> int: ...
+    def has_more(self) -> bool: ...
+    def give_up(self) -> None: ...
+    def send(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class PlainChannel:

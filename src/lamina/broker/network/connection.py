@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from lamina.broker.network.admission import Admission, FrameAdmission
-from lamina.broker.network.channel import PlainChannel, drop
+from lamina.broker.network.channel import Channel, drop
 from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response
 from lamina.clocks import Clocks
@@ -102,7 +102,7 @@ class Connection:
         self,
         loop: asyncio.AbstractEventLoop,
         clocks: Clocks,
-        channel: PlainChannel,
+        channel: Channel,
         peer: str,
         listener_name: str,
         service: Service,

@@ -8,16 +8,24 @@ import errno
 import logging
 import resource
 import socket
+import ssl
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import nsmallest
 from ipaddress import ip_address
 
 from lamina.broker.network.admission import Admission
-from lamina.broker.network.channel import PlainChannel
+from lamina.broker.network.channel import Channel, PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
+from lamina.broker.network.handshakes import Handshakes
 from lamina.broker.network.hang_ups import HangUps
+from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.network.tls_channel import TlsChannel
+from lamina.broker.network.tls_connection import TlsConnection
+from lamina.broker.network.tls_listeners import TlsListeners
+from lamina.broker.requests.request import ANONYMOUS
 from lamina.clocks import Clocks
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
@@ -34,7 +42,6 @@ _SWEEPS_PER_IDLE_TIME = 4
 _LEAST_KEPT_DESCRIPTORS = 64
 _MOST_KEPT_DESCRIPTORS = 4096
 _LEAST_SWEEP_SECONDS = 0.1
-_SECONDS_BETWEEN_LINES = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +75,11 @@ class Listening:
         quota: ConnectionQuota,
         max_frame_bytes: int,
         max_idle_ms: int,
+        tls: TlsListeners,
     ) -> None:
         self._loop = loop
+        self.tls = tls
+        self.handshakes = Handshakes(loop)
         self._clocks = clocks
         self._service = service
         self._buffers = SharedBuffers()
@@ -191,11 +201,36 @@ class Listening:
             accepted.close()
             self.quota.remove(bound.listener.name, address[0])
             return
-        connection = Connection(
+        tls = self.tls.get(bound.listener.name)
+        peer = f"{address[0]}:{address[1]}"
+        if tls is None:
+            self._serve(bound, peer, PlainChannel(accepted))
+        else:
+            self.handshakes.begin(accepted, tls, peer, partial(self._handshaken, bound, peer))
+
+    def _handshaken(self, bound: Bound, peer: str, secured: ssl.SSLSocket | None, principal: str) -> None:
+        if secured is None:
+            self.quota.remove(bound.listener.name, peer.rpartition(":")[0])
+            self._wake()
+        elif bound in self._bound:
+            self._serve(bound, peer, TlsChannel(secured), TlsConnection, principal)
+        else:
+            secured.close()
+            self.quota.remove(bound.listener.name, peer.rpartition(":")[0])
+
+    def _serve(
+        self,
+        bound: Bound,
+        peer: str,
+        channel: Channel,
+        kind: type[Connection] = Connection,
+        principal: str = ANONYMOUS,
+    ) -> None:
+        connection = kind(
             self._loop,
             self._clocks,
-            PlainChannel(accepted),
-            f"{address[0]}:{address[1]}",
+            channel,
+            peer,
             bound.listener.name,
             self._service,
             self.admission,
@@ -204,6 +239,7 @@ class Listening:
             self._max_frame_bytes,
             self._disconnected,
         )
+        connection.principal = principal
         self.connections.add(connection)
         self.created[bound.listener.name] += 1
         connection.start()
@@ -294,30 +330,13 @@ class Listening:
         self._waiting.clear()
         if self._looking_up is not None:
             self._looking_up.cancel()
+        self.handshakes.close()
 
     def close(self) -> None:
         """End all connections that are left."""
         for connection in list(self.connections):
             connection.close(Ended.STOP)
         self._hang_ups.close()
-
-
-class RefusalLines:
-    """Log lines about what happens again and again: one at once, then at most one in a while that counts the rest."""
-
-    def __init__(self, logger: logging.Logger, seconds_between: float = _SECONDS_BETWEEN_LINES) -> None:
-        self._logger = logger
-        self._seconds_between = seconds_between
-        self._said_at: float | None = None
-        self._unsaid = 0
-
-    def say(self, sentence: str, now: float) -> None:
-        if self._said_at is not None and now - self._said_at < self._seconds_between:
-            self._unsaid += 1
-            return
-        more = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
-        self._said_at, self._unsaid = now, 0
-        self._logger.warning("%s%s", sentence, more)
 
 
 def connection_descriptors(limit: int) -> int:

@@ -1,0 +1,215 @@
+"""TLS handshakes before connections: as many as come, a few at a time, none for long.
+
+Owns sockets until their handshake is over, and gives them to whoever accepted them. A stranger costs a descriptor and
+no more until the first byte of a handshake comes; other bytes end the connection without a word, for a client that
+speaks no TLS would take an alert for the size of a response (S24). Signing keeps the loop busy, so that a few are
+done in one turn (S21), those first that are under way. Their number is bounded: when more come, the oldest gives way
+once it has had a second. Must not know Kafka's protocol.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections import Counter, deque
+from collections.abc import Callable
+
+from lamina.broker.network.listener_tls import ListenerTls
+from lamina.broker.network.refusal_lines import RefusalLines
+
+logger = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS = 10.0
+"""From the accept to the end of the handshake (S85)."""
+MOST_UNDER_WAY = 256
+PROTECTED_SECONDS = 1.0
+_SWEEP_SECONDS = 0.25
+_TURN_SECONDS = 0.002
+_HANDSHAKE_BEGINS = b"\x16"
+
+Done = Callable[[ssl.SSLSocket | None, str], None]
+"""Told of the socket and the principal; of ``None`` where there is no connection, its socket closed."""
+
+
+class _Handshake:
+    __slots__ = ("accepted", "accepted_at", "began_at", "done", "is_over", "peer", "secured", "tls")
+
+    def __init__(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done, now: float) -> None:
+        self.accepted = accepted
+        self.secured: ssl.SSLSocket | None = None
+        self.tls = tls
+        self.peer = peer
+        self.done = done
+        self.accepted_at = now
+        self.began_at = 0.0
+        self.is_over = False
+
+    @property
+    def socket(self) -> socket.socket:
+        return self.accepted if self.secured is None else self.secured
+
+
+class Handshakes:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._open: dict[int, _Handshake] = {}
+        """Accepted and not over, by descriptor, the oldest first."""
+        self._under_way: dict[int, _Handshake] = {}
+        """Those that OpenSSL knows, the oldest first."""
+        self._coming: deque[_Handshake] = deque()
+        """Those whose first byte has come."""
+        self._going: deque[_Handshake] = deque()
+        """Those under way that can go on."""
+        self._has_turn = False
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._lines = RefusalLines(logger)
+        self.completed: Counter[str] = Counter()
+        """By listener."""
+        self.failed: Counter[str] = Counter()
+        """By listener; those that ended before their first byte are not counted."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done) -> None:
+        one = _Handshake(accepted, tls, peer, done, self._loop.time())
+        fd = accepted.fileno()
+        self._open[fd] = one
+        self._loop.add_reader(fd, self._first_byte, fd, one)
+        if self._sweeping is None:
+            self._sweep_later()
+
+    # Turns of the loop
+
+    def _first_byte(self, fd: int, one: _Handshake) -> None:
+        try:
+            first = one.accepted.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        self._loop.remove_reader(fd)
+        if first == _HANDSHAKE_BEGINS:
+            self._coming.append(one)
+            self._turn_later()
+        elif first:
+            self._fail(one, "it speaks no TLS (security.protocol of the client: SSL or SASL_SSL)")
+        else:
+            self._end(one)
+
+    def _turn_later(self) -> None:
+        if not self._has_turn:
+            self._has_turn = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._has_turn = False
+        ends_at = self._loop.time() + _TURN_SECONDS
+        while self._going or (self._coming and self._has_place()):
+            one = self._going.popleft() if self._going else self._coming.popleft()
+            if not one.is_over:
+                self._step(one)
+            if self._loop.time() >= ends_at:
+                self._turn_later()
+                return
+
+    def _has_place(self) -> bool:
+        if len(self._under_way) < MOST_UNDER_WAY:
+            return True
+        oldest = next(iter(self._under_way.values()))
+        if self._loop.time() - oldest.began_at < PROTECTED_SECONDS:
+            return False
+        self._fail(oldest, "its handshake takes long, and others wait")
+        return True
+
+    def _step(self, one: _Handshake) -> None:
+        fd = one.socket.fileno()
+        try:
+            if one.secured is None:
+                one.secured = one.tls.wrap(one.accepted)
+                one.began_at = self._loop.time()
+                self._under_way[fd] = one
+            one.secured.do_handshake()
+        except ssl.SSLWantReadError:
+            self._loop.add_reader(fd, self._can_read, fd, one)
+        except ssl.SSLWantWriteError:
+            self._loop.add_writer(fd, self._can_write, fd, one)
+        except (OSError, ValueError) as error:
+            self._fail(one, _reason(error))
+        else:
+            self._finish(one, one.secured)
+
+    def _can_read(self, fd: int, one: _Handshake) -> None:
+        self._loop.remove_reader(fd)
+        self._going.append(one)
+        self._turn_later()
+
+    def _can_write(self, fd: int, one: _Handshake) -> None:
+        self._loop.remove_writer(fd)
+        self._going.append(one)
+        self._turn_later()
+
+    def _sweep_later(self) -> None:
+        self._sweeping = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        overdue_since = self._loop.time() - HANDSHAKE_SECONDS
+        for one in list(self._open.values()):
+            if one.accepted_at > overdue_since:
+                break
+            self._fail(one, f"no handshake within {HANDSHAKE_SECONDS:g} s")
+        if self._coming:
+            self._turn_later()
+        if self._open:
+            self._sweep_later()
+
+    # Ends
+
+    def _finish(self, one: _Handshake, secured: ssl.SSLSocket) -> None:
+        principal = one.tls.principal_of(secured)
+        if principal is None:
+            self._fail(one, "no rule of ssl.principal.mapping.rules matches the name in its certificate")
+            return
+        self._forget(one)
+        self.completed[one.tls.name] += 1
+        one.done(secured, principal)
+
+    def _fail(self, one: _Handshake, reason: str) -> None:
+        self.failed[one.tls.name] += 1
+        self._lines.say(f"{one.peer} was turned away by listener {one.tls.name}: {reason}", self._loop.time())
+        self._end(one)
+
+    def _end(self, one: _Handshake) -> None:
+        fd = one.socket.fileno()
+        self._loop.remove_reader(fd)
+        self._loop.remove_writer(fd)
+        self._forget(one)
+        one.socket.close()
+        one.done(None, "")
+
+    def _forget(self, one: _Handshake) -> None:
+        one.is_over = True
+        fd = one.socket.fileno()
+        self._open.pop(fd, None)
+        if self._under_way.pop(fd, None) is not None and self._coming:
+            self._turn_later()
+
+    def close(self) -> None:
+        """End all that are left."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+        for one in list(self._open.values()):
+            self._end(one)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """What OpenSSL says, in small letters; the name of nobody is in it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionError):
+        return "it ended the connection during the handshake"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    return str(error)

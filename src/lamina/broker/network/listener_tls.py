@@ -1,0 +1,40 @@
+"""TLS of one listener: what it shows, whom it lets in, and who they are.
+
+Owns the identity that holds now, which may change while the broker runs: handshakes that begin later have the new
+one. Must not know the loop.
+"""
+
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+from lamina.broker.requests.request import ANONYMOUS
+from lamina.security.distinguished_names import MalformedName
+from lamina.security.principal_rules import map_name, parse_rules
+
+if TYPE_CHECKING:
+    from lamina.tls.server_identity import ServerIdentity
+
+
+class ListenerTls:
+    def __init__(self, name: str, identity: "ServerIdentity") -> None:
+        self.name = name
+        self.identity = identity
+        self._rules = parse_rules(identity.settings.principal_mapping_rules)
+
+    def wrap(self, accepted: socket.socket) -> ssl.SSLSocket:
+        """The socket with TLS, its handshake to be done; the given one is spent."""
+        return self.identity.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+
+    def principal_of(self, connected: ssl.SSLSocket) -> str | None:
+        """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""
+        shown = connected.getpeercert(binary_form=True)
+        if shown is None:
+            return ANONYMOUS
+        from lamina.tls.certificates import name_in
+
+        try:
+            mapped = map_name(self._rules, name_in(shown))
+        except MalformedName:
+            return None
+        return None if mapped is None else f"User:{mapped}"
