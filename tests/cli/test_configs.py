@@ -1,7 +1,6 @@
 """``lamina configs``, against a broker in a process of its own."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -164,14 +163,6 @@ def test_settings_of_all_brokers(lamina: Lamina, own_broker: Callable[..., Broke
     outcome = lamina("configs", "set", "log.cleanup.policy=tidy", *where)
     assert outcome.status == 1
     assert outcome.err.startswith("lamina: log.cleanup.policy = tidy: must be a list of ")
-
-
-def test_settings_of_all_brokers_are_not_asked_for_past_security(lamina: Lamina, tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("security.protocol=SSL\n")
-    outcome = lamina("configs", "get", "--broker-default", "--command-config", file)
-    assert outcome.status == 1
-    assert "cannot be reached through TLS or SASL; give --broker ID" in outcome.err
 
 
 def test_a_wrong_policy_gets_the_nearest(configs: Run, orders: str) -> None:

@@ -22,7 +22,7 @@ async def describe(peers: ClusterClient) -> Any:
 
 
 def test_a_broker_answers(broker: BrokerProcess) -> None:
-    assert ask(broker.address, "test", Limits(), describe).error_code == 0
+    assert ask(broker.address, "test", {}, Limits(), describe).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_broker_answers(broker: BrokerProcess) -> None:
 )
 def test_what_is_no_answer_is_told_at_once_in_one_sentence(said: bytes, reason: str) -> None:
     with a_server_that_says(said) as address, pytest.raises(ClientError) as raised:
-        ask(address, "test", Limits(), describe)
+        ask(address, "test", {}, Limits(), describe)
     sentence = str(raised.value)
     assert sentence.startswith(address)
     assert reason in sentence
@@ -43,11 +43,16 @@ def test_what_is_no_answer_is_told_at_once_in_one_sentence(said: bytes, reason: 
     assert "\n" not in sentence
 
 
+def test_a_property_that_cannot_be_honoured_is_told_before_anybody_connects() -> None:
+    with pytest.raises(ClientError, match=r"^sasl\.mechanism: GSSAPI is not one of"):
+        ask("127.0.0.1:1", "test", {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, Limits(), describe)
+
+
 def test_a_broker_that_is_gone() -> None:
     with pytest.raises(ClientError, match=r"^127.0.0.1:1 cannot be reached \(.*refused.*\).*look at the broker's log"):
-        ask("127.0.0.1:1", "test", Limits(api_timeout_ms=1000), describe)
+        ask("127.0.0.1:1", "test", {}, Limits(api_timeout_ms=1000), describe)
 
 
 def test_what_a_broker_does_not_offer_is_one_sentence(broker: BrokerProcess) -> None:
     with pytest.raises(ClientError, match="API key 52 is needed in version 0; the broker does not offer it"):
-        ask(broker.address, "test", Limits(), lambda peers: peers.request(Controller(), MessageCall(52, range(1))))
+        ask(broker.address, "test", {}, Limits(), lambda peers: peers.request(Controller(), MessageCall(52, range(1))))

@@ -1,9 +1,13 @@
 """Kafka's client properties in librdkafka's words."""
 
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
 import pytest
 
 from lamina.client.errors import ClientError
 from lamina.client.properties import translate
+from tests.tls.certificates import PASSWORD, Authority
 
 
 def test_names_that_both_know_stay_as_they_are() -> None:
@@ -24,14 +28,33 @@ def test_what_only_a_java_client_has_is_left_out() -> None:
     assert translate(java) == {}
 
 
-@pytest.mark.parametrize("module", ["plain.PlainLoginModule", "scram.ScramLoginModule"])
-def test_a_login_of_java_becomes_a_name_and_a_password(module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "mechanism"), [("plain.PlainLoginModule", "PLAIN"), ("scram.ScramLoginModule", "SCRAM-SHA-512")]
+)
+def test_a_login_of_java_becomes_a_name_and_a_password(module: str, mechanism: str) -> None:
     text = f'org.apache.kafka.common.security.{module} required username="ann" password="it\\"s; secret";'
-    assert translate({"sasl.jaas.config": text, "sasl.mechanism": "PLAIN"}) == {
+    assert translate({"sasl.jaas.config": text, "sasl.mechanism": mechanism}) == {
         "sasl.username": "ann",
         "sasl.password": 'it"s; secret',
-        "sasl.mechanisms": "PLAIN",
+        "sasl.mechanisms": mechanism,
     }
+
+
+def test_a_token_in_a_file_is_given_when_librdkafka_asks(tmp_path: Path) -> None:
+    """Until it ends by its own words; librdkafka asks again before that."""
+    file = tmp_path / "token"
+    given = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.oauthbearer.token.endpoint.url": f"file://{file}",
+    }
+    translated = translate(given)
+    assert set(translated) == {"sasl.mechanisms", "oauth_cb"}
+    token = "x." + urlsafe_b64encode(b'{"exp": 1900000000}').decode().rstrip("=") + ".y"
+    file.write_text(f"{token}\n")
+    assert translated["oauth_cb"]("") == (token, 1_900_000_000)
+    file.write_text("opaque")
+    assert translated["oauth_cb"]("")[0] == "opaque"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +62,7 @@ def test_a_login_of_java_becomes_a_name_and_a_password(module: str) -> None:
 )
 def test_another_login_is_refused(text: str) -> None:
     with pytest.raises(ClientError, match=r"sasl\.jaas\.config"):
-        translate({"sasl.jaas.config": text})
+        translate({"sasl.jaas.config": text, "sasl.mechanism": "PLAIN"})
 
 
 def test_pem_stores_are_translated() -> None:
@@ -60,12 +83,27 @@ def test_pem_stores_are_translated() -> None:
     }
 
 
-def test_a_pkcs12_keystore_is_taken() -> None:
-    given = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "/me.p12", "ssl.keystore.password": "secret"}
-    assert translate(given) == {"ssl.keystore.location": "/me.p12", "ssl.keystore.password": "secret"}
+def test_pkcs12_is_opened(tmp_path: Path) -> None:
+    authority = Authority()
+    identity = authority.issue("alice.example")
+    translated = translate(
+        {
+            "ssl.keystore.location": str(identity.pkcs12(tmp_path / "me.p12")),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.truststore.location": str(authority.pkcs12(tmp_path / "ca.p12")),
+            "ssl.truststore.password": PASSWORD,
+        }
+    )
+    assert translated == {
+        "ssl.ca.pem": authority.certificates,
+        "ssl.certificate.pem": identity.chain,
+        "ssl.key.pem": identity.key(),
+    }
 
 
-@pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.keystore.location"])
-def test_a_java_keystore_is_refused_with_what_to_do(name: str) -> None:
-    with pytest.raises(ClientError, match=rf"{name}.*keytool"):
-        translate({name: "/store.jks"})
+@pytest.mark.parametrize("name", ["truststore", "keystore"])
+def test_a_java_keystore_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
+    store = tmp_path / "store.jks"
+    store.write_bytes(bytes.fromhex("feedfeed"))
+    with pytest.raises(ClientError, match=rf"ssl.{name}.location.*keytool"):
+        translate({f"ssl.{name}.location": str(store), f"ssl.{name}.password": "secret"})

@@ -32,6 +32,7 @@ def test_brokers_of_another_cluster_than_that_in_zookeeper_are_refused(tmp_path:
         ask(
             broker.address,
             "backup",
+            {},
             Limits(),
             lambda peers: take_cluster_backup(peers, store, str(target), Disk(), lambda _done, _planned: None),
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from lamina.client.cluster import Cluster, answer_of
 from lamina.errors import (
     IllegalSaslState,
     KafkaError,
@@ -39,7 +40,8 @@ LIMITS = Limits(api_timeout_ms=15_000)
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
-    with SecureKafka(tmp_path_factory.mktemp("kafka")) as node:
+    node = SecureKafka(tmp_path_factory.mktemp("kafka"))
+    with node:
         node.make_users()
         yield node
 
@@ -79,7 +81,7 @@ def test_batches_over_tls_come_back_as_they_were(kafka: SecureKafka) -> None:
     async def scenario(_: SkippingLoop) -> None:
         async with secure_client(kafka.properties("SASL_SSL", user="admin")) as cluster:
             await create(cluster, "over-tls")
-            for _ in range(20):
+            for _batch in range(20):
                 await cluster.produce("over-tls", 0, batch)
             offset = 0
             while offset < 200:
@@ -177,6 +179,26 @@ def test_a_host_name_that_is_not_in_the_certificate(kafka: SecureKafka) -> None:
     given["bootstrap.servers"] = given["bootstrap.servers"].replace("127.0.0.1", "127.0.0.2")
     with pytest.raises(KafkaError, match=r"127\.0\.0\.2"):
         told(given)
+
+
+@pytest.mark.parametrize(
+    ("listener", "mechanism"),
+    [
+        ("SSL", ""),
+        ("MUTUAL", ""),
+        ("SASL_PLAINTEXT", "PLAIN"),
+        ("SASL_PLAINTEXT", "OAUTHBEARER"),
+        ("SASL_SSL", "SCRAM-SHA-512"),
+    ],
+)
+def test_one_file_of_properties_is_for_librdkafka_and_for_our_own_requests(
+    kafka: SecureKafka, listener: str, mechanism: str
+) -> None:
+    """As of every command that is given --command-config."""
+    given = kafka.properties(listener, mechanism or "SCRAM-SHA-512", user="admin")
+    cluster = Cluster(given.pop("bootstrap.servers"), given)
+    assert answer_of(cluster.admin().describe_cluster()).cluster_id == CLUSTER_ID
+    assert cluster.ask(lambda peers: peers.cluster_id()) == CLUSTER_ID
 
 
 def test_no_permission(kafka: SecureKafka) -> None:

@@ -15,7 +15,6 @@ from lamina.wire.api_keys import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 
 _DESCRIBE_CONFIGS_VERSIONS = range(1, 5)
 _INCREMENTAL_ALTER_CONFIGS_VERSIONS = range(2)
-_REFUSAL = "the settings of all brokers cannot be reached through TLS or SASL; give --broker ID"
 _BROKER = 4
 _EVERY_BROKER = ""
 _SET, _DELETE = 0, 1
@@ -40,7 +39,7 @@ def describe_defaults(cluster: Cluster) -> list[Default]:
         include_synonyms=False,
         include_documentation=False,
     )
-    result = _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL).results)
+    result = _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call)).results)
     return [Default(config.name, config.value, config.read_only, config.is_sensitive) for config in result.configs]
 
 
@@ -54,7 +53,7 @@ def alter_defaults(cluster: Cluster, wanted: Mapping[str, str | None]) -> None:
     call = MessageCall(
         INCREMENTAL_ALTER_CONFIGS, _INCREMENTAL_ALTER_CONFIGS_VERSIONS, resources=[resource], validate_only=False
     )
-    _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL).responses)
+    _only(cluster.ask(lambda peers: peers.request(AnyBroker(), call)).responses)
 
 
 def _only(results: Sequence[Any]) -> Any:

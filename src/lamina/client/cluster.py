@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamina.client.errors import ClientError, Refused, Unreachable, broker_of, sentence, why_silent, why_unreachable
-from lamina.client.properties import is_security, translate
+from lamina.client.properties import translate
 from lamina.clocks import SYSTEM_CLOCKS
+from lamina.peer.security_properties import is_security
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -65,6 +66,7 @@ class Cluster:
     ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._config: dict[str, Any] = {"client.id": "lamina", **translate(properties or {})}
+        self._security = {name: text for name, text in (properties or {}).items() if is_security(name)}
         self._config["bootstrap.servers"] = bootstrap_servers
         self._warn = warn
         self._admin: AdminClient | None = None
@@ -104,21 +106,15 @@ class Cluster:
         consumer: Consumer = self._make(Consumer, {**quiet, **(config or {})})
         return consumer
 
-    def require_plain(self, refusal: str) -> None:
-        """Raises ``refusal`` where only librdkafka could get through."""
-        if self._config.get("security.protocol", "plaintext").lower() != "plaintext":
-            raise ClientError(refusal)
-
-    def ask(self, work: "Callable[[ClusterClient], Awaitable[T]]", refusal: str) -> T:
-        """What librdkafka cannot ask; raises ``refusal`` where only librdkafka could get through."""
+    def ask(self, work: "Callable[[ClusterClient], Awaitable[T]]") -> T:
+        """What librdkafka cannot ask."""
         from lamina.client.own_requests import ask
         from lamina.peer.limits import Limits
 
-        self.require_plain(refusal)
         # Says at once, and why, when no broker answers.
         self.admin()
         limits = Limits(api_timeout_ms=round(REQUEST_SECONDS * 1000))
-        return ask(self.bootstrap_servers, self._config["client.id"], limits, work)
+        return ask(self.bootstrap_servers, self._config["client.id"], self._security, limits, work)
 
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""

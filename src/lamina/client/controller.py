@@ -13,10 +13,10 @@ _DESCRIBE_CLUSTER_VERSIONS = range(2)
 
 
 def controller_id(cluster: Cluster, last_known: int) -> int:
-    """-1 for none; ``last_known`` where only librdkafka gets through, or a broker is too old to tell."""
+    """-1 for none; ``last_known`` where a broker is too old to tell."""
     call = MessageCall(DESCRIBE_CLUSTER, _DESCRIBE_CLUSTER_VERSIONS, include_cluster_authorized_operations=False)
     try:
-        told = cluster.ask(lambda peers: peers.request(AnyBroker(), call), "")
+        told = cluster.ask(lambda peers: peers.request(AnyBroker(), call))
     except ClientError:
         return last_known
     return last_known if told.error_code else int(told.controller_id)

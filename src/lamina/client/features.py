@@ -17,7 +17,6 @@ from lamina.peer.target import AnyBroker
 from lamina.wire.api_keys import API_VERSIONS, UPDATE_FEATURES
 
 _VERSIONS_WITH_FEATURES, _UPDATE_VERSIONS = range(3, 5), range(1, 2)
-_REFUSAL = "features cannot be reached through TLS or SASL; name a listener without them"
 
 
 class Change(IntEnum):
@@ -77,7 +76,7 @@ class Features:
             _check(one.error_code, f"{one.feature}: {one.error_message}" if one.error_message else None)
 
     def _ask(self, call: MessageCall) -> Any:
-        return self._cluster.ask(lambda peers: peers.request(AnyBroker(), call), _REFUSAL)
+        return self._cluster.ask(lambda peers: peers.request(AnyBroker(), call))
 
 
 def _check(code: int, message: str | None) -> None:

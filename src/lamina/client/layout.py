@@ -20,7 +20,6 @@ from lamina.planning.moves import Replicas
 from lamina.topic_partition import TopicPartition
 from lamina.wire.api_keys import DESCRIBE_LOG_DIRS, METADATA
 
-REFUSAL = "replicas cannot be moved through TLS or SASL; name a listener without them"
 _METADATA_VERSIONS = range(7, 14)
 _DESCRIBE_LOG_DIRS_VERSIONS = range(1, 5)
 _ANSWER_SECONDS = 5.0
@@ -50,7 +49,7 @@ class Layout:
 
 def find_layout(cluster: Cluster) -> Layout:
     """Of all topics, internal ones too."""
-    return cluster.ask(ask_layout, REFUSAL)
+    return cluster.ask(ask_layout)
 
 
 async def ask_layout(peers: ClusterClient) -> Layout:
@@ -83,7 +82,7 @@ async def ask_layout(peers: ClusterClient) -> Layout:
 
 def find_sizes(cluster: Cluster, layout: Layout, keys: Collection[TopicPartition]) -> SizesByBroker:
     """Of the replicas of these partitions, as far as brokers tell."""
-    return cluster.ask(lambda peers: ask_sizes(peers, layout, keys), REFUSAL) if keys else {}
+    return cluster.ask(lambda peers: ask_sizes(peers, layout, keys)) if keys else {}
 
 
 async def ask_sizes(peers: ClusterClient, layout: Layout, keys: Collection[TopicPartition]) -> SizesByBroker:

@@ -21,7 +21,6 @@ from lamina.wire.api_keys import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 _ALTER_VERSIONS = range(1, 3)
 _DESCRIBE_VERSIONS = range(1, 5)
 _POLL_SECONDS = 0.5
-_REFUSAL = "log directories cannot be reached through TLS or SASL; name a listener without them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +43,15 @@ class Described:
 
 class LogDirectories:
     def __init__(self, cluster: Cluster, broker_id: int) -> None:
-        cluster.require_plain(_REFUSAL)
         self._cluster = cluster
         self._broker_id = broker_id
 
     def described(self, partitions: Collection[TopicPartition]) -> Described:
-        return self._cluster.ask(lambda peers: _described(peers, self._broker_id, partitions), _REFUSAL)
+        return self._cluster.ask(lambda peers: _described(peers, self._broker_id, partitions))
 
     def move(self, partitions: Collection[TopicPartition], path: str) -> dict[TopicPartition, ClientError]:
         """Begin to move them there. Returns why some are not moved."""
-        return self._cluster.ask(lambda peers: _move(peers, self._broker_id, partitions, path), _REFUSAL)
+        return self._cluster.ask(lambda peers: _move(peers, self._broker_id, partitions, path))
 
     def watch(self, partitions: Collection[TopicPartition], is_over: Callable[[Described], bool]) -> Described:
         """Ask again and again until it is over."""
@@ -63,7 +61,7 @@ class LogDirectories:
                 await asyncio.sleep(_POLL_SECONDS)
             return described
 
-        return self._cluster.ask(watch, _REFUSAL)
+        return self._cluster.ask(watch)
 
 
 async def _described(peers: ClusterClient, broker_id: int, partitions: Collection[TopicPartition]) -> Described:

@@ -15,7 +15,6 @@ from lamina.wire.api_keys import OFFSET_DELETE
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-REFUSAL = "offsets cannot be deleted through TLS or SASL; Kafka's kafka-consumer-groups can do it"
 
 _OFFSET_DELETE_VERSIONS = range(1)
 
@@ -33,7 +32,7 @@ def delete_offsets(
     ]
     call = MessageCall(OFFSET_DELETE, _OFFSET_DELETE_VERSIONS, group_id=group, topics=topics)
     coordinator = Coordinator(CoordinatorType.GROUP, group)
-    response = cluster.ask(lambda peers: peers.request(coordinator, call), REFUSAL)
+    response = cluster.ask(lambda peers: peers.request(coordinator, call))
     if response.error_code:
         raise Refused(_error(response.error_code))
     return {

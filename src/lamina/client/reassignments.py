@@ -11,7 +11,7 @@ from typing import Any
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.client.layout import REFUSAL, Layout
+from lamina.client.layout import Layout
 from lamina.errors import error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
@@ -47,7 +47,7 @@ UnderWay = Mapping[TopicPartition, Reassignment]
 
 def find_reassignments(cluster: Cluster) -> UnderWay:
     """All that are under way."""
-    return cluster.ask(ask_reassignments, REFUSAL)
+    return cluster.ask(ask_reassignments)
 
 
 async def ask_reassignments(peers: ClusterClient) -> UnderWay:
@@ -80,7 +80,7 @@ def alter_reassignments(
         allow_replication_factor_change=True,
         topics=[{"name": topic, "partitions": partitions} for topic, partitions in by_topic.items()],
     )
-    told = cluster.ask(lambda peers: peers.request(Controller(), call), REFUSAL)
+    told = cluster.ask(lambda peers: peers.request(Controller(), call))
     _check(told)
     return {
         (str(topic.name), int(one.partition_index)): _error(one.error_code, one.error_message)

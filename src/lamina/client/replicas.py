@@ -25,7 +25,6 @@ _DEBUGGING_CONSUMER = -2
 _LATEST = -1
 _NO_EPOCH = -1
 _ANSWER_SECONDS = 2.0
-_REFUSAL = "replicas cannot be asked through TLS or SASL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Asked(Protocol):
 def find_replicas(cluster: Cluster, topics: Sequence[str], silent: Collection[int] = ()) -> Replicas:
     """Nothing is known where brokers cannot be asked one by one. Those that are ``silent`` already are not asked."""
     try:
-        return cluster.ask(lambda client: ask_replicas(client, topics, silent), _REFUSAL)
+        return cluster.ask(lambda client: ask_replicas(client, topics, silent))
     except ClientError:
         return Replicas()
 

@@ -21,7 +21,6 @@ from lamina.wire.api_keys import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST
 _MARKERS_VERSIONS = range(1, 2)
 _FIRST_VERSION = range(1)
 _METADATA_SECONDS = 30.0
-_REFUSAL = "transactions cannot be reached through TLS or SASL; name a listener without them"
 
 T = TypeVar("T")
 
@@ -62,11 +61,10 @@ class OpenTransaction:
 
 class Transactions:
     def __init__(self, cluster: Cluster) -> None:
-        cluster.require_plain(_REFUSAL)
         self._cluster = cluster
 
     def _ask(self, work: Callable[[ClusterClient], Awaitable[T]]) -> T:
-        return self._cluster.ask(work, _REFUSAL)
+        return self._cluster.ask(work)
 
     def listed(self, states: Collection[str] = (), producer_ids: Collection[int] = ()) -> list[Listed]:
         """Of all coordinators. Raises ClientError for a state that does not exist."""

@@ -5,7 +5,6 @@ Must not know any command.
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.client.layout import REFUSAL
 from lamina.errors import ErrorCode, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.target import Controller
@@ -17,7 +16,7 @@ _UNREGISTER_VERSIONS = range(1)
 def unregister(cluster: Cluster, broker_id: int) -> bool:
     """Whether the cluster still knew it. One of Lamina that runs stops."""
     call = MessageCall(UNREGISTER_BROKER, _UNREGISTER_VERSIONS, broker_id=broker_id)
-    told = cluster.ask(lambda peers: peers.request(Controller(), call), REFUSAL)
+    told = cluster.ask(lambda peers: peers.request(Controller(), call))
     if told.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED:
         return False
     if told.error_code:

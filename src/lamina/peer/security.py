@@ -6,14 +6,16 @@ read at each login. Must not know clusters, nor who connects.
 
 import ssl
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from lamina.peer.connector import Connector, PlainConnector
 from lamina.peer.sasl import Nonce, SaslConnector
 from lamina.peer.security_properties import SecurityProperties, SecurityPropertyError, TlsProperties
 from lamina.peer.tls import TlsConnector
 from lamina.settings.ssl import PEM
-from lamina.settings.ssl_stores import KeyStoreSource
+from lamina.settings.ssl_stores import KeyStoreSource, TrustStoreSource
 
 
 def connectors(properties: SecurityProperties, make_nonce: Nonce) -> Callable[[str], Connector]:
@@ -28,15 +30,38 @@ def connectors(properties: SecurityProperties, make_nonce: Nonce) -> Callable[[s
     return connector_for
 
 
-def _context(properties: TlsProperties) -> ssl.SSLContext:
+def trusted_pem(source: TrustStoreSource) -> str:
+    """The certificates of a truststore, for who reads nothing but PEM. Raises `SecurityPropertyError`."""
+    stores = _tls_stores()
     try:
-        from lamina.tls.contexts import client_context
-        from lamina.tls.stores import StoreError, read_key_store, read_trust_store
+        return str(stores.encode_certificates(stores.read_trust_store(source)))
+    except stores.StoreError as error:
+        raise SecurityPropertyError(str(error)) from None
+
+
+def identity_pem(source: KeyStoreSource) -> tuple[str, str]:
+    """The key and the certificates of a keystore, the key not encrypted. Raises `SecurityPropertyError`."""
+    stores = _tls_stores()
+    try:
+        store = stores.read_key_store(source)
+    except stores.StoreError as error:
+        raise SecurityPropertyError(str(error)) from None
+    return store.key, str(stores.encode_certificates(store.chain))
+
+
+def _tls_stores() -> Any:
+    """It needs the package cryptography, which a plain client does without."""
+    try:
+        return import_module("lamina.tls.stores")
     except ImportError:
         raise SecurityPropertyError(
             "security.protocol: TLS needs the extra security: pip install 'lamina[security]'"
         ) from None
 
+
+def _context(properties: TlsProperties) -> ssl.SSLContext:
+    stores = _tls_stores()
+    contexts = import_module("lamina.tls.contexts")
     settings = properties.ssl
     key_source = settings.key_store
     if properties.certificate_file is not None and properties.key_file is not None:
@@ -47,12 +72,13 @@ def _context(properties: TlsProperties) -> ssl.SSLContext:
             key_password=properties.key_password,
         )
     try:
-        return client_context(
+        context: ssl.SSLContext = contexts.client_context(
             settings,
-            None if key_source is None else read_key_store(key_source),
-            None if settings.trust_store is None else read_trust_store(settings.trust_store),
+            None if key_source is None else stores.read_key_store(key_source),
+            None if settings.trust_store is None else stores.read_trust_store(settings.trust_store),
         )
-    except StoreError as error:
+        return context
+    except stores.StoreError as error:
         raise SecurityPropertyError(str(error)) from None
 
 

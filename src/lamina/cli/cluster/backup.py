@@ -21,8 +21,6 @@ from lamina.settings.properties import PropertiesError
 if TYPE_CHECKING:
     from lamina.offline.cluster_backup import ClusterBackup
 
-_REFUSAL = "a cluster cannot be backed up through TLS or SASL; name a listener without them"
-
 
 @click.command(
     "backup",
@@ -87,7 +85,7 @@ def backup(
                 "a cluster on this machine with --data-dir"
             )
         with closing(connect(options)) as store, bar("reading records", of_bytes=False) as advance:
-            made = cluster.ask(lambda peers: take_cluster_backup(peers, store, target, Disk(), advance), _REFUSAL)
+            made = cluster.ask(lambda peers: take_cluster_backup(peers, store, target, Disk(), advance))
     except (SettingError, PropertiesError, BackupRefused) as error:
         warn(str(error))
         return BAD_INPUT

@@ -11,7 +11,6 @@ from lamina.cli.outcome import Attempts
 from lamina.cli.printing.text import counted
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
-from lamina.client.offset_deletion import REFUSAL
 from lamina.client.offset_deletion import delete_offsets as delete_from
 
 
@@ -27,13 +26,9 @@ Examples:
 @yes_option
 @cluster_options
 def delete_offsets(cluster: Cluster, group: str, chosen: tuple[Chosen, ...], yes: bool) -> int:
-    """Delete committed offsets of a group, for topics to which no member is subscribed.
-
-    This works only through a listener without TLS and SASL: librdkafka has no call for it.
-    """
+    """Delete committed offsets of a group, for topics to which no member is subscribed."""
     if not chosen:
         raise click.UsageError("Give --topic TOPIC, or --topic TOPIC:0,2.")
-    cluster.require_plain(REFUSAL)
     attempts = Attempts(cluster)
     for _ in describe_all(cluster, [group], attempts):
         gone = [key for key in committed(cluster, group) if is_chosen(chosen, *key)]

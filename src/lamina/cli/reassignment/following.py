@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from lamina.cli.printing.progress import bar
 from lamina.cli.reassignment.showing import print_progress
 from lamina.client.cluster import Cluster
-from lamina.client.layout import REFUSAL, Layout, ask_layout, ask_sizes
+from lamina.client.layout import Layout, ask_layout, ask_sizes
 from lamina.client.reassignments import UnderWay, ask_reassignments
 from lamina.clocks import SYSTEM_CLOCKS, pause
 from lamina.peer.cluster import ClusterClient
@@ -73,7 +73,7 @@ def look(cluster: Cluster) -> tuple[Layout, UnderWay]:
         under_way = await ask_reassignments(peers)
         return await ask_layout(peers), under_way
 
-    return cluster.ask(ask, REFUSAL)
+    return cluster.ask(ask)
 
 
 def _look(cluster: Cluster, moves: Sequence[Move]) -> Progress:
@@ -83,7 +83,7 @@ def _look(cluster: Cluster, moves: Sequence[Move]) -> Progress:
         sizes = await ask_sizes(peers, layout, [move.key for move in moves if move.added])
         return progress_of(moves, under_way.keys(), layout.leaders, sizes)
 
-    return cluster.ask(ask, REFUSAL)
+    return cluster.ask(ask)
 
 
 def _amounts(progress: Progress, of_bytes: bool) -> tuple[int, int]:
