@@ -93,6 +93,8 @@ class ErrorCode(IntEnum):
     UNSTABLE_OFFSET_COMMIT = 88
     PRODUCER_FENCED = 90
     RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
     INVALID_UPDATE_VERSION = 95
     FEATURE_UPDATE_FAILED = 96
     UNKNOWN_TOPIC_ID = 100
@@ -601,6 +603,16 @@ class SaslAuthenticationFailed(KafkaError):
 
 class SslAuthenticationFailed(KafkaError):
     """One side of a TLS connection does not take the other for what it should be; the protocol has no code for it."""
+
+
+class DuplicateResource(KafkaError):
+    """Something is named twice where once is meant."""
+
+    code = ErrorCode.DUPLICATE_RESOURCE
+
+
+class UnacceptableCredential(KafkaError):
+    code = ErrorCode.UNACCEPTABLE_CREDENTIAL
 
 
 class ClusterAuthorizationFailed(KafkaError):

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 from lamina.broker.parts import Parts
 from lamina.broker.server import Server, Started
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.settings.resolve import resolve_broker
 
 START_SECONDS = 30.0
@@ -17,6 +18,8 @@ T = TypeVar("T")
 
 
 class BrokerInThread:
+    clocks: Clocks = SYSTEM_CLOCKS
+
     def __init__(
         self,
         directory: Path,
@@ -25,7 +28,7 @@ class BrokerInThread:
         **settings: str,
     ) -> None:
         given = {"lamina.data.dir": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **settings}
-        self._server = Server(resolve_broker(sets=given))
+        self._server = Server(resolve_broker(sets=given), self.clocks)
         self._ready = threading.Event()
         self._loop = new_event_loop()
         self._port = 0

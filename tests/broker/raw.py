@@ -4,7 +4,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from uuid import UUID
 
 from lamina.records.record import Record, build_batch
@@ -34,7 +34,7 @@ class RawClient:
         self.socket = broker.connect()
         self._correlation_id = 0
 
-    def __enter__(self) -> "RawClient":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:

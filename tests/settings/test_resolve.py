@@ -189,7 +189,8 @@ def test_an_ignored_name_warns_once_with_the_reason() -> None:
     [
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("ssl.engine.factory.class", "example.Factory"),
-        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("sasl.kerberos.service.name", "kafka"),
+        ("sasl.login.class", "example.Login"),
         ("super.users", "User:admin"),
         ("security.inter.broker.protocol", "SSL"),
         ("zookeeper.ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),

@@ -43,6 +43,17 @@ class Place(StrEnum):
     REPLICATION = "replication"
 
 
+class LoginOutcome(StrEnum):
+    """What became of a login on a listener with SASL."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    REAUTHENTICATION_SUCCESS = "reauthentication_success"
+    REAUTHENTICATION_FAILURE = "reauthentication_failure"
+    EXPIRED = "expired"
+    """The client did not log in again in time."""
+
+
 class Histogram:
     __slots__ = ("counts", "sum_ns")
 
@@ -184,6 +195,8 @@ class Counters:
         self.coordinator_loads = Histogram()
         self.loop_lag = Histogram()
         self.replication = ReplicationCounters()
+        self.logins: Counter[tuple[str, str, LoginOutcome]] = Counter()
+        """By listener and mechanism."""
         self.moved_log_bytes = 0
         """What was copied from one log directory of this broker to another."""
 

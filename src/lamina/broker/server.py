@@ -20,6 +20,7 @@ from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
 from lamina.broker.assembly import build_parts
 from lamina.broker.cycle_collector import short_collections
+from lamina.broker.login.sasl_door import sasl_doors
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.admission import Admission
@@ -227,6 +228,7 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
             self._tls_listeners(parts),
+            sasl_doors(self._settings, parts.metadata, parts.router, parts.counters, parts.clocks, loop),
         )
         undo.callback(listening.stop_accepting)
         listening.limit(limits)

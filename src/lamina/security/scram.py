@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum, auto
 from typing import NamedTuple
 
+from lamina.security.sasl import SaslError
+
 LEAST_ITERATIONS = 4096
 MOST_ITERATIONS = 16_384
 """Of a credential that is to be stored."""
@@ -63,7 +65,7 @@ class ScramCredential(NamedTuple):
         return f"ScramCredential(hidden, iterations={self.iterations})"
 
 
-class ScramError(Exception):
+class ScramError(SaslError):
     """The other side's message cannot be accepted; the text holds nothing secret."""
 
 
@@ -90,6 +92,8 @@ class ScramServer:
     For a user that does not exist it goes on to the end with a salt made up from the secret: who exists is not
     told (S83).
     """
+
+    expires_at_ms: int | None = None
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ BROKER_IGNORED = (
     Family(
         _NOT_READ,
         _names("""
-            connection.failed.authentication.delay.ms controlled.shutdown.enable
+            controlled.shutdown.enable
             controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
             cordoned.log.dirs log.dir.failure.timeout.ms
             log.initial.task.delay.ms

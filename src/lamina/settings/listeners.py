@@ -1,8 +1,7 @@
 """A broker's listeners, read from its settings.
 
 Owns the form of ``NAME://host:port``, or ``host:port`` for the admin listener, and the refusal of protocols that are
-not built: a listener that should be encrypted or authenticated is never opened plain. A protocol map may name them, as
-Kafka's own file does; only a listener that uses one is refused. Must not open anything.
+not built between brokers. What a protocol needs, ``ssl_stores`` and ``sasl_listeners`` say. Must not open anything.
 """
 
 import re
@@ -24,7 +23,6 @@ from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import ZOOKEEPER_CONNECT
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-BUILT_PROTOCOLS = ("PLAINTEXT", "SSL")
 BUILT_BETWEEN_BROKERS = ("PLAINTEXT",)
 OWN_BROKER_LISTENER = "BROKERS"
 """The listener that a member of a cluster opens for brokers by itself, on a free port that it registers."""
@@ -152,8 +150,6 @@ def _read(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterat
         protocol = protocols.get(name)
         if protocol is None:
             raise SettingError(f"{setting.name} = {entry}: {name} has no protocol in listener.security.protocol.map")
-        if protocol not in BUILT_PROTOCOLS:
-            raise SettingError(f"{setting.name} = {entry}: Lamina has no {protocol} yet and will not listen without it")
         yield Listener(name, protocol, match[2] or match[3], int(match[4]))
 
 

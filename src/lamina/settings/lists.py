@@ -20,6 +20,7 @@ from lamina.settings import (
     log,
     network,
     replication,
+    sasl,
     spark,
     ssl,
     topic,
@@ -33,7 +34,9 @@ from lamina.settings.refused import BROKER_REFUSED, Refusal
 F = TypeVar("F", Family, Refusal)
 
 # One listener's own copy of a setting; for SASL the mechanism's name stands before it.
-_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
+_LISTENER_PREFIX = re.compile(
+    r"listener\.name\.[^.]+\.(?:(?P<mechanism>[^.]+)\.(?=sasl\.|connections\.max\.reauth\.ms))?"
+)
 
 # The definition modules; a new one is added here and nowhere else.
 AREAS: tuple[tuple[str, ModuleType], ...] = (
@@ -41,6 +44,7 @@ AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("The cluster", zookeeper),
     ("Listeners and requests", network),
     ("TLS", ssl),
+    ("SASL", sasl),
     ("Replication", replication),
     ("Failover", cluster),
     ("Consumer groups", groups),
@@ -65,6 +69,7 @@ def _settings_with(scope: Scope) -> dict[str, Setting[Any]]:
 _PER_LISTENER = frozenset(
     {network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_CREATION_RATE.name}
     | {setting.name for setting in settings_of(ssl)}
+    | sasl.FOR_ONE_LISTENER
 )
 
 BROKER_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.BROKER)
@@ -89,8 +94,12 @@ def broker_refusal(name: str) -> Refusal | None:
 
 def listener_setting(name: str) -> Setting[Any] | None:
     """The setting that a name such as ``listener.name.internal.max.connections`` gives to one listener."""
-    bare = _LISTENER_PREFIX.sub("", name, count=1)
-    return BROKER_SETTINGS[bare] if bare != name and bare in _PER_LISTENER else None
+    prefix = _LISTENER_PREFIX.match(name)
+    if prefix is None:
+        return None
+    bare = name[prefix.end() :]
+    is_read = bare in (_PER_LISTENER if prefix["mechanism"] is None else sasl.FOR_ONE_MECHANISM)
+    return BROKER_SETTINGS[bare] if is_read else None
 
 
 def broker_ignored(name: str) -> Family | None:

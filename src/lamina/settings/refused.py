@@ -28,7 +28,8 @@ class Refusal:
         return trimmed != "" and trimmed not in self.harmless
 
 
-_NO_SASL = "Lamina has no SASL yet, and leaving this out would open the broker"
+_NO_SASL = "Lamina does not have this part of SASL, and leaving it out could open the broker"
+_NO_SASL_CLASSES = "Lamina runs no Java classes; it has SASL's mechanisms itself"
 _NO_ACLS = "Lamina has no authorisation yet, and leaving this out would open the broker"
 _NO_PLUGIN = "Lamina runs no Java classes, and the check that this one makes would be missing"
 
@@ -41,7 +42,18 @@ BROKER_REFUSED = (
         frozenset({"security.inter.broker.protocol"}),
         harmless=frozenset({"plaintext"}),
     ),
-    Refusal(_NO_SASL, frozenset({"connections.max.reauth.ms"}), harmless=frozenset({"0"})),
+    Refusal(
+        _NO_SASL_CLASSES,
+        frozenset(
+            {
+                "sasl.server.callback.handler.class",
+                "sasl.client.callback.handler.class",
+                "sasl.login.callback.handler.class",
+                "sasl.login.class",
+            }
+        ),
+    ),
+    Refusal("Lamina has no GSSAPI", prefixes=("sasl.kerberos.",)),
     Refusal(_NO_SASL, prefixes=("sasl.", "delegation.token.")),
     Refusal(_NO_ACLS, frozenset({"allow.everyone.if.no.acl.found"}), harmless=frozenset({"true"})),
     Refusal(_NO_ACLS, frozenset({"authorizer.class.name", "super.users", "principal.builder.class"})),

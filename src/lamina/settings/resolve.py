@@ -21,6 +21,7 @@ from lamina.settings.lists import (
     nearest_broker_name,
 )
 from lamina.settings.refused import sounds_like_security
+from lamina.settings.sasl_listeners import check_listeners_sasl, sasl_warnings
 from lamina.settings.spark import check_spark_conf
 from lamina.settings.ssl_stores import check_listeners_ssl
 from lamina.settings.values import BrokerSettings, Layers, Source
@@ -55,10 +56,12 @@ def resolve_broker(
     advertised_admin_listeners(settings)
     connection_limits(settings)
     check_listeners_ssl(settings)
+    check_listeners_sasl(settings)
     cleaner_limits(settings)
     check_group_limits(settings)
     zookeeper_options(settings)
-    return settings
+    more = tuple(sasl_warnings(settings))
+    return BrokerSettings(BROKER_SETTINGS, layers, (*warnings, *more)) if more else settings
 
 
 def with_dynamic(

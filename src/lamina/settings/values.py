@@ -6,7 +6,7 @@ log.retention.hours`` wins over ``log.retention.ms`` in the file. Must not know 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -105,6 +105,10 @@ class BrokerSettings:
         given = (layer[name] for _, layer in self.layers if name in layer)
         text = next(given, None)
         return None if text is None else setting.parse(text)
+
+    def of_mechanism(self, setting: Setting[T], listener_name: str, mechanism: str) -> T | None:
+        """The strongest value that was given to one of a listener's SASL mechanisms; ``None`` when none was."""
+        return self.of_listener(replace(setting, name=f"{mechanism.lower()}.{setting.name}"), listener_name)
 
     def is_given(self, setting: Setting[Any]) -> bool:
         """Whether any source names it."""

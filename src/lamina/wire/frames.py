@@ -70,6 +70,7 @@ class FrameSplitter:
         "_end",
         "_is_first",
         "_last_frame_bytes",
+        "_limit_name",
         "_max_frame_bytes",
         "_shared",
         "_start",
@@ -77,6 +78,7 @@ class FrameSplitter:
 
     def __init__(self, max_frame_bytes: int, shared: SharedBuffers | None = None) -> None:
         self._max_frame_bytes = max_frame_bytes
+        self._limit_name = "socket.request.max.bytes"
         self._shared = shared or SharedBuffers()
         self._base_bytes = self._shared.size_bytes
         self._buffer = _NOTHING
@@ -85,6 +87,11 @@ class FrameSplitter:
         self._end = 0
         self._last_frame_bytes = 0
         self._is_first = True
+
+    def limit(self, max_frame_bytes: int, setting: str) -> None:
+        """Take no larger frames from now on, by the setting of that name."""
+        self._max_frame_bytes = max_frame_bytes
+        self._limit_name = setting
 
     @property
     def buffer_bytes(self) -> int:
@@ -175,7 +182,7 @@ class FrameSplitter:
         if size > self._max_frame_bytes:
             raise FrameError(
                 f"A message announced {size} bytes, more than the {self._max_frame_bytes} that are taken "
-                "(socket.request.max.bytes)."
+                f"({self._limit_name})."
             )
         return size
 

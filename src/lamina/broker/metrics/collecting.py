@@ -59,7 +59,7 @@ def collect(sources: MetricSources, tallies: Tallies) -> Iterator[tuple[Metric, 
     yield from _replication(sources, tallies.replication)
     yield from _topics(sources.counters)
     yield from _requests(sources)
-    yield from _connections(sources.listening)
+    yield from _connections(sources.counters, sources.listening)
     yield from _groups(sources, tallies.groups, tallies.group_lags)
     yield from _transactions(sources.transactions)
     yield from _logs(sources)
@@ -153,7 +153,7 @@ def _errors(counters: RequestCounters) -> Samples:
         yield Sample((*labels, ErrorCode(code).name), count)
 
 
-def _connections(listening: Listening) -> Iterator[tuple[Metric, Samples]]:
+def _connections(counters: Counters, listening: Listening) -> Iterator[tuple[Metric, Samples]]:
     now = Counter(connection.listener_name for connection in listening.connections)
     yield connections.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
     yield connections.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
@@ -164,6 +164,7 @@ def _connections(listening: Listening) -> Iterator[tuple[Metric, Samples]]:
         _by_reason(descriptors=listening.refused_by_system, per_ip=quota.refused_per_ip),
     )
     yield connections.CONNECTIONS_HELD_BACK, _by_reason(room=quota.waits_for_room, rate=quota.waits_for_rate)
+    yield connections.LOGINS, [Sample(labels, count) for labels, count in sorted(counters.logins.items())]
     yield connections.NETWORK_IN_BYTES, _one(listening.bytes_in)
     yield connections.NETWORK_OUT_BYTES, _one(listening.bytes_out)
     yield connections.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)

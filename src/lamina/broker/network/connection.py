@@ -16,7 +16,7 @@ from typing import Protocol
 from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import Channel, drop
 from lamina.broker.network.hang_ups import HangUps
-from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response
 from lamina.clocks import Clocks
 from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
 from lamina.wire.primitives import MalformedRequest
@@ -46,9 +46,9 @@ class Ended(StrEnum):
 
 
 class Service(Protocol):
-    """What answers requests: the router."""
+    """What answers requests: the router, on a listener with SASL once the client has logged in."""
 
-    def serve(self, client: Client, frame: memoryview) -> "tuple[Request, Response | Awaitable[Response]]":
+    def serve(self, client: "Connection", frame: memoryview) -> "tuple[Request, Response | Awaitable[Response]]":
         """May raise :class:`MalformedRequest` or :class:`CloseConnection`."""
 
     def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
@@ -196,7 +196,7 @@ class Connection:
             self._client_went(Ended.ERROR)
             return
         except FrameError as error:
-            self._refuse(str(error))
+            self.refuse(str(error))
             return
         if count == 0:
             self._client_went(Ended.CLIENT)
@@ -318,7 +318,7 @@ class Connection:
                     break
         except (FrameError, MalformedRequest, CloseConnection) as error:
             self._outgoing += responses
-            self._refuse(str(error))
+            self.refuse(str(error))
             return
         except Exception as error:
             # A fault of ours: without a response to give, an end is better than a client that waits for ever.
@@ -352,7 +352,7 @@ class Connection:
         error = task.exception()
         if error is not None:
             if isinstance(error, MalformedRequest | CloseConnection):
-                self._refuse(str(error))
+                self.refuse(str(error))
             else:
                 logger.error("%s: a response failed", self.peer, exc_info=error)
                 self._service.connection_failed()
@@ -437,7 +437,8 @@ class Connection:
         elif self._has_hung_up:
             self._loop.call_soon(self._read_rest)
 
-    def _refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> None:
+        """End it, with what is on its way to the client; the reason goes to the log."""
         logger.warning("%s: %s", self.peer, reason)
         self.ended = Ended.REFUSED
         if self._outgoing:
@@ -446,6 +447,16 @@ class Connection:
             self._end_if_idle()
         else:
             self.close(Ended.REFUSED)
+
+    def refuse_after_response(self, reason: str) -> None:
+        """End it once the response that is being made is out; the reason goes to the log."""
+        logger.warning("%s: %s", self.peer, reason)
+        self.ended = Ended.REFUSED
+        self._is_draining = True
+
+    def limit_frames(self, max_bytes: int, setting: str) -> None:
+        """Take no larger requests from now on, by the setting of that name."""
+        self._frames.limit(max_bytes, setting)
 
     def close(self, why: Ended) -> None:
         if self._closed:

@@ -10,10 +10,12 @@ import resource
 import socket
 import ssl
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nsmallest
 from ipaddress import ip_address
+from typing import Protocol
 
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import Channel, PlainChannel
@@ -65,6 +67,16 @@ class Bound:
         return replace(self.listener, port=self.port)
 
 
+class Door(Protocol):
+    """What the connections of one listener pass before they are served."""
+
+    def service(self) -> Service:
+        """Of one more connection."""
+
+    def opened(self, connection: Connection) -> None:
+        """It is served from now on."""
+
+
 class Listening:
     def __init__(
         self,
@@ -76,12 +88,15 @@ class Listening:
         max_frame_bytes: int,
         max_idle_ms: int,
         tls: TlsListeners,
+        doors: Mapping[str, Door] | None = None,
     ) -> None:
+        """``doors`` are those of listeners that have one, by name."""
         self._loop = loop
         self.tls = tls
         self.handshakes = Handshakes(loop)
         self._clocks = clocks
         self._service = service
+        self._doors = doors or {}
         self._buffers = SharedBuffers()
         self._hang_ups = HangUps(loop)
         self.admission = admission
@@ -226,13 +241,14 @@ class Listening:
         kind: type[Connection] = Connection,
         principal: str = ANONYMOUS,
     ) -> None:
+        door = self._doors.get(bound.listener.name)
         connection = kind(
             self._loop,
             self._clocks,
             channel,
             peer,
             bound.listener.name,
-            self._service,
+            self._service if door is None else door.service(),
             self.admission,
             self._buffers,
             self._hang_ups,
@@ -242,6 +258,8 @@ class Listening:
         connection.principal = principal
         self.connections.add(connection)
         self.created[bound.listener.name] += 1
+        if door is not None:
+            door.opened(connection)
         connection.start()
         self._close_excess()
 

@@ -66,6 +66,8 @@ from lamina.broker.requests.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
     txn_offset_commit,
     unregister_broker,
@@ -232,6 +234,8 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         lambda p: partial(lend_segments.handle, p.partitions, p.read_leases, p.metadata.node_id),
     ),
     (keep_lease.API, lambda p: partial(keep_lease.handle, p.read_leases)),
+    (sasl_handshake.API, lambda _: sasl_handshake.handle),
+    (sasl_authenticate.API, lambda _: sasl_authenticate.handle),
     (
         api_versions.API,
         lambda p: partial(

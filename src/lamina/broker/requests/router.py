@@ -105,6 +105,17 @@ class Router:
             return request, self._encode_large(request, response)
         return request, _encoded(request, response)
 
+    def refuse(self, client: Client, frame: memoryview, error: KafkaError) -> tuple[Request, Response]:
+        """The response that tells this error to a request which is not served; raises as :meth:`serve`."""
+        api_key, api_version, correlation_id, client_id, body_at = parse_request_header(frame)
+        offered = self._offered.get((api_key, api_version))
+        body = frame[body_at:]
+        if offered is None or len(body) > LARGE_REQUEST_BYTES:
+            raise CloseConnection(f"asked for API key {api_key} version {api_version}: {error}")
+        api, _, counters = offered
+        request = Request(api_key, api_version, correlation_id, client_id, client, counters)
+        return request, _encoded(request, api.error_response(request, _parsed(api, request, body), error))
+
     async def _decide(
         self, forwarding: Forwarding, api: Api, handle: Handler, request: Request, frame: bytes, body_at: int
     ) -> Response:

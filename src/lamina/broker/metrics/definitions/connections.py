@@ -32,6 +32,16 @@ CONNECTIONS_HELD_BACK = counter(
     "reason",
     kafka="kafka.network:type=Acceptor,name=AcceptorBlockedPercent,listener=* (nearly)",
 )
+LOGINS = counter(
+    "lamina_logins_total",
+    "Logins on listeners with SASL. `success` and `failure`: of new connections; `reauthentication_success` and "
+    "`reauthentication_failure`: of those that have logged in before (KIP-368); `expired`: the client did not log in "
+    "again in time. The mechanism is `none` where the client named none of those there are.",
+    "listener",
+    "mechanism",
+    "outcome",
+    kafka=_SOCKETS.format("successful-authentication-total") + ", and alike",
+)
 NETWORK_IN_BYTES = counter(
     "lamina_network_in_bytes_total", "Bytes received from clients.", kafka=_SOCKETS.format("incoming-byte-total")
 )

@@ -1,0 +1,139 @@
+"""SASL as one listener has it, read from settings.
+
+Owns which mechanisms there are, what each needs before it can be offered, and the refusal of those that are not built:
+a listener that should have its clients log in is never opened without. Secrets are in no ``repr``. Must not know what a
+mechanism says.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lamina.security.jaas import JaasEntry, JaasError, read_jaas
+from lamina.security.sasl import PLAIN
+from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
+from lamina.settings.definition import SettingError
+from lamina.settings.listeners import Listener, listeners
+from lamina.settings.network import CONNECTIONS_MAX_IDLE_MS
+from lamina.settings.sasl import (
+    CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
+    CONNECTIONS_MAX_REAUTH_MS,
+    SASL_ENABLED_MECHANISMS,
+    SASL_JAAS_CONFIG,
+    SASL_SERVER_MAX_RECEIVE_SIZE,
+)
+from lamina.settings.values import BrokerSettings
+
+WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
+"""The protocols of listeners whose clients log in."""
+
+_JAVA_PACKAGE = "org.apache.kafka.common.security"
+LOGIN_MODULES = {
+    PLAIN: f"{_JAVA_PACKAGE}.plain.PlainLoginModule",
+    **dict.fromkeys(SCRAM_MECHANISMS, f"{_JAVA_PACKAGE}.scram.ScramLoginModule"),
+}
+"""The class that a JAAS entry names, by mechanism."""
+_USER = "user_"
+
+
+@dataclass(frozen=True, slots=True)
+class SaslMechanism:
+    max_reauth_ms: int
+    """After so long a client has to log in again; 0 for never."""
+    options: Mapping[str, str] = field(repr=False)
+    """What its JAAS entry says."""
+
+    @property
+    def passwords(self) -> Mapping[str, str]:
+        """Those of PLAIN, by user."""
+        return {key.removeprefix(_USER): value for key, value in self.options.items() if key.startswith(_USER)}
+
+
+@dataclass(frozen=True, slots=True)
+class SaslListener:
+    """``mechanisms`` are in the order in which clients are told of them."""
+
+    name: str
+    mechanisms: Mapping[str, SaslMechanism]
+    max_receive_bytes: int
+    failed_delay_ms: int
+
+
+def sasl_listener(settings: BrokerSettings, listener: Listener) -> SaslListener | None:
+    """``None`` where nobody logs in. Raises :class:`SettingError` where nobody could."""
+    if listener.protocol not in WITH_SASL:
+        return None
+    own = settings.of_listener(SASL_ENABLED_MECHANISMS, listener.name)
+    names = settings[SASL_ENABLED_MECHANISMS] if own is None else own
+    if not names:
+        raise SettingError(
+            f"listener {listener.name}: {listener.protocol} needs {SASL_ENABLED_MECHANISMS.name}, "
+            f"one or more of {', '.join(LOGIN_MODULES)}"
+        )
+    for name in names:
+        if name not in LOGIN_MODULES:
+            raise SettingError(
+                f"{SASL_ENABLED_MECHANISMS.name} = {SASL_ENABLED_MECHANISMS.shown(name)}: Lamina has "
+                f"{', '.join(LOGIN_MODULES)}"
+            )
+    max_receive_bytes = settings.of_listener(SASL_SERVER_MAX_RECEIVE_SIZE, listener.name)
+    return SaslListener(
+        listener.name,
+        {name: _mechanism(settings, listener, name) for name in names},
+        settings[SASL_SERVER_MAX_RECEIVE_SIZE] if max_receive_bytes is None else max_receive_bytes,
+        settings[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+    )
+
+
+def check_listeners_sasl(settings: BrokerSettings) -> None:
+    """Raise for what stops the start."""
+    delay, idle = CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, CONNECTIONS_MAX_IDLE_MS
+    if 0 <= settings[idle] <= settings[delay]:
+        raise SettingError(f"{delay.name} = {settings[delay]}: must be less than {idle.name}, {settings[idle]}")
+    for listener in listeners(settings):
+        sasl_listener(settings, listener)
+
+
+def sasl_warnings(settings: BrokerSettings) -> Iterator[str]:
+    """What an operator should know of before somebody else finds it (S87)."""
+    if settings.is_given(SASL_JAAS_CONFIG):
+        name = SASL_JAAS_CONFIG.name
+        yield f"{name}: ignored, a broker reads it as listener.name.NAME.MECHANISM.{name}"
+    for listener in listeners(settings):
+        if listener.protocol == "SASL_PLAINTEXT" and not listener.is_for_this_machine:
+            yield (
+                f"listener {listener.name}: without TLS whoever sees its traffic can read it, and log in as its users; "
+                "SASL_SSL hides it"
+            )
+
+
+def _mechanism(settings: BrokerSettings, listener: Listener, name: str) -> SaslMechanism:
+    max_reauth_ms = settings.of_mechanism(CONNECTIONS_MAX_REAUTH_MS, listener.name, name)
+    if max_reauth_ms is None:
+        max_reauth_ms = settings.of_listener(CONNECTIONS_MAX_REAUTH_MS, listener.name)
+    if max_reauth_ms is None:
+        max_reauth_ms = settings[CONNECTIONS_MAX_REAUTH_MS]
+    entry = _jaas_entry(settings, listener, name)
+    if entry is None and name == PLAIN:
+        raise SettingError(
+            f"listener {listener.name}: {name} has no users: give them in {_jaas_name(listener, name)}, as "
+            f'{LOGIN_MODULES[name]} required user_alice="PASSWORD";'
+        )
+    return SaslMechanism(max_reauth_ms, {} if entry is None else entry.options)
+
+
+def _jaas_entry(settings: BrokerSettings, listener: Listener, mechanism: str) -> JaasEntry | None:
+    text = settings.of_mechanism(SASL_JAAS_CONFIG, listener.name, mechanism)
+    if text is None:
+        return None
+    name = _jaas_name(listener, mechanism)
+    try:
+        entry = read_jaas(text)
+    except JaasError as error:
+        raise SettingError(f"{name}: {error}") from None
+    if entry.login_module != LOGIN_MODULES[mechanism]:
+        raise SettingError(f"{name}: must be an entry of {LOGIN_MODULES[mechanism]}; Lamina runs no Java classes")
+    return entry
+
+
+def _jaas_name(listener: Listener, mechanism: str) -> str:
+    return f"listener.name.{listener.name.lower()}.{mechanism.lower()}.{SASL_JAAS_CONFIG.name}"
