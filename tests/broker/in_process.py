@@ -179,6 +179,10 @@ class InProcessBroker:
         def change(image: Image) -> Image:
             return set_partitions(image, {(topic, index): replace(image.partition(topic, index), **state)})
 
+        self.change(change)
+
+    def change(self, change: Callable[[Image], Image]) -> None:
+        """Have the metadata say something else."""
         self._loop.run_until_complete(self.parts.metadata.change(change))
 
     def turn(self) -> None:

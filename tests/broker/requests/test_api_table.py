@@ -56,6 +56,8 @@ RANGES = {
     45: (0, 1),
     46: (0, 0),
     47: (0, 0),
+    50: (0, 0),
+    51: (0, 0),
     57: (0, 2),
     60: (0, 2),
     61: (0, 0),
@@ -108,6 +110,7 @@ ASKED["markers"] = [{"topics": [TOPIC]}]
 ASKED["dirs"] = [{"path": "/", "topics": [{"name": "t", "partitions": [0]}]}]
 ASKED["creations"] = [{}]
 ASKED["filters"] = [{}]
+ASKED["deletions"] = [{"name": "u", "mechanism": 1}]
 ASKED["election_type"] = 0
 ASKED["topic_partitions"] = [{"topic": "t", "partitions": [0]}]
 ASKED["transactional_ids"] = ["x"]

@@ -30,6 +30,7 @@ from lamina.broker.requests.handlers import (
     alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,
+    alter_user_scram_credentials,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -45,6 +46,7 @@ from lamina.broker.requests.handlers import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     end_txn,
     fetch,
@@ -234,6 +236,14 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         lambda p: partial(lend_segments.handle, p.partitions, p.read_leases, p.metadata.node_id),
     ),
     (keep_lease.API, lambda p: partial(keep_lease.handle, p.read_leases)),
+    (
+        describe_user_scram_credentials.API,
+        lambda p: partial(describe_user_scram_credentials.handle, p.metadata),
+    ),
+    (
+        alter_user_scram_credentials.API,
+        lambda p: partial(alter_user_scram_credentials.handle, p.metadata, p.message_thread),
+    ),
     (sasl_handshake.API, lambda _: sasl_handshake.handle),
     (sasl_authenticate.API, lambda _: sasl_authenticate.handle),
     (
