@@ -99,6 +99,11 @@ class FrameSplitter:
         return len(self._buffer)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether all that was received was given out."""
+        return self._start == self._end
+
+    @property
     def pending_frame_bytes(self) -> int:
         """The size of the frame that has been announced and is not complete; 0 when there is none.
 

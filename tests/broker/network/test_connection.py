@@ -199,3 +199,168 @@ def test_a_connection_that_is_closed_before_its_request_begins_leaves_no_corouti
 
     asyncio.run(run())
     gc.collect()
+
+
+# Muting (S63)
+
+FOR_EVER_MS = 86_400_000
+
+
+class Throttling:
+    """A service that tells clients to wait: as long as it has times for their requests."""
+
+    def __init__(self, *throttle_ms: int, is_answered: bool = True, is_late: bool = False) -> None:
+        self.served: list[bytes] = []
+        self._throttle_ms = throttle_ms
+        self._is_answered = is_answered
+        self._is_late = is_late
+
+    def serve(self, client: Client, frame: memoryview) -> tuple[Request, Response | Awaitable[Response]]:
+        request = Request(0, 0, 0, None, client, RequestCounters("Test", 0))
+        if len(self.served) < len(self._throttle_ms):
+            request.throttle_ms = self._throttle_ms[len(self.served)]
+        self.served.append(bytes(frame))
+        response: Response = [bytearray(b"answer")] if self._is_answered else None
+        return request, self._respond(response) if self._is_late else response
+
+    async def _respond(self, response: Response) -> Response:
+        await asyncio.sleep(0)
+        return response
+
+    def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
+        """Nothing is counted here."""
+
+    def connection_failed(self) -> None:
+        raise AssertionError
+
+
+def frames(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+
+
+class Muting:
+    """A client of such a service, in one loop with it."""
+
+    def __init__(self, service: Throttling) -> None:
+        self.service = service
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self.client = socket.create_connection(listening.getsockname())
+            ours, _ = listening.accept()
+        ours.setblocking(False)
+        self.client.setblocking(False)
+        self.closed: asyncio.Future[Connection] = loop.create_future()
+        self.connection = connection_over(ours, service, Admission(1 << 20), 1 << 20, self.closed.set_result)
+        self.connection.start()
+
+    async def until_served(self, count: int) -> None:
+        while len(self.service.served) < count:
+            await asyncio.sleep(0)
+
+    async def turns(self) -> None:
+        """Let the loop look at its sockets a few times."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def answer(self) -> bytes:
+        return await asyncio.get_running_loop().sock_recv(self.client, 100)
+
+    def end(self) -> None:
+        self.client.close()
+        self.connection.close(Ended.STOP)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_answer_leaves_at_once_and_then_nothing_more_is_served_for_so_long(is_late: bool) -> None:
+    async def run() -> None:
+        muting = Muting(Throttling(30, is_late=is_late))
+        began = asyncio.get_running_loop().time()
+        muting.client.sendall(frames(b"1", b"2"))
+        assert await muting.answer() == b"answer"
+        assert muting.service.served == [b"1"]
+        assert muting.connection.is_muted
+        assert muting.connection.is_waiting, "so that it is not closed as idle"
+        muting.client.sendall(frames(b"3"))
+        await muting.until_served(3)
+        assert asyncio.get_running_loop().time() - began >= 0.03
+        assert muting.service.served == [b"1", b"2", b"3"]
+        assert not muting.connection.is_muted
+        muting.end()
+
+    asyncio.run(run())
+
+
+def test_a_muted_client_without_answers_is_read_no_more() -> None:
+    """acks=0: the system's buffers fill, and then the client has to wait."""
+
+    async def run() -> None:
+        muting = Muting(Throttling(FOR_EVER_MS, is_answered=False))
+        muting.client.sendall(frames(b"1"))
+        await muting.until_served(1)
+        with pytest.raises(BlockingIOError):
+            for _ in range(100_000):
+                muting.client.send(frames(b"x" * 10_000))
+        await muting.turns()
+        assert muting.service.served == [b"1"]
+        assert muting.connection.bytes_in == 5
+        muting.end()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_muted_client_that_hangs_up_is_gone(resets: bool, is_late: bool) -> None:
+    async def run() -> None:
+        muting = Muting(Throttling(FOR_EVER_MS, is_late=is_late))
+        muting.client.sendall(frames(b"1"))
+        assert await muting.answer() == b"answer"
+        if resets:
+            muting.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        muting.client.close()
+        assert await asyncio.wait_for(muting.closed, 10) is muting.connection
+        assert muting.connection.ended in (Ended.CLIENT, Ended.ERROR)
+
+    asyncio.run(run())
+
+
+def test_a_client_that_hangs_up_before_it_is_muted_is_gone() -> None:
+    async def run() -> None:
+        muting = Muting(Throttling(FOR_EVER_MS, is_late=True))
+        muting.client.sendall(frames(b"1"))
+        muting.client.close()
+        assert await asyncio.wait_for(muting.closed, 10) is muting.connection
+        assert muting.service.served == [b"1"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_received", [False, True])
+def test_what_a_client_sent_before_it_hung_up_is_served_once_it_is_muted_no_more(is_received: bool) -> None:
+    """Else whoever hangs up and comes again would have no quota."""
+
+    async def run() -> None:
+        muting = Muting(Throttling(30, 30, is_answered=False))
+        began = asyncio.get_running_loop().time()
+        muting.client.sendall(frames(b"1", b"2", b"3") if is_received else frames(b"1"))
+        if not is_received:
+            await muting.until_served(1)
+            muting.client.sendall(frames(b"2", b"3"))
+        muting.client.close()
+        assert await asyncio.wait_for(muting.closed, 10) is muting.connection
+        assert muting.service.served == [b"1", b"2", b"3"]
+        assert asyncio.get_running_loop().time() - began >= 0.06
+
+    asyncio.run(run())
+
+
+def test_a_muted_connection_is_drained_at_once() -> None:
+    async def run() -> None:
+        muting = Muting(Throttling(FOR_EVER_MS))
+        muting.client.sendall(frames(b"1"))
+        assert await muting.answer() == b"answer"
+        muting.connection.drain()
+        assert muting.closed.done()
+        muting.client.close()
+
+    asyncio.run(run())

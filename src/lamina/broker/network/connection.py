@@ -3,7 +3,8 @@
 Owns its receive buffer and what is done next; the channel moves the bytes, ``admission`` counts the memory of large
 requests. While a request waits or a response is stuck, the next frame is not served, so a slow client holds one
 response and nothing else. What a client sent before it went away is served to the end, as Kafka does, but nothing
-waits for news any more: its long polls end at once. Must not know sockets, nor any API.
+waits for news any more: its long polls end at once. A client that was told to wait is muted for that long: nothing more
+of it is served or read. Must not know sockets, nor any API.
 """
 
 import asyncio
@@ -81,6 +82,7 @@ class Connection:
         "_received_ns",
         "_service",
         "_task",
+        "_unmuting",
         "_unsent",
         "_when_gone",
         "active_at",
@@ -154,6 +156,8 @@ class Connection:
         self._is_writing = False
         self._is_behind = False
         self._is_draining = False
+        self._unmuting: asyncio.TimerHandle | None = None
+        """While the client is muted; then it counts as behind, too."""
         self._closed = False
         self._on_close = on_close
 
@@ -163,8 +167,12 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the client waits for the broker: for a response, or until there is memory for its request."""
-        return self._task is not None or self._admission.is_waiting
+        """Whether the client waits for the broker: for a response, until there is memory for its request, or muted."""
+        return self._task is not None or self._admission.is_waiting or self.is_muted
+
+    @property
+    def is_muted(self) -> bool:
+        return self._unmuting is not None
 
     # Reading
 
@@ -240,9 +248,11 @@ class Connection:
         """Nothing more will come, and what came is finished first."""
         self._gone = why
         self._read_no_more()
-        if self._task is None and not self._outgoing and not self._is_behind:
+        # Whoever is muted and has nothing left to be served needs no connection to wait on.
+        is_behind = self._is_behind and not (self.is_muted and self._frames.is_empty)
+        if self._task is None and not self._outgoing and not is_behind:
             self.close(why)
-        else:
+        elif not self._has_hung_up:
             self._hung_up()
 
     def _hung_up(self) -> None:
@@ -256,6 +266,8 @@ class Connection:
             self.request.abandon()
         elif self._is_writing:
             self._writable()
+        elif self.is_muted:
+            self._look_for_end()
         else:
             self._loop.call_soon(self._read_rest)
 
@@ -311,6 +323,9 @@ class Connection:
                 if response is not None:
                     responses += response
                     responses_bytes += len(response[0]) if len(response) == 1 else sum(map(len, response))
+                if request.throttle_ms:
+                    self._mute(request.throttle_ms)
+                    break
                 enough = served == _REQUESTS_AT_A_TIME or responses_bytes >= _RESPONSES_AT_A_TIME_BYTES
                 if enough or now_ns >= turn_ends_ns:
                     self._is_behind = True
@@ -366,6 +381,8 @@ class Connection:
         if self.request is not None:
             self.request.ended_ns = self._clocks.monotonic_ns()
             self._unsent.append(self.request)
+            if self.request.throttle_ms:
+                self._mute(self.request.throttle_ms)
         if response is not None:
             self.bytes_out += sum(map(len, response))
             self._outgoing += response
@@ -380,7 +397,7 @@ class Connection:
 
     def _go_on(self) -> None:
         """Serve what came in meanwhile, once the last response is out; nothing new on a connection that ends."""
-        if self._is_draining:
+        if self._is_draining or self.is_muted:
             self._end_if_idle()
         elif not self._closed and not self._outgoing and self._task is None:
             now_ns = self._clocks.monotonic_ns()
@@ -391,6 +408,21 @@ class Connection:
             if self._gone is None:
                 self._read_more()
             self._serve_frames(now_ns)
+
+    # Muting
+
+    def _mute(self, throttle_ms: int) -> None:
+        """Serve nothing more for so long; the response leaves at once."""
+        if self._closed:
+            return
+        self._is_behind = True
+        self._unmuting = self._loop.call_later(throttle_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._unmuting = None
+        self._is_behind = False
+        self.active_at = self._loop.time()
+        self._go_on()
 
     # Writing
 
@@ -430,6 +462,8 @@ class Connection:
             return
         if self._is_draining:
             self.close(Ended.STOP)
+        elif self.is_muted and self._has_hung_up:
+            self._look_for_end()
         elif self._is_behind:
             return
         elif self._gone is not None:
@@ -470,6 +504,9 @@ class Connection:
             self._is_writing = False
             self._loop.remove_writer(self._fd)
         self._admission.forget()
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+            self._unmuting = None
         if self._task is not None:
             # In the next turn: a task that is cancelled before its first step leaves its handler's coroutine behind.
             self._loop.call_soon(self._task.cancel)
